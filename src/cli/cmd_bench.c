@@ -216,7 +216,10 @@ int command_bench(struct cli *cli)
     if (!mkdtemp(top)) return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", base);
     make_top(top);
     snprintf(bench.dir, sizeof(bench.dir), "%s/XXXXXX", top);
-    if (!mkdtemp(bench.dir)) return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", top);
+    if (!mkdtemp(bench.dir)) {
+        remove_tree(top);
+        return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", top);
+    }
     int rc = contract_open(&cli->arena, &bench.contract, &err) == OK ? EXIT_OK : cli_error(cli, &err);
     static const char *const kinds[] = {"sqlite", "files", "postgres"};
     struct str store = args_has(&cli->args, FLAG_STORE) ? args_text(&cli->args, FLAG_STORE, "") : STR("");
