@@ -1,4 +1,5 @@
 #include "cli/args.h"
+#include "term/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,21 +21,6 @@ bool flag_is_global(enum flag flag)
     return flag == FLAG_HELP || flag == FLAG_VERSION || flag == FLAG_COLOR || flag == FLAG_ASCII ||
            flag == FLAG_QUIET || flag == FLAG_VERBOSE || flag == FLAG_PROFILE || flag == FLAG_NO_CONFIG_FILE ||
            flag == FLAG_NO_CONFIG_ENV;
-}
-
-const char *nearest_name(struct str text, const char *const *names, size_t count)
-{
-    size_t limit = text.len < 4 ? 1 : text.len < 8 ? 2 : 3;
-    const char *best = NULL;
-    size_t best_distance = limit + 1;
-    for (size_t i = 0; i < count; i++) {
-        size_t distance = str_distance(text, str_from(names[i]), limit);
-        if (distance < best_distance) {
-            best = names[i];
-            best_distance = distance;
-        }
-    }
-    return best;
 }
 
 size_t choice_index(struct str text, const char *choices)

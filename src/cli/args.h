@@ -10,32 +10,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-
-// X(name, number, meaning): stable, shown by `cairn help exit-codes`.
-#define EXIT_LIST(X)                                                                                                   \
-    X(OK, 0, "done; for `run`: the run COMPLETED")                                                                     \
-    X(ERROR, 1, "unexpected error")                                                                                    \
-    X(USAGE, 2, "usage error: unknown command or flag, missing or unreadable argument")                                \
-    X(INVALID, 3, "the document is invalid (`validate`, `run`)")                                                       \
-    X(DENIED, 4, "not allowed (also: signal rejected by policy)")                                                      \
-    X(NOT_FOUND, 5, "not found: run, step, file or store")                                                             \
-    X(CONFLICT, 6, "conflict: wrong state, run id taken by another document, run owned elsewhere")                     \
-    X(UNREACHABLE, 7, "store unreachable or overloaded; trying again may help")                                        \
-    X(INTEGRITY, 8, "integrity: broken hash chain, damaged or missing records")                                        \
-    X(RUN_FAILED, 10, "the run FAILED")                                                                                \
-    X(RUN_CANCELLED, 11, "the run was CANCELLED")                                                                      \
-    X(TIMEOUT, 12, "waited long enough; the run is still going")                                                       \
-    X(WAITING, 13,                                                                                                     \
-      "the run is PAUSED or waits for a person (`run --exit-on-wait`; resume, retry, skip, approve, reject)")          \
-    X(DIFFERENCE, 20, "a difference was found")                                                                        \
-    X(INTERRUPTED, 130, "interrupted by ^C (SIGINT)")                                                                  \
-    X(TERMINATED, 143, "ended by SIGTERM")
-
-enum exit_code {
-#define X(name, number, meaning) EXIT_##name = (number),
-    EXIT_LIST(X)
-#undef X
-};
+#include "term/term.h"
 
 // X(name, long name, letter, value name or NULL for a switch, choices or "", help)
 #define FLAG_LIST(X)                                                                                                   \
@@ -232,8 +207,6 @@ bool args_next(const struct args *args, enum flag flag, size_t *cursor, struct s
 bool args_int(struct args *args, enum flag flag, int64_t min, int64_t max, int64_t otherwise, struct arena *arena,
               int64_t *out);
 
-// The name nearest to `text` among `count` names, or NULL when none is near enough to be meant.
-const char *nearest_name(struct str text, const char *const *names, size_t count);
 // `text` as an element of "a|b|c": its index, or SIZE_MAX.
 size_t choice_index(struct str text, const char *choices);
 

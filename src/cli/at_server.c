@@ -11,7 +11,7 @@
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct str text)
 {
-    return text.len == 0 || json_put(&cli->arena, object, str_from(key), json_string(text));
+    return text.len == 0 || json_put(&cli->io.arena, object, str_from(key), json_string(text));
 }
 
 // ---- what is sent
@@ -27,13 +27,13 @@ int put_document(struct cli *cli, const struct document *document, struct json *
     for (size_t i = 1; ok && i < sources->count; i++) {
         const struct source *source = &sources->items[i];
         struct json part = json_object();
-        ok = json_put(&cli->arena, &part, STR("from"), json_string(source->from)) &&
-             json_put(&cli->arena, &part, STR("request"), json_string(source->request)) &&
-             json_put(&cli->arena, &part, STR("file"), json_string(source->file)) &&
-             json_put(&cli->arena, &part, STR("text"), json_string(source->text)) &&
-             json_push(&cli->arena, &parts, part);
+        ok = json_put(&cli->io.arena, &part, STR("from"), json_string(source->from)) &&
+             json_put(&cli->io.arena, &part, STR("request"), json_string(source->request)) &&
+             json_put(&cli->io.arena, &part, STR("file"), json_string(source->file)) &&
+             json_put(&cli->io.arena, &part, STR("text"), json_string(source->text)) &&
+             json_push(&cli->io.arena, &parts, part);
     }
-    ok = ok && (parts.count == 0 || json_put(&cli->arena, body, STR("parts"), parts));
+    ok = ok && (parts.count == 0 || json_put(&cli->io.arena, body, STR("parts"), parts));
     return ok ? EXIT_OK : cli_nomem(cli);
 }
 
@@ -62,7 +62,7 @@ static int start_body(struct cli *cli, const struct document *document, struct j
               put(cli, body, "projectId", args_text(&cli->args, FLAG_PROJECT, "")) &&
               put(cli, body, "environmentId", args_text(&cli->args, FLAG_ENVIRONMENT, "")) &&
               put(cli, body, "arguments", arguments_read(cli)) && put(cli, body, "triggerSource", STR("manual")) &&
-              (inputs.count == 0 || json_put(&cli->arena, body, STR("inputs"), inputs));
+              (inputs.count == 0 || json_put(&cli->io.arena, body, STR("inputs"), inputs));
     return ok ? EXIT_OK : cli_nomem(cli);
 }
 
@@ -98,7 +98,7 @@ static int report(struct cli *cli, const struct error *err, const struct json *p
 static int made(struct cli *cli, enum code rc, const struct json *answer, struct str *run, const struct error *err)
 {
     if (rc) return report(cli, err, answer);
-    *run = arena_copy(&cli->arena, json_text(json_key(answer, "runId")));
+    *run = arena_copy(&cli->io.arena, json_text(json_key(answer, "runId")));
     if (!run->ptr) return cli_nomem(cli);
     return run->len ? EXIT_OK : cli_fail(cli, EXIT_UNREACHABLE, "the server does not say which run it made");
 }
@@ -111,7 +111,7 @@ static int start(struct session *session, const struct document *document, struc
     int code = start_body(cli, document, &body);
     if (code) return code;
     struct server_call call = {"POST", STR("/v1/runs"), &body, fresh_key(cli)};
-    enum code rc = store_server_call(session->store, &call, &cli->arena, &answer, &err);
+    enum code rc = store_server_call(session->store, &call, &cli->io.arena, &answer, &err);
     return made(cli, rc, &answer, run, &err);
 }
 
@@ -129,7 +129,7 @@ int fork_at_server(struct session *session, struct str source, const char *how, 
     buf_printf(&path, "/%s", how);
     struct server_call call = {"POST", buf_str(&path), body, fresh_key(cli)};
     enum code rc =
-        buf_ok(&path) ? store_server_call(session->store, &call, &cli->arena, &answer, &err) : error_nomem(&err);
+        buf_ok(&path) ? store_server_call(session->store, &call, &cli->io.arena, &answer, &err) : error_nomem(&err);
     buf_release(&path);
     return made(cli, rc, &answer, run, &err);
 }
@@ -169,7 +169,7 @@ int follow_at_server(struct session *session, struct str run)
     };
     if (args_has(&cli->args, FLAG_DETACH)) return detach(session, run);
     int code = EXIT_OK;
-    if (store_head(session->store, session->tenant, run, &cli->arena, &head, &err))
+    if (store_head(session->store, session->tenant, run, &cli->io.arena, &head, &err))
         code = cli_error(cli, &err);
     else
         code = watch_run(&watching, &head);
@@ -190,7 +190,7 @@ static int resume(struct session *session, const struct run_head *head)
     struct str bytes;
     if (head->summary.status != RUN_STATUS_PAUSED) return EXIT_OK;
     signal_prepare(cli, SIGNAL_RESUME, STR(""), STR(""), &signal);
-    enum code rc = signal_encode(&signal, &cli->arena, &bytes, &err);
+    enum code rc = signal_encode(&signal, &cli->io.arena, &bytes, &err);
     if (!rc) rc = store_post(session->store, head->ids.tenant, head->ids.run, signal.id, bytes, &err);
     if (rc) return cli_error(cli, &err);
     cli_note(cli, "run %.*s was paused: resuming it", STR_ARG(head->ids.run));
@@ -224,7 +224,7 @@ int run_at_server(struct cli *cli, const struct document *document)
     int code = check_flags(cli);
     if (!code) code = session_open(&session, cli, STORE_READ);
     if (code) return code;
-    if (id.len > 0) rc = store_head(session.store, session.tenant, id, &cli->arena, &head, &err);
+    if (id.len > 0) rc = store_head(session.store, session.tenant, id, &cli->io.arena, &head, &err);
     if (rc == OK) {
         code = go_on(&session, document->program, &head);
     } else if (rc != E_NOT_FOUND) {

@@ -1,5 +1,5 @@
 #include "cli/card.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 #include "reading/reading.h"
@@ -13,10 +13,10 @@ int card_load(struct session *session, const struct run_head *head, uint64_t at,
     struct cli *cli = session->cli;
     struct error err = {0};
     struct folded folded;
-    enum code rc = reading_fold(session->store, head, at, &cli->arena, &folded, &err);
+    enum code rc = reading_fold(session->store, head, at, &cli->io.arena, &folded, &err);
     if (folded.unreadable.code) cli_warn(cli, "the document of the run cannot be read: %s", folded.unreadable.message);
     *out = (struct card){.head = folded.head, .view = folded.view, .program = folded.program, .past = folded.past};
-    out->now_ms = out->past ? out->view.updated_ms : cli->now_ms;
+    out->now_ms = out->past ? out->view.updated_ms : cli->io.now_ms;
     return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
@@ -31,7 +31,7 @@ bool card_has_step(struct session *session, const struct card *card, struct str 
     struct cli *cli = session->cli;
     const struct run_view *view = &card->view;
     if (view_step(view, step)) return true;
-    const char **names = ARENA_ARRAY(&cli->arena, view->step_count, const char *);
+    const char **names = ARENA_ARRAY(&cli->io.arena, view->step_count, const char *);
     for (size_t i = 0; names && i < view->step_count; i++) {
         struct str id = view->steps[i].id;
         if (str_starts(id, step) && (id.ptr[step.len] == '[' || id.ptr[step.len] == ':')) return true;
@@ -121,7 +121,7 @@ static void write_more(struct cli *cli, struct buf *out, const struct step_view 
 {
     if (step->started_ms > 0) {
         buf_text(out, "  ");
-        time_text(out, cli, step->started_ms);
+        time_text(out, &cli->io, step->started_ms);
     }
     if (!step->value.type && !step->has_blob) return;
     struct buf value;
@@ -207,7 +207,7 @@ static void write_times(struct session *session, struct buf *out, const struct t
     int64_t until = view->ended_ms ? view->ended_ms : card->now_ms;
     if (from == 0) return;
     card_label(out, term, "started");
-    time_text(out, session->cli, from);
+    time_text(out, &session->cli->io, from);
     if (until >= from) add_duration(out, view->ended_ms ? ", took " : ", for ", until - from);
     buf_byte(out, '\n');
 }
@@ -364,14 +364,14 @@ void card_summary(struct session *session, const struct card *card)
     const struct run_head *head = &card->head;
     const struct run_view *view = &card->view;
     struct buf out;
-    if (cli->quiet) return;
+    if (cli->io.quiet) return;
     buf_init(&out, (size_t)4 << 20);
-    write_status(&out, &cli->err, view);
+    write_status(&out, &cli->io.err, view);
     buf_text(&out, "  ");
     write_counts(&out, view);
     if (view->ended_ms > 0 && view->started_ms > 0) add_duration(&out, "  in ", view->ended_ms - view->started_ms);
     buf_byte(&out, '\n');
-    write_cause(&out, &cli->err, view);
+    write_cause(&out, &cli->io.err, view);
     write_next(session, &out, view);
     if (!session_is_memory(session)) {
         buf_text(&out, "  log:  ");

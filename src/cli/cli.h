@@ -1,56 +1,47 @@
-// What every command has in its hands: its arguments, an arena that dies with it, and the two places it may write to.
-//
-// stdout is data, stderr is talk. Whatever a message is made of, it goes through text_safe before it reaches stderr.
-// A closed stdout (EPIPE) is not an error: printing stops and the command ends as if all had been read.
+// What every command has in its hands: its arguments, its settings, and the console that it writes to (term/term.h).
 // owner: main thread.
 #ifndef CAIRN_CLI_CLI_H
 #define CAIRN_CLI_CLI_H
 
 #include "cli/args.h"
-#include "cli/output.h"
 #include "json/json.h"
+#include "term/progress.h"
+#include "term/term.h"
 
 #include "cairn/cairn.h"
 
 struct functions;
-
 struct config;
 
 struct cli {
-    struct arena arena;
+    struct console io;
     struct args args;
-    struct term out, err;
-    bool out_closed;
-    bool out_failed; // what was asked for is not on stdout: no success
-    bool quiet;
-    size_t verbose;
-    int64_t now_ms;              // when the command began
     struct functions *functions; // of --plugin; NULL: none, or not needed yet
     struct config *config;       // settings and where they came from; NULL: memory ran out
-    const char *self;            // how this program was called, for commands to paste
-    const char *tail;            // " --store URL --tenant ID" as far as they are not the defaults
 };
 
-// Prints what `text` holds on stdout and empties it.
-void cli_print(struct cli *cli, struct buf *text);
-// The same on stderr: `text` is safe already.
-void cli_talk(struct cli *cli, struct buf *text);
-// "error: ..." on stderr; returns `code`.
-int cli_fail(struct cli *cli, enum exit_code code, const char *format, ...) PRINTF_LIKE(3, 4);
-// From a struct error of a module below; the exit code follows its code.
-int cli_error(struct cli *cli, const struct error *err);
-// "  hint: ..." below an error or a result. Not shown with --quiet.
-void cli_hint(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
-// A command to paste: cli_command(cli, "get %s", run) is "cairn get RUN --store URL"; cli_next shows it as "  next: ...".
-const char *cli_command(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
-void cli_next(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
-// A line of talk on stderr. Not shown with --quiet.
-void cli_note(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
-void cli_warn(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
+// A command speaks through its console.
+#define cli_print(cli, text) console_print(&(cli)->io, text)
+#define cli_talk(cli, text) console_talk(&(cli)->io, text)
+#define cli_fail(cli, ...) console_fail(&(cli)->io, __VA_ARGS__)
+#define cli_error(cli, err) console_error(&(cli)->io, err)
+#define cli_nomem(cli) console_nomem(&(cli)->io)
+#define cli_hint(cli, ...) console_hint(&(cli)->io, __VA_ARGS__)
+#define cli_command(cli, ...) console_command(&(cli)->io, __VA_ARGS__)
+#define cli_next(cli, ...) console_next(&(cli)->io, __VA_ARGS__)
+#define cli_note(cli, ...) console_note(&(cli)->io, __VA_ARGS__)
+#define cli_warn(cli, ...) console_warn(&(cli)->io, __VA_ARGS__)
+#define cli_format(cli, ...) console_format(&(cli)->io, __VA_ARGS__)
+
 // The usage error that args_* left behind.
 int cli_usage(struct cli *cli);
-int cli_nomem(struct cli *cli);
-// Text in the command's arena; "" when memory ran out.
-const char *cli_format(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
+// -o, or what `otherwise` says when it is absent.
+enum format format_of(const struct cli *cli, enum format otherwise);
+// --progress.
+enum progress_mode progress_mode_of(const struct cli *cli);
+// A moment given as an age (2h, 7d) or a time; 0 when the flag is absent. False: usage error, already reported.
+bool time_flag(struct cli *cli, enum flag flag, int64_t *ms);
+// A list as -o and --fields say. False: usage error, already reported.
+bool list_open(struct list *list, struct cli *cli, const struct column *columns, size_t count, const char *name_key);
 
 #endif

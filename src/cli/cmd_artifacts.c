@@ -1,7 +1,7 @@
 // Files that steps left behind: what the log says about them, and whether they are still what they were.
 #include "cli/card.h"
 #include "cli/commands.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "base/sha256.h"
 
@@ -96,7 +96,7 @@ static enum code size_of(struct session *session, const struct run_ids *ids, con
     struct file_piece piece;
     if (session->remote) {
         struct file_range first = {.ids = ids, .what = "artifacts", .name = artifact->name, .limit = 1};
-        enum code rc = store_run_file(session->store, &first, &session->cli->arena, &piece, err);
+        enum code rc = store_run_file(session->store, &first, &session->cli->io.arena, &piece, err);
         *size = (int64_t)piece.size;
         return rc;
     }
@@ -145,7 +145,7 @@ static const char *state_of(struct artifacts *all, const struct artifact *artifa
 static bool locate(struct artifacts *all, struct str uri, struct artifact *out)
 {
     const struct run_view *view = &all->card.view;
-    struct arena *arena = &all->session.cli->arena;
+    struct arena *arena = &all->session.cli->io.arena;
     struct str dir, scheme = STR("file://");
     bool inside = artifact_name(uri, view->start.artifacts_dir, &out->name);
     out->path = arena_copy(arena, str_slice(uri, str_starts(uri, scheme) ? scheme.len : 0, uri.len));
@@ -161,7 +161,7 @@ static bool add(struct artifacts *all, const struct step_view *step, const struc
 {
     struct cli *cli = all->session.cli;
     struct artifact *grown =
-        arena_grow(&cli->arena, all->items, all->count, all->count + 1, sizeof(*grown), &all->capacity);
+        arena_grow(&cli->io.arena, all->items, all->count, all->count + 1, sizeof(*grown), &all->capacity);
     if (!grown) return false;
     all->items = grown;
     struct artifact *artifact = &all->items[all->count++];
@@ -196,7 +196,7 @@ static void close_artifacts(struct artifacts *all)
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
 {
-    return json_put(&cli->arena, object, str_from(key), value);
+    return json_put(&cli->io.arena, object, str_from(key), value);
 }
 
 static struct json member(const struct json *object, const char *key)
@@ -228,12 +228,12 @@ int command_artifacts_ls(struct cli *cli)
     for (size_t i = 0; !code && i < all.count; i++) {
         struct json row;
         whole = whole && strcmp(all.items[i].state, "ok") == 0;
-        if (!row_json(cli, &all.items[i], &row) || !json_push(&cli->arena, &rows, row)) code = cli_nomem(cli);
+        if (!row_json(cli, &all.items[i], &row) || !json_push(&cli->io.arena, &rows, row)) code = cli_nomem(cli);
     }
     if (!code) {
         list_page(&list, &rows);
         list_close(&list);
-        if (all.count == 0 && cli->err.tty) cli_note(cli, "no step has declared artifacts");
+        if (all.count == 0 && cli->io.err.tty) cli_note(cli, "no step has declared artifacts");
         if (!whole) code = cli_fail(cli, EXIT_INTEGRITY, "not all of them are what they were when their step ended");
     }
     close_artifacts(&all);
@@ -301,7 +301,7 @@ static int copy_bytes(struct artifacts *all, const struct artifact *artifact, in
     struct str piece = STR("");
     buf_init(&bytes, 2 * (size_t)CHUNK);
     enum code rc = open_file(&reading, &all->session, &all->card.head.ids, artifact, &err);
-    while (!rc && !cli->out_closed) {
+    while (!rc && !cli->io.out_closed) {
         rc = next_bytes(&reading, &piece, &err);
         if (rc || piece.len == 0) break;
         if (to >= 0) {

@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "cli/text.h"
+#include "term/text.h"
 #include "reading/reading.h"
 #include "store/server.h"
 
@@ -12,10 +12,10 @@ static int ask(struct session *session, struct json *out)
     struct error err = {0};
     if (session->remote) {
         struct server_call call = {"GET", STR("/v1/audit:verify"), NULL, STR("")};
-        return store_server_call(session->store, &call, &cli->arena, out, &err) ? cli_error(cli, &err) : EXIT_OK;
+        return store_server_call(session->store, &call, &cli->io.arena, out, &err) ? cli_error(cli, &err) : EXIT_OK;
     }
     if (session->store && reading_audit(session->store, session->tenant, &report, &err)) return cli_error(cli, &err);
-    return audit_report_json(&report, session->tenant, &cli->arena, out) ? EXIT_OK : cli_nomem(cli);
+    return audit_report_json(&report, session->tenant, &cli->io.arena, out) ? EXIT_OK : cli_nomem(cli);
 }
 
 static void print_text(struct cli *cli, const struct json *report)
@@ -26,7 +26,7 @@ static void print_text(struct cli *cli, const struct json *report)
     enum look look = fault ? LOOK_FAILED : LOOK_DONE;
     struct buf out;
     buf_init(&out, TEXT_MAX);
-    tone_text(&out, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
+    tone_text(&out, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));
     buf_text(&out, " audit of tenant ");
     text_safe(&out, json_text(json_key(report, "tenantId")));
     buf_printf(&out, ": %lld record%s intact", (long long)records, records == 1 ? "" : "s");
@@ -50,7 +50,7 @@ int command_audit_verify(struct cli *cli)
     code = ask(&session, &report);
     if (!code) {
         if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON)
-            print_json(cli, FORMAT_JSON, &report);
+            print_json(&cli->io, FORMAT_JSON, &report);
         else
             print_text(cli, &report);
         if (json_key(&report, "fault")) code = EXIT_INTEGRITY;

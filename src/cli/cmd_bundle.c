@@ -2,7 +2,7 @@
 #include "cli/bundles.h"
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
 {
-    return json_put(&cli->arena, object, str_from(key), value);
+    return json_put(&cli->io.arena, object, str_from(key), value);
 }
 
 bool bundle_named(struct str word)
@@ -71,10 +71,10 @@ static void print_proof(struct cli *cli, const struct proof *proof)
 {
     struct buf out;
     buf_init(&out, TEXT_MAX);
-    write_faults(&cli->out, &out, proof);
+    write_faults(&cli->io.out, &out, proof);
     enum look look = is_intact(proof) ? LOOK_DONE : LOOK_FAILED;
     const struct verify_report *runs = &proof->runs;
-    tone_text(&out, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
+    tone_text(&out, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));
     buf_printf(&out, " %llu run%s, %llu events: ", (unsigned long long)runs->run_count, runs->run_count == 1 ? "" : "s",
                (unsigned long long)runs->event_count);
     if (is_intact(proof)) {
@@ -96,7 +96,7 @@ static bool proof_json(struct cli *cli, const struct proof *proof, struct json *
     struct json faults = json_array();
     if (!faults_json(cli, &proof->runs, out)) return false;
     for (size_t i = 0; i < proof->fault_count; i++)
-        if (!json_push(&cli->arena, &faults, json_string(proof->faults[i]))) return false;
+        if (!json_push(&cli->io.arena, &faults, json_string(proof->faults[i]))) return false;
     for (uint32_t i = 0; i < out->count; i++)
         if (str_is(out->members[i].key, "intact")) out->members[i].value = json_bool(is_intact(proof));
     return put(cli, out, "bundleFaults", faults) && put(cli, out, "redacted", json_bool(proof->redacted)) &&
@@ -112,7 +112,7 @@ static int prove(struct cli *cli, const char *path, struct proof *out)
     struct error err = {0};
     int code = read_pubkey(cli, &key);
     if (code) return code;
-    enum code rc = archive_prove(path, key, &cli->arena, out, &err);
+    enum code rc = archive_prove(path, key, &cli->io.arena, out, &err);
     key_free(key);
     if (rc) error_wrap(&err, "%s", path);
     return rc ? cli_error(cli, &err) : EXIT_OK;
@@ -125,7 +125,7 @@ static int prove_intact(struct cli *cli, const char *path, struct proof *out)
     if (code || is_intact(out)) return code;
     struct buf text;
     buf_init(&text, TEXT_MAX);
-    write_faults(&cli->err, &text, out);
+    write_faults(&cli->io.err, &text, out);
     cli_talk(cli, &text);
     buf_release(&text);
     return cli_fail(cli, EXIT_INTEGRITY, "%s is not what was written", path);
@@ -139,7 +139,7 @@ int bundle_verify(struct cli *cli, struct str word)
     if (code) return code;
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
         if (!proof_json(cli, &proof, &json)) return cli_nomem(cli);
-        print_json(cli, FORMAT_JSON, &json);
+        print_json(&cli->io, FORMAT_JSON, &json);
     } else {
         print_proof(cli, &proof);
     }
@@ -180,7 +180,7 @@ static int export_to_file(struct session *session, const struct export_options *
     struct export_options own = *options;
     own.write = sink_write;
     own.context = &sink;
-    enum code rc = archive_export(session->store, &own, &cli->arena, report, &err);
+    enum code rc = archive_export(session->store, &own, &cli->io.arena, report, &err);
     if (!rc && fsync(sink.fd) != 0) rc = os_errno(&err, "write", path);
     if (close(sink.fd) != 0 && !rc) rc = os_errno(&err, "write", path);
     if (!rc && rename(temporary, path) != 0) rc = os_errno(&err, "make", path);
@@ -192,13 +192,13 @@ static int export_to_stdout(struct session *session, const struct export_options
 {
     struct error err = {0};
     struct sink sink = {.fd = STDOUT_FILENO, .path = "stdout"};
-    if (session->cli->out.tty)
+    if (session->cli->io.out.tty)
         return cli_fail(session->cli, EXIT_USAGE, "a bundle is not for a terminal; give --out FILE");
     struct export_options own = *options;
     own.write = sink_write;
     own.context = &sink;
-    return archive_export(session->store, &own, &session->cli->arena, report, &err) ? cli_error(session->cli, &err)
-                                                                                    : EXIT_OK;
+    return archive_export(session->store, &own, &session->cli->io.arena, report, &err) ? cli_error(session->cli, &err)
+                                                                                       : EXIT_OK;
 }
 
 static int report_export(struct cli *cli, const char *path, const struct export_report *report, bool is_signed)
@@ -215,7 +215,7 @@ static int report_export(struct cli *cli, const char *path, const struct export_
                   put(cli, &json, "bytes", json_int((int64_t)report->byte_count)) &&
                   put(cli, &json, "signed", json_bool(is_signed));
         if (!ok) return cli_nomem(cli);
-        print_json(cli, FORMAT_JSON, &json);
+        print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;
     }
     buf_init(&text, TEXT_MAX);
@@ -250,7 +250,7 @@ int command_log_export(struct cli *cli)
     struct session session;
     struct archive_key *key = NULL;
     struct error err = {0};
-    struct run_name *names = ARENA_ARRAY(&cli->arena, cli->args.word_count, struct run_name);
+    struct run_name *names = ARENA_ARRAY(&cli->io.arena, cli->args.word_count, struct run_name);
     if (!names) return cli_nomem(cli);
     struct str key_file = args_text(&cli->args, FLAG_SIGN, "");
     if (key_file.len && key_load(key_file.ptr, &key, &err)) return cli_error(cli, &err);
@@ -282,11 +282,11 @@ static int check_conflicts(struct session *session, struct store *bundle, uint64
     struct error err = {0};
     do {
         struct run_heads heads;
-        if (store_list(bundle, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
+        if (store_list(bundle, &filter, &cli->io.arena, &heads, &err)) return cli_error(cli, &err);
         for (size_t i = 0; i < heads.count; i++) {
             const struct run_head *head = &heads.items[i];
             struct run_head there;
-            enum code rc = store_head(session->store, head->ids.tenant, head->ids.run, &cli->arena, &there, &err);
+            enum code rc = store_head(session->store, head->ids.tenant, head->ids.run, &cli->io.arena, &there, &err);
             if (rc == E_NOT_FOUND) {
                 err = (struct error){0};
                 continue;
@@ -314,12 +314,12 @@ static int report_import(struct cli *cli, const struct copy_report *report)
                   put(cli, &json, "present", json_int((int64_t)report->same_count)) &&
                   put(cli, &json, "events", json_int((int64_t)report->event_count));
         if (!ok) return cli_nomem(cli);
-        print_json(cli, FORMAT_JSON, &json);
+        print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;
     }
     struct buf text;
     buf_init(&text, TEXT_MAX);
-    tone_text(&text, &cli->out, TONE_GOOD, look_glyph(LOOK_DONE, cli->out.utf8));
+    tone_text(&text, &cli->io.out, TONE_GOOD, look_glyph(LOOK_DONE, cli->io.out.utf8));
     if (report->new_count || !report->same_count)
         buf_printf(&text, " %llu run%s imported, %llu events", (unsigned long long)report->new_count,
                    report->new_count == 1 ? "" : "s", (unsigned long long)report->event_count);
@@ -341,7 +341,7 @@ static int import_runs(struct session *session, struct store *bundle)
     int code = check_conflicts(session, bundle, &same);
     if (code) return code;
     struct copy_options options = {.mark = true};
-    if (archive_copy(bundle, session->store, &options, &cli->arena, &report, &err)) return cli_error(cli, &err);
+    if (archive_copy(bundle, session->store, &options, &cli->io.arena, &report, &err)) return cli_error(cli, &err);
     for (size_t i = 0; i < report.fault_count; i++)
         cli_fail(cli, EXIT_CONFLICT, "%.*s", STR_ARG(report.faults[i].what));
     if (report.fault_count) return EXIT_CONFLICT;

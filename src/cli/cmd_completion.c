@@ -138,7 +138,7 @@ static void complete_runs(struct complete *c, bool steps)
     struct run_filter filter = {.tenant = session.tenant, .run_prefix = c->word, .roots = true, .limit = 50};
     if (run.len < c->word.len) {
         if (steps) complete_steps(c, &session, run);
-    } else if (store_list(session.store, &filter, &c->cli->arena, &heads, &err) == OK) {
+    } else if (store_list(session.store, &filter, &c->cli->io.arena, &heads, &err) == OK) {
         candidate(c, STR("@last"), "the newest run");
         candidate(c, STR("@last-failed"), "the newest run that FAILED");
         for (size_t i = 0; i < heads.count; i++)

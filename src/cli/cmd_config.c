@@ -1,6 +1,7 @@
 // Settings: what is in force, where it came from, and changing it without disturbing the rest of a file.
 #include "cli/commands.h"
 #include "cli/serve_config.h"
+#include "term/text.h"
 
 #include "doc/doc.h"
 #include "os/os.h"
@@ -31,7 +32,7 @@ static int report_faults(struct cli *cli)
 
 static bool put(struct cli *cli, struct json *row, const char *key, struct str text)
 {
-    return json_put(&cli->arena, row, str_from(key), json_string(text));
+    return json_put(&cli->io.arena, row, str_from(key), json_string(text));
 }
 
 static bool add_row(struct cli *cli, struct json *rows, const char *name, struct str value, const char *origin,
@@ -40,7 +41,7 @@ static bool add_row(struct cli *cli, struct json *rows, const char *name, struct
     struct json row = json_object();
     return put(cli, &row, "name", str_from(name)) && put(cli, &row, "value", value) &&
            put(cli, &row, "origin", str_from(origin)) && put(cli, &row, "variable", str_from(variable)) &&
-           put(cli, &row, "what", str_from(what)) && json_push(&cli->arena, rows, row);
+           put(cli, &row, "what", str_from(what)) && json_push(&cli->io.arena, rows, row);
 }
 
 static const char *what_of(struct str member)
@@ -62,7 +63,7 @@ static bool add_serve(struct cli *cli, struct json *rows, struct serve_config *s
             buf_add(&text, json_text(&m->value));
         else
             json_write(&text, &m->value);
-        struct str value = buf_ok(&text) ? arena_copy(&cli->arena, buf_str(&text)) : (struct str){0};
+        struct str value = buf_ok(&text) ? arena_copy(&cli->io.arena, buf_str(&text)) : (struct str){0};
         buf_release(&text);
         const char *origin = i < ARRAY_COUNT(serve->origins) ? serve->origins[i] : "";
         if (!value.ptr ||
@@ -221,7 +222,7 @@ static int change(struct cli *cli, const char *name, struct str profile, struct 
     const struct config_file *file = &cli->config->files[local ? CONFIG_PROJECT : CONFIG_USER];
     struct edit edit = {.cli = cli, .path = file->path, .text = STR(""), .name = name, .line = line};
     if (!file->path) return cli_fail(cli, EXIT_ERROR, "there is no home directory to keep settings in");
-    if (file->exists && os_read_file(file->path, TEXT_FILE_MAX, &cli->arena, &edit.text, &err))
+    if (file->exists && os_read_file(file->path, TEXT_FILE_MAX, &cli->io.arena, &edit.text, &err))
         return cli_error(cli, &err);
     if (profile.len > 0) edit.table = str_from(cli_format(cli, "[profile.%.*s]", STR_ARG(profile)));
     struct buf out;
@@ -229,7 +230,7 @@ static int change(struct cli *cli, const char *name, struct str profile, struct 
     buf_init(&out, 2 * TEXT_FILE_MAX);
     rewrite(&edit, &out);
     int code = EXIT_OK;
-    if (toml_parse(buf_str(&out), &cli->arena, &checked, &err))
+    if (toml_parse(buf_str(&out), &cli->io.arena, &checked, &err))
         code = cli_fail(cli, EXIT_USAGE, "%s:%u:%u: %s; nothing was changed", file->path, err.line, err.column,
                         err.message);
     if (!code) code = write_file(cli, file->path, buf_str(&out));
@@ -248,7 +249,7 @@ static int set_value(struct cli *cli, const char *name, struct str profile, stru
         buf_add(&line, value);
     else
         json_write_string(&line, value);
-    struct str kept = arena_copy(&cli->arena, buf_str(&line));
+    struct str kept = arena_copy(&cli->io.arena, buf_str(&line));
     buf_release(&line);
     return kept.ptr ? change(cli, name, profile, kept) : cli_nomem(cli);
 }

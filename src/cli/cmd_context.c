@@ -14,7 +14,7 @@ static const struct column columns[] = {
 
 static bool put(struct cli *cli, struct json *row, const char *key, struct str text)
 {
-    return json_put(&cli->arena, row, str_from(key), text.len ? json_string(text) : json_null());
+    return json_put(&cli->io.arena, row, str_from(key), text.len ? json_string(text) : json_null());
 }
 
 // ---- ls
@@ -47,7 +47,7 @@ static bool add_row(struct cli *cli, struct json *rows, struct str name, const c
            put(cli, &row, "place", server.len ? server : store) &&
            put(cli, &row, "tokenFile", setting_of(config, name, "token-file")) &&
            put(cli, &row, "tenant", setting_of(config, name, "tenant")) && put(cli, &row, "origin", str_from(file)) &&
-           json_push(&cli->arena, rows, row);
+           json_push(&cli->io.arena, rows, row);
 }
 
 int command_context_ls(struct cli *cli)
@@ -112,7 +112,7 @@ static struct str absolute(struct cli *cli, enum flag flag, struct str value)
     struct error err = {0};
     struct str out;
     bool path = flag == FLAG_TOKEN_FILE || flag == FLAG_CA_FILE;
-    return path && os_absolute(value.ptr, &cli->arena, &out, &err) == OK ? out : value;
+    return path && os_absolute(value.ptr, &cli->io.arena, &out, &err) == OK ? out : value;
 }
 
 int command_context_add(struct cli *cli)
@@ -149,7 +149,7 @@ int command_context_test(struct cli *cli)
     } else {
         struct server_call call = {"GET", STR("/v1/whoami"), NULL, STR("")};
         const struct json *roles = NULL;
-        if (store_server_call(session.store, &call, &cli->arena, &who, &err))
+        if (store_server_call(session.store, &call, &cli->io.arena, &who, &err))
             code = cli_error(cli, &err);
         else
             roles = json_key(&who, "roles");

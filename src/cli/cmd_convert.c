@@ -1,7 +1,7 @@
 // A document in the other format.
 #include "cli/commands.h"
 #include "cli/document.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "author/author.h"
 
@@ -15,7 +15,7 @@ static int convert(struct cli *cli, struct document *document, enum document_kin
         cli_hint(cli, "cairn fmt lays it out in the canonical way");
         return code;
     }
-    enum code rc = author_convert(document->program, to, &document->diagnostics, &cli->arena, out, &err);
+    enum code rc = author_convert(document->program, to, &document->diagnostics, &cli->io.arena, out, &err);
     if (rc == E_UNSUPPORTED) {
         diagnostics_sort(&document->diagnostics);
         document_report(cli, document);

@@ -1,6 +1,6 @@
 // `cairn crashtest`: a document, or the cases of a test file, killed at every boundary and recovered to the end.
 #include "cli/commands.h"
-#include "cli/crash_report.h"
+#include "term/crash_report.h"
 #include "cli/trials.h"
 
 #include "os/os.h"
@@ -41,8 +41,8 @@ static int read_options(struct crash_run *run)
 {
     struct cli *cli = run->cli;
     int64_t seed = 1, max = -1;
-    if (!args_int(&cli->args, FLAG_SEED, 0, INT64_MAX, 1, &cli->arena, &seed) ||
-        !args_int(&cli->args, FLAG_MAX, 0, 100000000, -1, &cli->arena, &max))
+    if (!args_int(&cli->args, FLAG_SEED, 0, INT64_MAX, 1, &cli->io.arena, &seed) ||
+        !args_int(&cli->args, FLAG_MAX, 0, 100000000, -1, &cli->io.arena, &max))
         return cli_usage(cli);
     run->options.seed = (uint64_t)seed;
     run->options.max = max < 0 ? SIZE_MAX : (size_t)max;
@@ -97,11 +97,11 @@ static int play_document(struct crash_run *run, struct str path)
     document_report(cli, &document);
     if (!document.program) return EXIT_INVALID;
     struct trial_script script;
-    if (trial_script_default(document.program, &cli->arena, &script)) return cli_nomem(cli);
+    if (trial_script_default(document.program, &cli->io.arena, &script)) return cli_nomem(cli);
     for (uint32_t i = 0; i < document.program->required_count; i++) {
         struct str name = document.program->required[i];
         cli_note(cli, "input %.*s has no default: it is \"%.*s\" here", STR_ARG(name), STR_ARG(name));
-        if (!json_put(&cli->arena, &script.inputs, name, json_string(name))) code = cli_nomem(cli);
+        if (!json_put(&cli->io.arena, &script.inputs, name, json_string(name))) code = cli_nomem(cli);
     }
     if (!code) code = play(run, document.program, &script);
     program_release(document.program);
@@ -112,7 +112,7 @@ static int play_document(struct crash_run *run, struct str path)
 static bool with_default(struct cli *cli, const struct trial_script *from, struct trial_script *to)
 {
     *to = *from;
-    to->defaults = ARENA_ARRAY(&cli->arena, from->default_count + 1, struct trial_mock);
+    to->defaults = ARENA_ARRAY(&cli->io.arena, from->default_count + 1, struct trial_mock);
     if (!to->defaults) return false;
     to->defaults[0] = (struct trial_mock){.key = STR("*")};
     if (from->default_count) memcpy(&to->defaults[1], from->defaults, from->default_count * sizeof(*to->defaults));
@@ -151,8 +151,14 @@ int command_crashtest(struct cli *cli)
     bool strict = args_has(&cli->args, FLAG_STRICT);
     int code = read_options(&run);
     if (code) return code;
-    if (cli->verbose == 0) os_log_level(LOG_ERROR); // recovery says what it cut, world after world
-    crash_show_open(&run.show, cli, path, strict);
+    if (cli->io.verbose == 0) os_log_level(LOG_ERROR); // recovery says what it cut, world after world
+    run.show = (struct crash_show){.console = &cli->io,
+                                   .format = format_of(cli, FORMAT_TEXT),
+                                   .path = path,
+                                   .seed = args_text(&cli->args, FLAG_SEED, "1"),
+                                   .strict = strict,
+                                   .sandbox = args_has(&cli->args, FLAG_SANDBOX),
+                                   .all = json_array()};
     code = trials_open(&run.trials, cli);
     if (!code) code = is_test_file(path) ? play_cases(&run, path) : play_document(&run, path);
     if (!code) crash_show_end(&run.show);

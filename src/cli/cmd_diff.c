@@ -1,7 +1,7 @@
 // Two runs, or two moments of one, side by side. What differs is found in src/explain; here it is shown.
 #include "cli/commands.h"
 #include "cli/tale.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 
@@ -53,7 +53,7 @@ static void end(struct sheet *s)
     text_trim(s->out);
     struct str line = str_slice(buf_str(s->out), s->line, s->out->len);
     if (s->term->tty && buf_ok(s->out) && text_width(line) > s->term->columns) {
-        struct str copy = arena_copy(&s->cli->arena, line);
+        struct str copy = arena_copy(&s->cli->io.arena, line);
         if (copy.ptr) s->out->ptr[s->out->len = s->line] = '\0';
         if (copy.ptr) text_cut(s->out, copy, s->term->columns, s->term->utf8);
     }
@@ -365,7 +365,7 @@ static void write_result(struct sheet *s)
 
 static void write_sheet(struct cli *cli, struct buf *out, const struct json *diff)
 {
-    struct sheet s = {.cli = cli, .out = out, .term = &cli->out, .diff = diff, .label = ""};
+    struct sheet s = {.cli = cli, .out = out, .term = &cli->io.out, .diff = diff, .label = ""};
     write_side(&s, "a", "A");
     write_side(&s, "b", "B");
     write_document(&s);
@@ -392,11 +392,11 @@ static int show(struct cli *cli, const struct tale tales[2])
     struct json diff;
     struct buf text;
     bool same;
-    if (explain_diff(tales[0].explain, tales[1].explain, parts_of(cli), &cli->arena, &diff, &same, &err))
+    if (explain_diff(tales[0].explain, tales[1].explain, parts_of(cli), &cli->io.arena, &diff, &same, &err))
         return cli_error(cli, &err);
     enum format format = format_of(cli, FORMAT_TEXT);
     if (format != FORMAT_TEXT) {
-        print_json(cli, format, &diff);
+        print_json(&cli->io, format, &diff);
     } else {
         buf_init(&text, (size_t)64 << 20);
         write_sheet(cli, &text, &diff);

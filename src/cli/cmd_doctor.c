@@ -4,6 +4,7 @@
 #include "cli/doctor.h"
 #include "cli/follow.h"
 #include "cli/mirror.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 #include "tool/tool.h"
@@ -35,7 +36,7 @@ enum {
 void doctor_problem(struct doctor *d, const char *hint, const char *format, ...)
 {
     char text[1024];
-    struct arena *arena = &d->cli->arena;
+    struct arena *arena = &d->cli->io.arena;
     struct json row = json_object();
     va_list list;
     va_start(list, format);
@@ -151,7 +152,7 @@ static void check_advice(struct doctor *d)
     struct advices advices = {0};
     struct error err = {0};
     if (!d->session.store || d->session.remote) return;
-    if (store_advise(d->session.store, &d->cli->arena, &advices, &err)) doctor_problem(d, "", "%s", err.message);
+    if (store_advise(d->session.store, &d->cli->io.arena, &advices, &err)) doctor_problem(d, "", "%s", err.message);
     for (size_t i = 0; i < advices.count; i++)
         doctor_problem(d, advices.items[i].hint.ptr, "%s", advices.items[i].what.ptr);
 }
@@ -163,7 +164,7 @@ static void check_clock(struct doctor *d)
     struct run_filter filter = {.tenant = d->session.tenant, .limit = 1};
     struct timex clock = {0};
     int64_t now = os_now().wall_ms;
-    if (d->session.store && store_list(d->session.store, &filter, &d->cli->arena, &heads, &err) == OK &&
+    if (d->session.store && store_list(d->session.store, &filter, &d->cli->io.arena, &heads, &err) == OK &&
         heads.count > 0 && heads.items[0].updated_ms > now + CLOCK_SKEW_MS) {
         char ahead[24];
         duration_format(heads.items[0].updated_ms - now, ahead);
@@ -171,7 +172,7 @@ static void check_clock(struct doctor *d)
                        "the newest run was last written %s from now", ahead);
     }
     if (now < INT64_C(1735689600000)) doctor_problem(d, "set the clock", "the clock stands before 2025");
-    if (adjtimex(&clock) == TIME_ERROR && d->cli->verbose > 0)
+    if (adjtimex(&clock) == TIME_ERROR && d->cli->io.verbose > 0)
         cli_note(d->cli, "clock: the kernel does not know whether it is synchronised (normal in containers)");
 }
 
@@ -211,7 +212,7 @@ static void check_unfinished(struct doctor *d)
     size_t orphans = 0;
     struct run_filter filter = {.tenant = d->session.tenant, .unfinished = true, .limit = RUNS_LOOKED_AT};
     if (!d->session.store) return;
-    if (store_list(d->session.store, &filter, &d->cli->arena, &d->unfinished, &err)) {
+    if (store_list(d->session.store, &filter, &d->cli->io.arena, &d->unfinished, &err)) {
         doctor_problem(d, NULL, "%s", err.message);
         return;
     }
@@ -260,11 +261,11 @@ static void check_chain(struct doctor *d)
     struct error err = {0};
     struct run_heads heads = {0};
     struct run_filter filter = {.tenant = d->session.tenant, .limit = RUNS_VERIFIED};
-    if (!d->session.store || store_list(d->session.store, &filter, &d->cli->arena, &heads, &err)) return;
+    if (!d->session.store || store_list(d->session.store, &filter, &d->cli->io.arena, &heads, &err)) return;
     for (size_t i = 0; i < heads.count; i++) {
         struct verify_report report = {0};
         const struct run_ids *ids = &heads.items[i].ids;
-        if (store_verify(d->session.store, ids->tenant, ids->run, &d->cli->arena, &report, &err))
+        if (store_verify(d->session.store, ids->tenant, ids->run, &d->cli->io.arena, &report, &err))
             doctor_problem(d, NULL, "run %.*s: %s", STR_ARG(ids->run), err.message);
         for (size_t f = 0; f < report.fault_count && f < LISTED_MAX; f++)
             doctor_problem(d, cli_command(d->cli, "log verify %.*s", STR_ARG(ids->run)), "run %.*s, %s %llu: %.*s",
@@ -285,7 +286,7 @@ static bool see_orphan(void *context, struct str run, struct str step)
     struct doctor *d = orphans->doctor;
     struct error err = {0};
     struct run_head head;
-    enum code rc = store_head(d->session.store, d->session.tenant, run, &d->cli->arena, &head, &err);
+    enum code rc = store_head(d->session.store, d->session.tenant, run, &d->cli->io.arena, &head, &err);
     if (rc == OK && head.owned) return false; // its engine lives
     if (rc != OK && rc != E_NOT_FOUND) return false;
     if (!orphans->fix && ++orphans->count <= LISTED_MAX)
@@ -383,10 +384,11 @@ int command_doctor(struct cli *cli)
         d.check = checks[i].name;
         checks[i].run(&d);
         done++;
-        if (cli->verbose > 0 && d.problem_count == before) cli_note(cli, "ok  %-9s %s", checks[i].name, checks[i].what);
+        if (cli->io.verbose > 0 && d.problem_count == before)
+            cli_note(cli, "ok  %-9s %s", checks[i].name, checks[i].what);
     }
     session_close(&d.session);
-    if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) print_json(cli, FORMAT_JSON, &d.problems);
+    if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) print_json(&cli->io, FORMAT_JSON, &d.problems);
     if (d.problem_count == 0) cli_note(cli, "%zu check%s, nothing wrong", done, done == 1 ? "" : "s");
     return d.problem_count ? EXIT_ERROR : EXIT_OK;
 }

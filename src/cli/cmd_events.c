@@ -223,7 +223,7 @@ static enum code read_stored(struct reader *reader)
     struct cli *cli = reader->session->cli;
     const struct run_ids *ids = &reader->head.ids;
     bool needs_moment = !reader->raw || reader->step.len > 0 || reader->since_ms;
-    for (uint64_t after = reader->after; reader->left > 0 && !cli->out_closed && after < reader->until;) {
+    for (uint64_t after = reader->after; reader->left > 0 && !cli->io.out_closed && after < reader->until;) {
         struct records page = {0};
         struct record_range range = {.tenant = ids->tenant, .run = ids->run, .after = after, .limit = PAGE};
         enum code rc = store_read(reader->session->store, &range, &reader->arena, &page, &reader->err);
@@ -312,7 +312,8 @@ static int follow_run(struct reader *reader)
                        &err))
             return cli_error(cli, &err);
         bool seen = reader->cursor.seq == head.last_seq && reader->cursor.ledger_seq == head.last_ledger_seq;
-        if ((head.terminal && seen) || cli->out_closed || reader->left == 0) return exit_of_status(head.summary.status);
+        if ((head.terminal && seen) || cli->io.out_closed || reader->left == 0)
+            return exit_of_status(head.summary.status);
         if (follow_need(&follow, &head) != NEED_NOTHING && args_has(&cli->args, FLAG_EXIT_ON_WAIT)) return EXIT_WAITING;
         follow_sleep(&follow, reader->cursor.seq + reader->cursor.ledger_seq != before || !seen, INT64_MAX);
     }
@@ -350,8 +351,8 @@ static int prepare(struct reader *reader, struct session *session)
     *reader = (struct reader){.session = session, .rows = json_array()};
     int code = target_find(session, cli->args.words[0], TARGET_STEP | TARGET_MOMENT, &target);
     if (code) return code;
-    if (!args_int(&cli->args, FLAG_AFTER, 0, INT64_MAX, 0, &cli->arena, &after) ||
-        !args_int(&cli->args, FLAG_LIMIT, 1, INT64_MAX, INT64_MAX, &cli->arena, &limit))
+    if (!args_int(&cli->args, FLAG_AFTER, 0, INT64_MAX, 0, &cli->io.arena, &after) ||
+        !args_int(&cli->args, FLAG_LIMIT, 1, INT64_MAX, INT64_MAX, &cli->io.arena, &limit))
         return cli_usage(cli);
     if (!time_flag(cli, FLAG_SINCE, &reader->since_ms)) return EXIT_USAGE;
     if (target.has_at && args_has(&cli->args, FLAG_FOLLOW)) {

@@ -1,6 +1,6 @@
 // Documents in their canonical layout.
 #include "cli/commands.h"
-#include "cli/text.h"
+#include "term/text.h"
 #include "cli/trials.h"
 
 #include "author/author.h"
@@ -26,7 +26,7 @@ static int format_one(struct cli *cli, struct str path, struct tally *tally)
         return EXIT_INVALID;
     }
     struct program_loader loader = source_loader(&document.sources);
-    enum code rc = author_format(document.program, &loader, &cli->arena, &text, &err);
+    enum code rc = author_format(document.program, &loader, &cli->io.arena, &text, &err);
     struct str before = document.program->text;
     if (rc == E_UNSUPPORTED) {
         cli_warn(cli, "%s is left as it is: %s", path.ptr, err.message);
@@ -41,7 +41,7 @@ static int format_one(struct cli *cli, struct str path, struct tally *tally)
     if (rc || (changed && in_place && os_write_file(path.ptr, text, 0666, true, &err))) {
         code = cli_error(cli, &err);
     } else if (check && changed) {
-        if (author_diff(&out, path, before, text, &cli->arena, &err)) code = cli_error(cli, &err);
+        if (author_diff(&out, path, before, text, &cli->io.arena, &err)) code = cli_error(cli, &err);
     } else if (!check && !in_place) {
         buf_add(&out, text);
     } else if (in_place && changed) {

@@ -6,6 +6,7 @@
 #include "cli/drive.h"
 #include "cli/fork.h"
 #include "cli/inputs.h"
+#include "term/text.h"
 #include "reading/reading.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ static int read_from(struct wish *wish)
 {
     struct cli *cli = wish->cli;
     size_t cursor = 0, count = args_count(&cli->args, FLAG_FROM);
-    struct str *from = ARENA_ARRAY(&cli->arena, count + 1, struct str);
+    struct str *from = ARENA_ARRAY(&cli->io.arena, count + 1, struct str);
     struct str step;
     if (!from) return cli_nomem(cli);
     wish->request.from = from;
@@ -49,7 +50,7 @@ static int read_from(struct wish *wish)
 
 static void hint_step(struct cli *cli, const struct program *program, struct str run, struct str wrong)
 {
-    const char **names = ARENA_ARRAY(&cli->arena, (size_t)program->top_count + 1, const char *);
+    const char **names = ARENA_ARRAY(&cli->io.arena, (size_t)program->top_count + 1, const char *);
     if (!names) return;
     for (uint32_t i = 0; i < program->top_count; i++) names[i] = cli_format(cli, "%.*s", STR_ARG(program->steps[i].id));
     const char *near = nearest_name(wrong, names, program->top_count);
@@ -136,15 +137,15 @@ static int show_preview(struct wish *wish, const struct fork *fork)
     struct json json;
     struct buf text;
     if (dry && (format == FORMAT_JSON || format == FORMAT_YAML)) {
-        if (!reading_fork(fork, wish->how, &cli->arena, &json)) return cli_nomem(cli);
-        print_json(cli, format, &json);
+        if (!reading_fork(fork, wish->how, &cli->io.arena, &json)) return cli_nomem(cli);
+        print_json(&cli->io, format, &json);
         return EXIT_OK;
     }
     buf_init(&text, (size_t)64 << 20);
-    preview_write(cli, &text, dry ? &cli->out : &cli->err, fork, wish->how);
+    preview_write(cli, &text, dry ? &cli->io.out : &cli->io.err, fork, wish->how);
     if (dry)
         cli_print(cli, &text);
-    else if (!cli->quiet)
+    else if (!cli->io.quiet)
         cli_talk(cli, &text);
     buf_release(&text);
     if (run_status_terminal(fork->run->status)) {
@@ -161,10 +162,10 @@ static int tell_made(struct wish *wish, struct session *session, const struct fo
     struct error err = {0};
     struct run_head head;
     struct buf out;
-    if (store_head(session->store, session->tenant, run, &cli->arena, &head, &err)) return cli_error(cli, &err);
-    if (format_of(cli, FORMAT_TEXT) != FORMAT_TEXT || cli->quiet) return EXIT_OK;
+    if (store_head(session->store, session->tenant, run, &cli->io.arena, &head, &err)) return cli_error(cli, &err);
+    if (format_of(cli, FORMAT_TEXT) != FORMAT_TEXT || cli->io.quiet) return EXIT_OK;
     buf_init(&out, 4096);
-    tone_text(&out, &cli->out, TONE_GOOD, look_glyph(LOOK_DONE, cli->out.utf8));
+    tone_text(&out, &cli->io.out, TONE_GOOD, look_glyph(LOOK_DONE, cli->io.out.utf8));
     buf_printf(&out, " %s of %.*s", wish->how, STR_ARG(fork->head.ids.run));
     if (!fork->results_only) buf_printf(&out, "@%llu", (unsigned long long)fork->at);
     buf_printf(&out, ": run %.*s, event %llu\n", STR_ARG(run), (unsigned long long)head.last_seq);
@@ -179,9 +180,9 @@ static int put_outputs(struct cli *cli, const struct fork_request *request, stru
 {
     struct json outputs = json_object();
     for (size_t i = 0; i < request->output_count; i++)
-        if (!json_put(&cli->arena, &outputs, request->outputs[i].step, request->outputs[i].value))
+        if (!json_put(&cli->io.arena, &outputs, request->outputs[i].step, request->outputs[i].value))
             return cli_nomem(cli);
-    return outputs.count == 0 || json_put(&cli->arena, body, STR("outputs"), outputs) ? EXIT_OK : cli_nomem(cli);
+    return outputs.count == 0 || json_put(&cli->io.arena, body, STR("outputs"), outputs) ? EXIT_OK : cli_nomem(cli);
 }
 
 static int put_from(struct wish *wish, struct json *body)
@@ -190,15 +191,15 @@ static int put_from(struct wish *wish, struct json *body)
     struct json from = json_array();
     const struct fork_request *request = &wish->request;
     if (strcmp(wish->how, "retry") == 0)
-        return json_put(&cli->arena, body, STR("stepId"), json_string(request->from[0])) ? EXIT_OK : cli_nomem(cli);
+        return json_put(&cli->io.arena, body, STR("stepId"), json_string(request->from[0])) ? EXIT_OK : cli_nomem(cli);
     for (size_t i = 0; i < request->from_count; i++)
-        if (!json_push(&cli->arena, &from, json_string(request->from[i]))) return cli_nomem(cli);
-    return from.count == 0 || json_put(&cli->arena, body, STR("from"), from) ? EXIT_OK : cli_nomem(cli);
+        if (!json_push(&cli->io.arena, &from, json_string(request->from[i]))) return cli_nomem(cli);
+    return from.count == 0 || json_put(&cli->io.arena, body, STR("from"), from) ? EXIT_OK : cli_nomem(cli);
 }
 
 static bool put_text(struct cli *cli, struct json *body, const char *key, struct str text)
 {
-    return text.len == 0 || json_put(&cli->arena, body, str_from(key), json_string(text));
+    return text.len == 0 || json_put(&cli->io.arena, body, str_from(key), json_string(text));
 }
 
 static int act_there(struct wish *wish, struct session *session, const struct fork *fork)
@@ -211,10 +212,11 @@ static int act_there(struct wish *wish, struct session *session, const struct fo
     if (!code) code = put_from(wish, &body);
     if (!code) code = put_outputs(cli, &wish->request, &body);
     if (code) return code;
-    bool ok = (!is_fork || json_put(&cli->arena, &body, STR("fromSeq"), json_int((int64_t)fork->at))) &&
-              (wish->changes.inputs.count == 0 || json_put(&cli->arena, &body, STR("inputs"), wish->changes.inputs)) &&
-              put_text(cli, &body, "runId", args_text(&cli->args, FLAG_RUN_ID, "")) &&
-              put_text(cli, &body, "reason", args_text(&cli->args, FLAG_REASON, ""));
+    bool ok =
+        (!is_fork || json_put(&cli->io.arena, &body, STR("fromSeq"), json_int((int64_t)fork->at))) &&
+        (wish->changes.inputs.count == 0 || json_put(&cli->io.arena, &body, STR("inputs"), wish->changes.inputs)) &&
+        put_text(cli, &body, "runId", args_text(&cli->args, FLAG_RUN_ID, "")) &&
+        put_text(cli, &body, "reason", args_text(&cli->args, FLAG_REASON, ""));
     if (!ok) return cli_nomem(cli);
     code = fork_at_server(session, fork->head.ids.run, is_fork ? "forks" : wish->how, &body, &run);
     if (!code && !args_has(&cli->args, FLAG_DETACH)) code = tell_made(wish, session, fork, run);
@@ -400,7 +402,7 @@ static int retry_live(struct wish *wish, struct session *session, struct str ste
 static int retry_from(struct wish *wish, struct session *session, bool *signal)
 {
     struct cli *cli = wish->cli;
-    struct str *step = ARENA_NEW(&cli->arena, struct str);
+    struct str *step = ARENA_NEW(&cli->io.arena, struct str);
     if (!step) return cli_nomem(cli);
     *step = args_has(&cli->args, FLAG_STEP) ? args_text(&cli->args, FLAG_STEP, "") : wish->target.step;
     if (step->len == 0) {

@@ -3,7 +3,7 @@
 #include "base/civil.h"
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { BIGGEST = 5, DAYS = 7, STATUS_COUNT = RUN_STATUS_CANCELLED + 1 };
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
 {
-    return json_put(&cli->arena, object, str_from(key), value);
+    return json_put(&cli->io.arena, object, str_from(key), value);
 }
 
 static void add_bytes(struct buf *out, uint64_t bytes)
@@ -67,12 +67,12 @@ static int count_all(struct session *session, struct stats *stats)
     struct run_filter filter = {.tenant = args_has(&cli->args, FLAG_TENANT) ? session->tenant : STR(""), .limit = 1000};
     do {
         struct run_heads heads;
-        if (store_list(session->store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
-        for (size_t i = 0; i < heads.count; i++) count_run(stats, &heads.items[i], cli->now_ms);
+        if (store_list(session->store, &filter, &cli->io.arena, &heads, &err)) return cli_error(cli, &err);
+        for (size_t i = 0; i < heads.count; i++) count_run(stats, &heads.items[i], cli->io.now_ms);
         filter.before = heads.next;
     } while (filter.before);
-    if (store_usage(session->store, &cli->arena, &stats->usages, &err) ||
-        store_tombstones(session->store, &cli->arena, &stats->removed, &err))
+    if (store_usage(session->store, &cli->io.arena, &stats->usages, &err) ||
+        store_tombstones(session->store, &cli->io.arena, &stats->removed, &err))
         return cli_error(cli, &err);
     return EXIT_OK;
 }
@@ -82,7 +82,7 @@ static struct json time_json(struct cli *cli, int64_t ms)
     char text[CIVIL_SIZE];
     if (ms == 0) return json_null();
     civil_format(ms, text);
-    struct str kept = arena_copy(&cli->arena, str_from(text));
+    struct str kept = arena_copy(&cli->io.arena, str_from(text));
     return kept.ptr ? json_string(kept) : json_null();
 }
 
@@ -94,7 +94,7 @@ static bool usages_json(struct cli *cli, const struct stats *stats, struct json 
         struct json one = json_object();
         if (!put(cli, &one, "what", json_string(usage->what)) ||
             !put(cli, &one, "bytes", json_int((int64_t)usage->bytes)) ||
-            !put(cli, &one, "count", json_int((int64_t)usage->count)) || !json_push(&cli->arena, out, one))
+            !put(cli, &one, "count", json_int((int64_t)usage->count)) || !json_push(&cli->io.arena, out, one))
             return false;
     }
     return true;
@@ -111,7 +111,7 @@ static bool stats_json(struct session *session, const struct stats *stats, struc
         struct json one = json_object();
         ok = put(cli, &one, "runId", json_string(stats->biggest[i].run)) &&
              put(cli, &one, "events", json_int((int64_t)stats->biggest[i].events)) &&
-             json_push(&cli->arena, &biggest, one);
+             json_push(&cli->io.arena, &biggest, one);
     }
     *out = json_object();
     return ok && put(cli, out, "store", json_string(str_from(session->url))) &&
@@ -139,7 +139,7 @@ static void write_usages(struct cli *cli, struct buf *out, const struct stats *s
     for (size_t i = 0; i < stats->usages.count; i++) {
         const struct usage *usage = &stats->usages.items[i];
         if (usage->bytes == 0 && usage->count == 0) continue;
-        label(out, &cli->out, first ? "bytes" : "");
+        label(out, &cli->io.out, first ? "bytes" : "");
         first = false;
         size_t from = out->len;
         add_bytes(out, usage->bytes);
@@ -153,7 +153,7 @@ static void write_usages(struct cli *cli, struct buf *out, const struct stats *s
 static void print_stats(struct session *session, const struct stats *stats)
 {
     struct cli *cli = session->cli;
-    const struct term *term = &cli->out;
+    const struct term *term = &cli->io.out;
     struct buf out;
     buf_init(&out, TEXT_MAX);
     label(&out, term, "store");
@@ -175,9 +175,9 @@ static void print_stats(struct session *session, const struct stats *stats)
                (unsigned long long)(stats->recent / DAYS), DAYS);
     if (stats->runs) {
         label(&out, term, "oldest");
-        time_text(&out, cli, stats->oldest_ms);
+        time_text(&out, &cli->io, stats->oldest_ms);
         buf_text(&out, ", newest ");
-        time_text(&out, cli, stats->newest_ms);
+        time_text(&out, &cli->io, stats->newest_ms);
         buf_byte(&out, '\n');
     }
     write_usages(cli, &out, stats);
@@ -201,7 +201,7 @@ int command_store_stat(struct cli *cli)
     if (!code) code = count_all(&session, &stats);
     if (!code && format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
         if (stats_json(&session, &stats, &json))
-            print_json(cli, FORMAT_JSON, &json);
+            print_json(&cli->io, FORMAT_JSON, &json);
         else
             code = cli_nomem(cli);
     } else if (!code) {
@@ -248,7 +248,7 @@ static int report_gc(struct cli *cli, const struct gc_report *report, bool dry)
                   put(cli, &json, "kept", json_int((int64_t)report->kept_count)) &&
                   put(cli, &json, "referred", json_int((int64_t)report->referred_count));
         if (!ok) return cli_nomem(cli);
-        print_json(cli, FORMAT_JSON, &json);
+        print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;
     }
     struct buf out;
@@ -287,7 +287,7 @@ static int collect(struct session *session, const struct gc_options *options)
     struct cli *cli = session->cli;
     struct gc_report report;
     struct error err = {0};
-    if (archive_gc(session->store, options, &cli->arena, &report, &err)) return cli_error(cli, &err);
+    if (archive_gc(session->store, options, &cli->io.arena, &report, &err)) return cli_error(cli, &err);
     int code = report_gc(cli, &report, options->dry);
     if (code) return code;
     return args_has(&cli->args, FLAG_CHECK) && report.run_count ? EXIT_DIFFERENCE : EXIT_OK;
@@ -304,7 +304,7 @@ int command_store_gc(struct cli *cli)
         cli_next(cli, "store gc --keep 30d --dry-run");
         return EXIT_USAGE;
     }
-    if (!args_int(&cli->args, FLAG_KEEP_LAST, 0, INT32_MAX, 0, &cli->arena, &last)) return cli_usage(cli);
+    if (!args_int(&cli->args, FLAG_KEEP_LAST, 0, INT32_MAX, 0, &cli->io.arena, &last)) return cli_usage(cli);
     if (!time_flag(cli, FLAG_KEEP, &before) || !read_statuses(cli, &mask)) return EXIT_USAGE;
     int code = session_open(&session, cli, dry ? STORE_READ : STORE_WRITE);
     if (!code && !session.store) code = cli_fail(cli, EXIT_NOT_FOUND, "there is no store at %s", session.url);
@@ -316,7 +316,7 @@ int command_store_gc(struct cli *cli)
                                  .status_mask = mask,
                                  .keep_last = (size_t)last,
                                  .dry = dry,
-                                 .now_ms = cli->now_ms,
+                                 .now_ms = cli->io.now_ms,
                                  .reason = args_text(&cli->args, FLAG_REASON, why)};
     if (!code) code = collect(&session, &options);
     session_close(&session);

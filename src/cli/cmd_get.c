@@ -1,6 +1,6 @@
 #include "cli/card.h"
 #include "cli/commands.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 // Only the members that --fields names, in that order. False: one of them does not exist, reported.
 static bool pick(struct cli *cli, const struct json *whole, struct json *out)
@@ -10,7 +10,7 @@ static bool pick(struct cli *cli, const struct json *whole, struct json *out)
     while (rest.len > 0) {
         struct str key = str_trim(str_cut(rest, ',', &rest));
         const struct json *value = json_at(whole, key);
-        if (value && (json_get(out, key) || json_put(&cli->arena, out, key, *value))) continue;
+        if (value && (json_get(out, key) || json_put(&cli->io.arena, out, key, *value))) continue;
         const char *names[64];
         size_t count = 0;
         for (; count < whole->count && count < ARRAY_COUNT(names); count++)
@@ -33,7 +33,7 @@ static int show_data(struct cli *cli, enum format format, const struct json *who
     struct buf text;
     if (args_has(&cli->args, FLAG_FIELDS) && !pick(cli, whole, &picked)) return EXIT_USAGE;
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
-        print_json(cli, format, &picked);
+        print_json(&cli->io, format, &picked);
         return EXIT_OK;
     }
     buf_init(&text, TEXT_MAX);
@@ -63,7 +63,7 @@ static int show(struct session *session, const struct card *card, const struct s
     struct buf text;
     if (format == FORMAT_JSON || format == FORMAT_YAML || args_has(&cli->args, FLAG_FIELDS)) {
         bool ok =
-            step ? step_card_json(session, card, step, attempt, &json) : view_json(&card->view, &cli->arena, &json);
+            step ? step_card_json(session, card, step, attempt, &json) : view_json(&card->view, &cli->io.arena, &json);
         return ok ? show_data(cli, format, &json) : cli_nomem(cli);
     }
     buf_init(&text, TEXT_MAX);
@@ -72,9 +72,9 @@ static int show(struct session *session, const struct card *card, const struct s
     else if (format == FORMAT_NAME)
         buf_printf(&text, "%.*s\n", STR_ARG(card->head.ids.run));
     else if (step)
-        step_card_write(session, &text, &cli->out, card, step, attempt);
+        step_card_write(session, &text, &cli->io.out, card, step, attempt);
     else
-        card_write(session, &text, &cli->out, card, format == FORMAT_WIDE);
+        card_write(session, &text, &cli->io.out, card, format == FORMAT_WIDE);
     cli_print(cli, &text);
     buf_release(&text);
     return EXIT_OK;

@@ -61,11 +61,11 @@ static int draw(struct cli *cli, const struct program *program, const struct car
     bool text = format == GRAPH_TEXT;
     struct graph_options options = {
         .format = format,
-        .columns = cli->out.columns,
-        .utf8 = str_is(asked, "text") && cli->out.utf8,
+        .columns = cli->io.out.columns,
+        .utf8 = str_is(asked, "text") && cli->io.out.utf8,
         .all = args_has(&cli->args, FLAG_ALL),
     };
-    struct marks marks = {.cli = cli, .card = card, .utf8 = !text || options.utf8, .color = text && cli->out.color};
+    struct marks marks = {.cli = cli, .card = card, .utf8 = !text || options.utf8, .color = text && cli->io.out.color};
     if (card) {
         options.mark = mark_step;
         options.context = &marks;
@@ -73,7 +73,7 @@ static int draw(struct cli *cli, const struct program *program, const struct car
     struct error err = {0};
     struct buf out;
     buf_init(&out, (size_t)256 << 20);
-    enum code rc = graph_write(&out, program, &options, &cli->arena, &err);
+    enum code rc = graph_write(&out, program, &options, &cli->io.arena, &err);
     if (!rc) cli_print(cli, &out);
     buf_release(&out);
     return rc ? cli_error(cli, &err) : EXIT_OK;

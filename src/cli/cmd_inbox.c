@@ -2,7 +2,7 @@
 #include "cli/card.h"
 #include "cli/commands.h"
 #include "cli/select.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 
@@ -25,12 +25,12 @@ struct gates {
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
 {
-    return json_put(&cli->arena, object, str_from(key), value);
+    return json_put(&cli->io.arena, object, str_from(key), value);
 }
 
 static struct json text_json(struct cli *cli, struct str text)
 {
-    struct str copy = text.len ? arena_copy(&cli->arena, text) : (struct str){0};
+    struct str copy = text.len ? arena_copy(&cli->io.arena, text) : (struct str){0};
     return copy.ptr ? json_string(copy) : json_null();
 }
 
@@ -44,7 +44,7 @@ static struct json time_json(struct cli *cli, int64_t ms)
 static struct json copy_json(struct cli *cli, const struct json *value)
 {
     struct json copy;
-    return value && json_copy(&cli->arena, value, &copy) ? copy : json_null();
+    return value && json_copy(&cli->io.arena, value, &copy) ? copy : json_null();
 }
 
 // `step` NULL: the start of a plan that requires approval.
@@ -65,7 +65,7 @@ static bool add_gate(struct gates *gates, const struct card *card, const struct 
            put(cli, &row, "planId", text_json(cli, card->head.ids.plan_id)) &&
            put(cli, &row, "approve", json_string(str_from(cli_command(cli, "approve %s", target)))) &&
            put(cli, &row, "reject", json_string(str_from(cli_command(cli, "reject %s --reason WHY", target)))) &&
-           json_push(&cli->arena, &gates->rows, row);
+           json_push(&cli->io.arena, &gates->rows, row);
 }
 
 static int look_at_run(struct gates *gates, const struct run_head *head)
@@ -107,14 +107,14 @@ int command_inbox(struct cli *cli)
         selection.filter.unfinished = true;
         do {
             struct run_heads heads;
-            code = selection_page(&session, &selection, PAGE, &cli->arena, &heads);
+            code = selection_page(&session, &selection, PAGE, &cli->io.arena, &heads);
             for (size_t i = 0; !code && i < heads.count; i++)
                 if (may_wait(&heads.items[i])) code = look_at_run(&gates, &heads.items[i]);
         } while (!code && selection.filter.before != 0);
         if (gates.rows.count > 1) qsort(gates.rows.items, gates.rows.count, sizeof(*gates.rows.items), by_age);
         if (!code) list_page(&list, &gates.rows);
         list_close(&list);
-        if (!code && gates.rows.count == 0 && cli->err.tty) cli_note(cli, "nobody waits for an answer");
+        if (!code && gates.rows.count == 0 && cli->io.err.tty) cli_note(cli, "nobody waits for an answer");
     }
     select_close(&selection);
     session_close(&session);

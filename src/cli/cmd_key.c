@@ -2,7 +2,7 @@
 #include "archive/archive.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -23,13 +23,13 @@ static int show(struct cli *cli, const char *id, const char *secret_file, const 
 {
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
         struct json out = json_object();
-        bool ok = json_put(&cli->arena, &out, STR("keyId"), json_string(str_from(id))) &&
-                  json_put(&cli->arena, &out, STR("publicKey"), json_string(pem));
+        bool ok = json_put(&cli->io.arena, &out, STR("keyId"), json_string(str_from(id))) &&
+                  json_put(&cli->io.arena, &out, STR("publicKey"), json_string(pem));
         if (ok && secret_file)
-            ok = json_put(&cli->arena, &out, STR("privateFile"), json_string(str_from(secret_file))) &&
-                 json_put(&cli->arena, &out, STR("publicFile"), json_string(str_from(public_file)));
+            ok = json_put(&cli->io.arena, &out, STR("privateFile"), json_string(str_from(secret_file))) &&
+                 json_put(&cli->io.arena, &out, STR("publicFile"), json_string(str_from(public_file)));
         if (!ok) return cli_nomem(cli);
-        print_json(cli, FORMAT_JSON, &out);
+        print_json(&cli->io, FORMAT_JSON, &out);
         return EXIT_OK;
     }
     struct buf text;
@@ -60,8 +60,8 @@ int command_key_new(struct cli *cli)
     const char *secret_file = cli_format(cli, "%.*s.key", STR_ARG(prefix));
     const char *public_file = cli_format(cli, "%.*s.pub", STR_ARG(prefix));
     enum code rc = key_new(&key, &err);
-    if (!rc) rc = key_pem(key, true, &cli->arena, &secret, &err);
-    if (!rc) rc = key_pem(key, false, &cli->arena, &public, &err);
+    if (!rc) rc = key_pem(key, true, &cli->io.arena, &secret, &err);
+    if (!rc) rc = key_pem(key, false, &cli->io.arena, &public, &err);
     if (!rc) rc = key_id(key, id, &err);
     key_free(key);
     if (rc) return cli_error(cli, &err);
@@ -83,7 +83,7 @@ int command_key_show(struct cli *cli)
     struct str pem = {0};
     char id[KEY_ID_SIZE] = "";
     enum code rc = key_load(cli->args.words[0].ptr, &key, &err);
-    if (!rc) rc = key_pem(key, false, &cli->arena, &pem, &err);
+    if (!rc) rc = key_pem(key, false, &cli->io.arena, &pem, &err);
     if (!rc) rc = key_id(key, id, &err);
     key_free(key);
     return rc ? cli_error(cli, &err) : show(cli, id, NULL, NULL, pem);

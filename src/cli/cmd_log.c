@@ -2,11 +2,11 @@
 #include "cli/bundles.h"
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
 {
-    return json_put(&cli->arena, object, str_from(key), value);
+    return json_put(&cli->io.arena, object, str_from(key), value);
 }
 
 bool faults_json(struct cli *cli, const struct verify_report *report, struct json *out)
@@ -18,7 +18,7 @@ bool faults_json(struct cli *cli, const struct verify_report *report, struct jso
         bool ok = put(cli, &one, "runId", json_string(fault->run)) &&
                   put(cli, &one, "seq", json_int((int64_t)fault->seq)) &&
                   put(cli, &one, "ledger", json_bool(fault->ledger)) &&
-                  put(cli, &one, "what", json_string(fault->what)) && json_push(&cli->arena, &faults, one);
+                  put(cli, &one, "what", json_string(fault->what)) && json_push(&cli->io.arena, &faults, one);
         if (!ok) return false;
     }
     *out = json_object();
@@ -46,9 +46,9 @@ static void print_text(struct cli *cli, const struct verify_report *report)
 {
     struct buf out;
     buf_init(&out, TEXT_MAX);
-    faults_write(&cli->out, &out, report);
+    faults_write(&cli->io.out, &out, report);
     enum look look = report->fault_count ? LOOK_FAILED : LOOK_DONE;
-    tone_text(&out, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
+    tone_text(&out, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));
     buf_printf(&out, " %llu run%s, %llu events: ", (unsigned long long)report->run_count,
                report->run_count == 1 ? "" : "s", (unsigned long long)report->event_count);
     if (report->fault_count)
@@ -67,9 +67,9 @@ static int report_removed(struct session *session, struct str word, bool *found)
     struct run_head head;
     struct error err = {0};
     *found = false;
-    if (!session->store || store_head(session->store, session->tenant, word, &cli->arena, &head, NULL) == OK)
+    if (!session->store || store_head(session->store, session->tenant, word, &cli->io.arena, &head, NULL) == OK)
         return EXIT_OK;
-    if (store_tombstones(session->store, &cli->arena, &tombstones, &err)) return cli_error(cli, &err);
+    if (store_tombstones(session->store, &cli->io.arena, &tombstones, &err)) return cli_error(cli, &err);
     for (size_t i = tombstones.count; i > 0 && !*found; i--) {
         const struct tombstone *one = &tombstones.items[i - 1];
         char time[CIVIL_SIZE], hex[SHA256_HEX + 1];
@@ -91,11 +91,11 @@ static int verify(struct session *session, struct str run)
     struct json json;
     // --all means all tenants unless one is named.
     struct str tenant = run.len || args_has(&cli->args, FLAG_TENANT) ? session->tenant : STR("");
-    if (session->store && store_verify(session->store, tenant, run, &cli->arena, &report, &err))
+    if (session->store && store_verify(session->store, tenant, run, &cli->io.arena, &report, &err))
         return cli_error(cli, &err);
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
         if (!faults_json(cli, &report, &json)) return cli_nomem(cli);
-        print_json(cli, FORMAT_JSON, &json);
+        print_json(&cli->io, FORMAT_JSON, &json);
     } else {
         print_text(cli, &report);
     }

@@ -5,7 +5,7 @@
 #include "cli/drive.h"
 #include "cli/follow.h"
 #include "cli/logs.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 
@@ -34,7 +34,7 @@ struct printer {
 static void add_label(struct printer *p, struct buf *out, const struct log_source *source, bool is_stderr)
 {
     static const char *const colors[] = {"36", "32", "33", "35", "34", "96", "92", "93", "95", "94"};
-    const struct term *term = &p->cli->out;
+    const struct term *term = &p->cli->io.out;
     struct buf label;
     buf_init(&label, 4096);
     text_safe(&label, str_from(source->label));
@@ -56,11 +56,11 @@ static void add_text(struct printer *p, struct buf *out, const struct log_source
     if (p->open && !goes_on) buf_byte(out, '\n');
     p->open = NULL;
     if (p->stamps && !goes_on) {
-        time_text(out, p->cli, line->at_ms);
+        time_text(out, &p->cli->io, line->at_ms);
         buf_byte(out, ' ');
     }
     if (p->labels) add_label(p, out, source, line->kind == TOOL_LOG_ERR);
-    if (p->cli->out.tty)
+    if (p->cli->io.out.tty)
         text_safe_lines(out, line->text);
     else
         buf_add(out, line->text);
@@ -112,7 +112,7 @@ static void add_state(struct printer *p, const struct log_source *source)
 static void print_out(struct printer *p)
 {
     if (p->jsonl)
-        print_data(p->cli, &p->out);
+        print_data(&p->cli->io, &p->out);
     else
         cli_print(p->cli, &p->out);
 }
@@ -170,7 +170,7 @@ static void drain(struct printer *p, bool ring)
     struct tool_log_line line;
     p->labels = p->logs.step.len == 0 || p->logs.count > 1;
     measure_labels(p);
-    while (!p->cli->out_closed && logs_next(&p->logs, &source, &line)) take_line(p, source, &line, ring);
+    while (!p->cli->io.out_closed && logs_next(&p->logs, &source, &line)) take_line(p, source, &line, ring);
     if (ring) empty_ring(p);
     print_out(p);
 }
@@ -178,9 +178,9 @@ static void drain(struct printer *p, bool ring)
 // One attempt after the other, each below a heading.
 static void drain_grouped(struct printer *p)
 {
-    const struct term *term = &p->cli->out;
+    const struct term *term = &p->cli->io.out;
     struct tool_log_line line;
-    for (size_t i = 0; i < p->logs.count && !p->cli->out_closed; i++) {
+    for (size_t i = 0; i < p->logs.count && !p->cli->io.out_closed; i++) {
         struct log_source *own = p->logs.sources[i];
         bool headed = p->jsonl;
         while (logs_next_of(&p->logs, own, &line)) {
@@ -222,7 +222,7 @@ static void tell_states(struct printer *p)
 static void finish_line(struct printer *p)
 {
     // A terminal's prompt belongs on a line of its own; a file gets exactly what the step wrote.
-    if (p->open && p->cli->out.tty) buf_byte(&p->out, '\n');
+    if (p->open && p->cli->io.out.tty) buf_byte(&p->out, '\n');
     p->open = NULL;
     print_out(p);
 }
@@ -274,7 +274,7 @@ static int show_and_follow(struct printer *p)
         if (code) return code;
         drain(p, first && p->tail > 0);
         first = false;
-        if (head.terminal || p->cli->out_closed) break;
+        if (head.terminal || p->cli->io.out_closed) break;
         if (follow_need(&follow, &head) != NEED_NOTHING && args_has(&p->cli->args, FLAG_EXIT_ON_WAIT)) break;
         follow_sleep(&follow, p->printed != before, INT64_MAX);
     } while (true);
@@ -313,10 +313,10 @@ static int prepare(struct printer *p, struct cli *cli)
         cli_hint(cli, "leave out -f or --grouped");
         return EXIT_USAGE;
     }
-    if (!args_int(&cli->args, FLAG_TAIL, 1, 1000000, 0, &cli->arena, &tail)) return cli_usage(cli);
+    if (!args_int(&cli->args, FLAG_TAIL, 1, 1000000, 0, &cli->io.arena, &tail)) return cli_usage(cli);
     if (!time_flag(cli, FLAG_SINCE, &p->since_ms)) return EXIT_USAGE;
     p->tail = (uint64_t)tail;
-    p->ring = ARENA_ARRAY(&cli->arena, (size_t)tail, struct str);
+    p->ring = ARENA_ARRAY(&cli->io.arena, (size_t)tail, struct str);
     return p->ring ? EXIT_OK : cli_nomem(cli);
 }
 

@@ -20,32 +20,33 @@ static int print_pages(struct session *session, struct select *selection, struct
 {
     struct cli *cli = session->cli;
     size_t left = args_has(&cli->args, FLAG_ALL) ? SIZE_MAX : limit;
-    struct arena command = cli->arena; // pages live one after the other in an arena of their own
+    struct arena command = cli->io.arena; // pages live one after the other in an arena of their own
     int code = EXIT_OK;
-    arena_init(&cli->arena, 64 * 1024, (size_t)1 << 30);
+    arena_init(&cli->io.arena, 64 * 1024, (size_t)1 << 30);
     do {
         struct run_heads heads = {0};
         struct json rows = json_array();
-        arena_reset(&cli->arena);
-        code = selection_page(session, selection, left < PAGE_MAX ? left : PAGE_MAX, &cli->arena, &heads);
+        arena_reset(&cli->io.arena);
+        code = selection_page(session, selection, left < PAGE_MAX ? left : PAGE_MAX, &cli->io.arena, &heads);
         for (size_t i = 0; !code && i < heads.count; i++) {
             struct json row;
-            if (!reading_row(&heads.items[i], cli->now_ms, &cli->arena, &row) || !json_push(&cli->arena, &rows, row))
+            if (!reading_row(&heads.items[i], cli->io.now_ms, &cli->io.arena, &row) ||
+                !json_push(&cli->io.arena, &rows, row))
                 code = cli_nomem(cli);
         }
         if (code) break;
         list_page(list, &rows);
         left -= heads.count < left ? heads.count : left;
-    } while (left > 0 && selection->filter.before != 0 && !cli->out_closed);
-    arena_release(&cli->arena);
-    cli->arena = command;
+    } while (left > 0 && selection->filter.before != 0 && !cli->io.out_closed);
+    arena_release(&cli->io.arena);
+    cli->io.arena = command;
     return code;
 }
 
 static void explain_end(struct session *session, const struct select *selection, const struct list *list)
 {
     struct cli *cli = session->cli;
-    if (!cli->err.tty) return;
+    if (!cli->io.err.tty) return;
     if (list->row_count == 0)
         cli_note(cli, session->store ? "no such runs in %s" : "nothing has been run yet (%s)", session->url);
     else if (!args_has(&cli->args, FLAG_ALL) && !args_has(&cli->args, FLAG_LIMIT) && selection->filter.before != 0)
@@ -61,7 +62,7 @@ int command_ls(struct cli *cli)
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
     code = selection_open(&selection, &session, query_words(cli));
-    if (!code && !args_int(&cli->args, FLAG_LIMIT, 1, INT32_MAX, PAGE_DEFAULT, &cli->arena, &limit))
+    if (!code && !args_int(&cli->args, FLAG_LIMIT, 1, INT32_MAX, PAGE_DEFAULT, &cli->io.arena, &limit))
         code = cli_usage(cli);
     if (!code && !list_open(&list, cli, columns, ARRAY_COUNT(columns), "runId")) code = EXIT_USAGE;
     if (!code) {

@@ -1,7 +1,7 @@
 // Documents to begin with: example, new, init. Nothing is ever overwritten.
 #include "cli/commands.h"
 #include "cli/document.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "author/author.h"
 #include "os/os.h"
@@ -20,28 +20,29 @@ static int list_examples(struct cli *cli)
     buf_init(&out, TEXT_MAX);
     for (size_t i = 0; example_at(i, &t); i++) {
         struct json one = json_object();
-        bool ok = json_put(&cli->arena, &one, STR("id"), json_string(t.id)) &&
-                  json_put(&cli->arena, &one, STR("file"), json_string(t.file)) &&
-                  json_put(&cli->arena, &one, STR("what"), json_string(t.what)) && json_push(&cli->arena, &all, one);
+        bool ok = json_put(&cli->io.arena, &one, STR("id"), json_string(t.id)) &&
+                  json_put(&cli->io.arena, &one, STR("file"), json_string(t.file)) &&
+                  json_put(&cli->io.arena, &one, STR("what"), json_string(t.what)) &&
+                  json_push(&cli->io.arena, &all, one);
         if (!ok) return cli_nomem(cli);
         if (format == FORMAT_TEXT) {
-            tone_begin(&out, &cli->out, TONE_BOLD);
+            tone_begin(&out, &cli->io.out, TONE_BOLD);
             buf_add(&out, t.id);
-            tone_end(&out, &cli->out, TONE_BOLD);
+            tone_end(&out, &cli->io.out, TONE_BOLD);
             text_pad(&out, t.id.len, 12);
         } else {
             buf_add(&out, t.id);
         }
         if (format == FORMAT_TEXT)
-            text_cut(&out, t.what, cli->out.columns > 20 ? cli->out.columns - 13 : 60, cli->out.utf8);
+            text_cut(&out, t.what, cli->io.out.columns > 20 ? cli->io.out.columns - 13 : 60, cli->io.out.utf8);
         buf_byte(&out, '\n');
     }
     if (format == FORMAT_JSON)
-        print_json(cli, format, &all);
+        print_json(&cli->io, format, &all);
     else
         cli_print(cli, &out);
     buf_release(&out);
-    if (format == FORMAT_TEXT && cli->out.tty) cli_next(cli, "new NAME --template ID");
+    if (format == FORMAT_TEXT && cli->io.out.tty) cli_next(cli, "new NAME --template ID");
     return EXIT_OK;
 }
 

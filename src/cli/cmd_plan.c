@@ -1,7 +1,7 @@
 // What a document will do, before it does it.
 #include "cli/commands.h"
 #include "cli/document.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "author/author.h"
 #include "base/civil.h"
@@ -13,7 +13,7 @@
 static void label(struct cli *cli, struct buf *out, const char *name)
 {
     buf_text(out, "  ");
-    tone_text(out, &cli->out, TONE_DIM, name);
+    tone_text(out, &cli->io.out, TONE_DIM, name);
     text_pad(out, strlen(name), 10);
 }
 
@@ -111,7 +111,7 @@ static void write_asks(struct cli *cli, struct buf *out, const struct json *plan
 static void write_layer(struct cli *cli, struct buf *out, const struct json *steps, int64_t layer)
 {
     char name[32];
-    size_t column = 12, columns = cli->out.columns > 40 ? cli->out.columns : 40;
+    size_t column = 12, columns = cli->io.out.columns > 40 ? cli->io.out.columns : 40;
     uint32_t shown = 0, all = 0;
     bool first = true;
     snprintf(name, sizeof(name), "layer %lld", (long long)layer);
@@ -144,7 +144,7 @@ static void write_critical(struct cli *cli, struct buf *out, const struct json *
     char text[24];
     duration_format(json_integer(json_key(critical, "boundMs"), 0), text);
     label(cli, out, "longest");
-    names(out, json_key(critical, "steps"), cli->out.utf8 ? " → " : " -> ");
+    names(out, json_key(critical, "steps"), cli->io.out.utf8 ? " → " : " -> ");
     buf_printf(out, "\n");
     label(cli, out, "");
     if (json_integer(json_key(critical, "boundMs"), 0) == 0 && open->count == 0)
@@ -164,9 +164,9 @@ static void write_text(struct cli *cli, struct buf *out, const struct json *plan
 {
     const struct json *ref = json_key(plan, "planRef"), *steps = json_key(plan, "steps");
     int64_t layers = json_integer(json_key(plan, "layers"), 0);
-    tone_begin(out, &cli->out, TONE_BOLD);
+    tone_begin(out, &cli->io.out, TONE_BOLD);
     safe(out, json_key(ref, "planId"));
-    tone_end(out, &cli->out, TONE_BOLD);
+    tone_end(out, &cli->io.out, TONE_BOLD);
     buf_text(out, " @ ");
     safe(out, json_key(ref, "planVersion"));
     buf_text(out, "  ");
@@ -208,10 +208,10 @@ static int write_plan(struct cli *cli, struct document *document)
     struct program_loader loader = source_loader(&document->sources);
     enum code rc = OK;
     if (document->program->kind != DOCUMENT_PLAN) {
-        rc = author_convert(document->program, DOCUMENT_PLAN, &document->diagnostics, &cli->arena, &out, &err);
+        rc = author_convert(document->program, DOCUMENT_PLAN, &document->diagnostics, &cli->io.arena, &out, &err);
         text = buf_str(&out);
     } else {
-        rc = author_canonical(document->program, &loader, &cli->arena, &text, &err);
+        rc = author_canonical(document->program, &loader, &cli->io.arena, &text, &err);
     }
     int code = rc == E_UNSUPPORTED ? EXIT_INVALID : rc ? cli_error(cli, &err) : EXIT_OK;
     if (rc == E_UNSUPPORTED) {
@@ -232,12 +232,12 @@ static int show(struct cli *cli, const struct program *program, struct str path)
     struct json plan;
     struct buf out;
     enum format format = format_of(cli, FORMAT_TEXT);
-    enum code rc = os_absolute(path.ptr, &cli->arena, &absolute, &err);
+    enum code rc = os_absolute(path.ptr, &cli->io.arena, &absolute, &err);
     struct str uri = str_is(path, "-") ? STR("-") : str_from(cli_format(cli, "file://%.*s", STR_ARG(absolute)));
-    if (!rc) rc = author_plan(program, uri, &cli->arena, &plan, &err);
+    if (!rc) rc = author_plan(program, uri, &cli->io.arena, &plan, &err);
     if (rc) return cli_error(cli, &err);
     if (format != FORMAT_TEXT) {
-        print_json(cli, format, &plan);
+        print_json(&cli->io, format, &plan);
         return EXIT_OK;
     }
     buf_init(&out, TEXT_MAX);

@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/follow.h"
 #include "cli/select.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 
@@ -20,12 +20,12 @@ static const struct column columns[] = {
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
 {
-    return json_put(&cli->arena, object, str_from(key), value);
+    return json_put(&cli->io.arena, object, str_from(key), value);
 }
 
 static struct json text_json(struct cli *cli, struct str text)
 {
-    struct str copy = text.len ? arena_copy(&cli->arena, text) : (struct str){0};
+    struct str copy = text.len ? arena_copy(&cli->io.arena, text) : (struct str){0};
     return copy.ptr ? json_string(copy) : json_null();
 }
 
@@ -65,7 +65,7 @@ static bool add_step(struct cli *cli, struct json *steps, const struct step_view
            put(cli, &entry, "state", json_string(str_from(look_word(look_of_step(step))))) &&
            put(cli, &entry, "attempt", json_int(step->logical)) &&
            put(cli, &entry, "startedAt", text_json(cli, str_from(time))) &&
-           put(cli, &entry, "childRunId", text_json(cli, step->child_run)) && json_push(&cli->arena, steps, entry);
+           put(cli, &entry, "childRunId", text_json(cli, step->child_run)) && json_push(&cli->io.arena, steps, entry);
 }
 
 static bool doing_json(struct cli *cli, const struct run_view *view, bool orphan, struct json *row)
@@ -83,7 +83,7 @@ static bool doing_json(struct cli *cli, const struct run_view *view, bool orphan
         if (!is_busy(&view->steps[i])) continue;
         if (busy++ < NAMED_MAX) {
             if (text.len) buf_text(&text, orphan && busy == 1 ? " at " : ", ");
-            describe(&text, &view->steps[i], cli->now_ms);
+            describe(&text, &view->steps[i], cli->io.now_ms);
         }
         ok = add_step(cli, &steps, &view->steps[i]);
     }
@@ -111,7 +111,7 @@ static bool row_json(struct session *session, const struct run_head *head, const
            put(cli, row, "planId", text_json(cli, head->ids.plan_id)) &&
            put(cli, row, "progress", json_string(str_from(cli_format(cli, "%u/%u", ended, s->counts.total)))) &&
            put(cli, row, "startedAt", text_json(cli, str_from(time))) &&
-           put(cli, row, "elapsedMs", json_int(cli->now_ms > from ? cli->now_ms - from : 0)) &&
+           put(cli, row, "elapsedMs", json_int(cli->io.now_ms > from ? cli->io.now_ms - from : 0)) &&
            put(cli, row, "owner", json_string(str_from(owner))) &&
            put(cli, row, "ownerPid", head->owned ? json_int(head->owner_pid) : json_null()) &&
            put(cli, row, "orphaned", json_bool(orphan)) && doing_json(cli, view, orphan, row) &&
@@ -124,7 +124,7 @@ static int print_run(struct session *session, const struct run_head *head, struc
     struct card card;
     struct json row;
     int code = card_load(session, head, TARGET_NOW, &card);
-    bool ok = !code && row_json(session, head, &card.view, &row) && json_push(&session->cli->arena, rows, row);
+    bool ok = !code && row_json(session, head, &card.view, &row) && json_push(&session->cli->io.arena, rows, row);
     card_release(&card);
     return code || ok ? code : cli_nomem(session->cli);
 }
@@ -132,24 +132,24 @@ static int print_run(struct session *session, const struct run_head *head, struc
 static int print_pages(struct session *session, struct select *selection, struct list *list, size_t *orphans)
 {
     struct cli *cli = session->cli;
-    struct arena command = cli->arena; // of one page
+    struct arena command = cli->io.arena; // of one page
     int code = EXIT_OK;
     selection->filter.unfinished = true;
     selection->filter.roots = !args_has(&cli->args, FLAG_CHILDREN);
-    arena_init(&cli->arena, 64 * 1024, (size_t)4 << 30);
+    arena_init(&cli->io.arena, 64 * 1024, (size_t)4 << 30);
     do {
         struct run_heads heads;
         struct json rows = json_array();
-        arena_reset(&cli->arena);
-        code = selection_page(session, selection, PAGE, &cli->arena, &heads);
+        arena_reset(&cli->io.arena);
+        code = selection_page(session, selection, PAGE, &cli->io.arena, &heads);
         for (size_t i = 0; !code && i < heads.count; i++) {
             code = print_run(session, &heads.items[i], &rows);
             *orphans += run_need(&heads.items[i]) == NEED_OWNER;
         }
         if (!code) list_page(list, &rows);
-    } while (!code && selection->filter.before != 0 && !cli->out_closed);
-    arena_release(&cli->arena);
-    cli->arena = command;
+    } while (!code && selection->filter.before != 0 && !cli->io.out_closed);
+    arena_release(&cli->io.arena);
+    cli->io.arena = command;
     return code;
 }
 
@@ -166,7 +166,7 @@ int command_ps(struct cli *cli)
     if (!code) {
         code = print_pages(&session, &selection, &list, &orphans);
         list_close(&list);
-        if (!code && list.row_count == 0 && cli->err.tty) cli_note(cli, "nothing is under way in %s", session.url);
+        if (!code && list.row_count == 0 && cli->io.err.tty) cli_note(cli, "nothing is under way in %s", session.url);
         if (!code && orphans > 0) {
             cli_warn(cli, "%zu run%s driven by nobody: %s process is gone", orphans, orphans == 1 ? " is" : "s are",
                      orphans == 1 ? "its" : "their");

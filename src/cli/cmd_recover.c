@@ -25,7 +25,7 @@ struct recovery {
 
 static bool add(struct recovery *recovery, const struct run_head *head)
 {
-    struct found *grown = arena_grow(&recovery->session.cli->arena, recovery->runs, recovery->count,
+    struct found *grown = arena_grow(&recovery->session.cli->io.arena, recovery->runs, recovery->count,
                                      recovery->count + 1, sizeof(*grown), &recovery->capacity);
     if (!grown) return false;
     recovery->runs = grown;
@@ -43,7 +43,7 @@ static int collect_all(struct recovery *recovery)
     struct run_filter filter = {.tenant = recovery->session.tenant, .unfinished = true, .limit = PAGE};
     do {
         struct run_heads heads = {0};
-        if (store_list(recovery->session.store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
+        if (store_list(recovery->session.store, &filter, &cli->io.arena, &heads, &err)) return cli_error(cli, &err);
         for (size_t i = 0; i < heads.count; i++) {
             // It came from elsewhere and may still be running there.
             bool foreign = strcmp(heads.items[i].summary.substatus, ARCHIVE_IMPORTED) == 0;
@@ -97,7 +97,7 @@ static void adopt_all(struct recovery *recovery)
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct str text)
 {
-    return json_put(&cli->arena, object, str_from(key), text.len ? json_string(text) : json_null());
+    return json_put(&cli->io.arena, object, str_from(key), text.len ? json_string(text) : json_null());
 }
 
 static bool row_json(struct recovery *recovery, const struct found *found, struct json *out)
@@ -128,7 +128,7 @@ static int print_rows(struct recovery *recovery)
     if (!args_has(&cli->args, FLAG_OUTPUT)) return EXIT_OK;
     for (size_t i = recovery->count; i > 0; i--) {
         struct json row;
-        if (!row_json(recovery, &recovery->runs[i - 1], &row) || !json_push(&cli->arena, &rows, row))
+        if (!row_json(recovery, &recovery->runs[i - 1], &row) || !json_push(&cli->io.arena, &rows, row))
             return cli_nomem(cli);
     }
     if (!list_open(&list, cli, columns, ARRAY_COUNT(columns), "runId")) return EXIT_USAGE;

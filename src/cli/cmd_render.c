@@ -2,7 +2,7 @@
 #include "cli/card.h"
 #include "cli/commands.h"
 #include "cli/document.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "author/author.h"
 
@@ -33,7 +33,7 @@ static uint32_t find_step(const struct program *program, struct str id)
 
 static int no_step(struct cli *cli, const struct program *program, struct str id)
 {
-    const char **names = ARENA_ARRAY(&cli->arena, program->step_count + 1, const char *);
+    const char **names = ARENA_ARRAY(&cli->io.arena, program->step_count + 1, const char *);
     for (uint32_t i = 0; names && i < program->step_count; i++)
         names[i] = cli_format(cli, "%.*s", STR_ARG(program->steps[i].id));
     const char *near = names ? nearest_name(id, names, program->step_count) : NULL;
@@ -48,7 +48,7 @@ static int read_results(struct rendering *r)
     struct cli *cli = r->cli;
     struct str pair, text;
     size_t cursor = 0;
-    r->results = ARENA_ARRAY(&cli->arena, args_count(&cli->args, FLAG_RESULT) + r->program->step_count + 1,
+    r->results = ARENA_ARRAY(&cli->io.arena, args_count(&cli->args, FLAG_RESULT) + r->program->step_count + 1,
                              struct render_result);
     if (!r->results) return cli_nomem(cli);
     while (args_next(&cli->args, FLAG_RESULT, &cursor, &pair)) {
@@ -58,7 +58,7 @@ static int read_results(struct rendering *r)
         if (step == PROGRAM_TOP) return no_step(cli, r->program, id);
         struct render_result *result = &r->results[r->facts.result_count++];
         *result = (struct render_result){.step = step};
-        if (json_parse(text, NULL, &cli->arena, &result->value, NULL)) result->value = json_string(text);
+        if (json_parse(text, NULL, &cli->io.arena, &result->value, NULL)) result->value = json_string(text);
     }
     r->facts.results = r->results;
     return EXIT_OK;
@@ -75,7 +75,7 @@ static int read_facts(struct rendering *r)
         bool required = false;
         for (uint32_t k = 0; k < r->program->required_count; k++) required |= str_eq(r->program->required[k], m->key);
         if (required || json_get(&given, m->key)) continue;
-        if (!json_put(&cli->arena, &given, m->key, m->value)) return cli_nomem(cli);
+        if (!json_put(&cli->io.arena, &given, m->key, m->value)) return cli_nomem(cli);
     }
     r->facts.inputs = given;
     r->facts.arguments = arguments_read(cli);
@@ -101,8 +101,8 @@ static int take_view(struct rendering *r, struct session *session, const struct 
                                        .value = step->value.type ? step->value : json_null()};
         struct str bytes;
         struct error err = {0};
-        if (step->has_blob && (store_blob(session->store, &step->blob, &r->cli->arena, &bytes, &err) ||
-                               json_parse(bytes, &json_limits_result, &r->cli->arena, &result.value, &err)))
+        if (step->has_blob && (store_blob(session->store, &step->blob, &r->cli->io.arena, &bytes, &err) ||
+                               json_parse(bytes, &json_limits_result, &r->cli->io.arena, &result.value, &err)))
             return cli_error(r->cli, &err);
         uint32_t at = 0; // a later round takes the place of an earlier one
         while (at < r->facts.result_count && r->results[at].step != index) at++;
@@ -120,7 +120,7 @@ static void label(struct cli *cli, struct buf *out, const char *name, size_t len
     buf_init(&text, 4096);
     text_safe(&text, (struct str){name, len});
     buf_text(out, "  ");
-    tone_text(out, &cli->out, TONE_DIM, text.ptr);
+    tone_text(out, &cli->io.out, TONE_DIM, text.ptr);
     text_pad(out, text_width(buf_str(&text)), 11);
     buf_release(&text);
 }
@@ -159,7 +159,7 @@ static const char *truth(const struct json *value)
 
 static void write_when(struct cli *cli, struct buf *out, const struct json *when)
 {
-    const char *arrow = cli->out.utf8 ? "→" : "->";
+    const char *arrow = cli->io.out.utf8 ? "→" : "->";
     const struct json *atoms = json_key(when, "comparisons"), *error = json_key(when, "error");
     label(cli, out, "when", 4);
     text_safe(out, json_text(json_key(when, "text")));
@@ -183,9 +183,9 @@ static void write_step(struct cli *cli, struct buf *out, const struct json *step
 {
     const struct json *with = json_key(step, "with"), *env = json_key(step, "referenceEnvironment");
     const struct json *secrets = json_key(step, "secrets"), *when = json_key(step, "when");
-    tone_begin(out, &cli->out, TONE_BOLD);
+    tone_begin(out, &cli->io.out, TONE_BOLD);
     text_safe(out, json_text(json_key(step, "stepId")));
-    tone_end(out, &cli->out, TONE_BOLD);
+    tone_end(out, &cli->io.out, TONE_BOLD);
     buf_text(out, "  ");
     text_safe(out, json_text(json_key(step, "kind")));
     buf_byte(out, '\n');
@@ -227,8 +227,8 @@ static int render_all(struct rendering *r, struct str only)
     for (uint32_t i = 0; i < r->program->step_count; i++) {
         struct json one;
         if (only.len > 0 && i != chosen) continue;
-        if (author_render(r->program, i, &r->facts, &cli->arena, &one, &err)) return cli_error(cli, &err);
-        if (!json_push(&cli->arena, &all, one)) return cli_nomem(cli);
+        if (author_render(r->program, i, &r->facts, &cli->io.arena, &one, &err)) return cli_error(cli, &err);
+        if (!json_push(&cli->io.arena, &all, one)) return cli_nomem(cli);
         if (format != FORMAT_TEXT) continue;
         if (all.count > 1) buf_byte(&out, '\n');
         write_step(cli, &out, &one);
@@ -236,7 +236,7 @@ static int render_all(struct rendering *r, struct str only)
     if (format == FORMAT_TEXT)
         cli_print(cli, &out);
     else
-        print_json(cli, format, only.len > 0 ? &all.items[0] : &all);
+        print_json(&cli->io, format, only.len > 0 ? &all.items[0] : &all);
     buf_release(&out);
     return EXIT_OK;
 }

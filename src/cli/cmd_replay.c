@@ -3,11 +3,11 @@
 #include "cli/commands.h"
 #include "cli/document.h"
 #include "cli/session.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
 {
-    return json_put(&cli->arena, object, str_from(key), value);
+    return json_put(&cli->io.arena, object, str_from(key), value);
 }
 
 static bool report_json(struct cli *cli, struct str run, const struct replay_report *report, struct json *out)
@@ -33,7 +33,7 @@ static bool report_json(struct cli *cli, struct str run, const struct replay_rep
 static void print_report(struct cli *cli, struct str run, const struct replay_report *report, bool other)
 {
     struct buf out;
-    const struct term *term = &cli->out;
+    const struct term *term = &cli->io.out;
     buf_init(&out, TEXT_MAX);
     enum look look = report->differs ? LOOK_FAILED : LOOK_DONE;
     tone_text(&out, term, look_tone(look), look_glyph(look, term->utf8));
@@ -74,7 +74,7 @@ static int replay(struct session *session, const struct run_head *head, const st
     if (archive_replay(session->store, head, other, &report, &err)) return cli_error(cli, &err);
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
         if (!report_json(cli, head->ids.run, &report, &json)) return cli_nomem(cli);
-        print_json(cli, FORMAT_JSON, &json);
+        print_json(&cli->io, FORMAT_JSON, &json);
     } else {
         print_report(cli, head->ids.run, &report, other != NULL);
     }

@@ -98,7 +98,7 @@ static int run_here(struct cli *cli, const struct program *program)
     int code = session_open(&session, cli, STORE_WRITE);
     if (code) return code;
     enum code rc = E_NOT_FOUND;
-    if (id.len > 0) rc = store_head(session.store, session.tenant, id, &cli->arena, &head, &err);
+    if (id.len > 0) rc = store_head(session.store, session.tenant, id, &cli->io.arena, &head, &err);
     if (rc == OK)
         code = go_on(&session, program, &head);
     else if (rc == E_NOT_FOUND)

@@ -1,7 +1,7 @@
 // The schemas in the binary, by the names that documents use.
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "author/author.h"
 #include "schema/schema.h"
@@ -57,7 +57,7 @@ static void write_type(struct buf *out, const struct json *what)
 static void label(struct cli *cli, struct buf *out, const char *name)
 {
     buf_text(out, "  ");
-    tone_text(out, &cli->out, TONE_DIM, name);
+    tone_text(out, &cli->io.out, TONE_DIM, name);
     text_pad(out, strlen(name), 10);
 }
 
@@ -83,9 +83,9 @@ static void write_fields(struct cli *cli, struct buf *out, const struct json *fi
         const struct json *field = &fields->items[i], *description = json_key(field, "description");
         struct str name = json_text(json_key(field, "name"));
         buf_text(out, "  ");
-        tone_begin(out, &cli->out, TONE_BOLD);
+        tone_begin(out, &cli->io.out, TONE_BOLD);
         text_safe(out, name);
-        tone_end(out, &cli->out, TONE_BOLD);
+        tone_end(out, &cli->io.out, TONE_BOLD);
         text_pad(out, name.len, width + 2);
         buf_clear(&type);
         write_type(&type, field);
@@ -98,7 +98,7 @@ static void write_fields(struct cli *cli, struct buf *out, const struct json *fi
         }
         buf_add(out, buf_str(&type));
         buf_byte(out, '\n');
-        if (description) text_wrap(out, json_text(description), width + 4, cli->out.columns);
+        if (description) text_wrap(out, json_text(description), width + 4, cli->io.out.columns);
     }
     buf_release(&type);
 }
@@ -108,13 +108,13 @@ static void write_text(struct cli *cli, struct buf *out, struct str name, const 
     const struct json *description = json_key(what, "description"), *allowed = json_key(what, "allowed");
     const struct json *examples = json_key(what, "examples");
     struct str path = json_text(json_key(what, "path"));
-    tone_begin(out, &cli->out, TONE_BOLD);
+    tone_begin(out, &cli->io.out, TONE_BOLD);
     text_safe(out, name);
     buf_text(out, path.len ? " " : "");
     text_safe(out, path);
-    tone_end(out, &cli->out, TONE_BOLD);
+    tone_end(out, &cli->io.out, TONE_BOLD);
     buf_byte(out, '\n');
-    if (description) text_wrap(out, json_text(description), 2, cli->out.columns);
+    if (description) text_wrap(out, json_text(description), 2, cli->io.out.columns);
     if (!allowed || json_key(what, "types")->count > 0) {
         label(cli, out, "type");
         write_type(out, what);
@@ -125,12 +125,12 @@ static void write_text(struct cli *cli, struct buf *out, struct str name, const 
         buf_init(&list, TEXT_MAX);
         write_list(&list, allowed, ", ");
         label(cli, out, "one of");
-        if (list.len + 12 <= cli->out.columns) {
+        if (list.len + 12 <= cli->io.out.columns) {
             buf_add(out, buf_str(&list));
             buf_byte(out, '\n');
         } else {
             buf_byte(out, '\n');
-            text_wrap(out, buf_str(&list), 12, cli->out.columns);
+            text_wrap(out, buf_str(&list), 12, cli->io.out.columns);
         }
         buf_release(&list);
     }
@@ -212,14 +212,14 @@ int command_schema(struct cli *cli)
     struct json what, raw;
     struct error err = {0};
     const char *near;
-    enum code rc = author_schema(str_from(file), path, &cli->arena, &what, &raw, &near, &err);
+    enum code rc = author_schema(str_from(file), path, &cli->io.arena, &what, &raw, &near, &err);
     if (rc) {
         int code = cli_error(cli, &err);
         if (near) cli_hint(cli, "did you mean %s?", near);
         return code;
     }
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
-        print_json(cli, FORMAT_JSON, &raw);
+        print_json(&cli->io, FORMAT_JSON, &raw);
         return EXIT_OK;
     }
     struct buf out;

@@ -135,7 +135,7 @@ static int read_listen(struct serving *serving)
 static int read_routes(struct cli *cli, struct service_settings *settings)
 {
     size_t room = args_count(&cli->args, FLAG_ROUTE) + settings->route_count + 1, count = 0;
-    struct remote_route *routes = ARENA_ARRAY(&cli->arena, room, struct remote_route);
+    struct remote_route *routes = ARENA_ARRAY(&cli->io.arena, room, struct remote_route);
     struct str text, lease = args_text(&cli->args, FLAG_LEASE, "30s");
     if (!routes) return cli_nomem(cli);
     for (size_t cursor = 0; args_next(&cli->args, FLAG_ROUTE, &cursor, &text);) {
@@ -156,11 +156,11 @@ static int read_routes(struct cli *cli, struct service_settings *settings)
 // What a service does without a word (ADR 0018): it runs steps of others.
 static const struct tool_confinement *confine_as_far_as_possible(struct cli *cli)
 {
-    struct tool_confinement *made = ARENA_NEW(&cli->arena, struct tool_confinement);
+    struct tool_confinement *made = ARENA_NEW(&cli->io.arena, struct tool_confinement);
     struct json settings = json_object();
     struct error err = {0};
-    bool ok = made && json_put(&cli->arena, &settings, STR("level"), json_string(STR("auto")));
-    return ok && tool_confinement_parse(&settings, &cli->arena, made, &err) == OK ? made : NULL;
+    bool ok = made && json_put(&cli->io.arena, &settings, STR("level"), json_string(STR("auto")));
+    return ok && tool_confinement_parse(&settings, &cli->io.arena, made, &err) == OK ? made : NULL;
 }
 
 // Flags over [serve] of the config files.
@@ -172,10 +172,10 @@ static int read_settings(struct serving *serving)
     if (!serve_config_read(cli, &serving->config)) return cli_nomem(cli);
     int code = serve_config_report(cli, &serving->config);
     int64_t drain = settings->drain_ms < 0 ? 30 : settings->drain_ms / 1000;
-    if (!code && !args_int(&cli->args, FLAG_DRAIN, 0, 86400, drain, &cli->arena, &serving->drain_s))
+    if (!code && !args_int(&cli->args, FLAG_DRAIN, 0, 86400, drain, &cli->io.arena, &serving->drain_s))
         code = cli_usage(cli);
     int64_t runs = 0;
-    if (!code && !args_int(&cli->args, FLAG_MAX_RUNS, 0, 1000000, settings->runs_max, &cli->arena, &runs))
+    if (!code && !args_int(&cli->args, FLAG_MAX_RUNS, 0, 1000000, settings->runs_max, &cli->io.arena, &runs))
         code = cli_usage(cli);
     settings->runs_max = (uint32_t)runs;
     if (!code) code = confine_open(cli, &steps);
@@ -317,7 +317,7 @@ int command_serve(struct cli *cli)
     if (!code) code = read_settings(&serving);
     if (code) return code;
     serving.settings->store = str_from(url);
-    if (os_log_is_json() && !cli->quiet) os_log_level(LOG_INFO);
+    if (os_log_is_json() && !cli->io.quiet) os_log_level(LOG_INFO);
     shut_in();
     raise_files();
     umask(077);

@@ -3,6 +3,7 @@
 #include "cli/card.h"
 #include "cli/commands.h"
 #include "cli/decision.h"
+#include "term/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,10 +59,10 @@ static int read_fields(struct cli *cli, struct json *payload)
         struct json value;
         if (key.len == 0 || key.len == pair.len)
             return cli_fail(cli, EXIT_USAGE, "--field takes NAME=VALUE, not %.*s", STR_ARG(pair));
-        if (json_parse(text, &json_limits_default, &cli->arena, &value, &err)) value = json_string(text);
-        if (!json_put(&cli->arena, &fields, key, value)) return cli_nomem(cli);
+        if (json_parse(text, &json_limits_default, &cli->io.arena, &value, &err)) value = json_string(text);
+        if (!json_put(&cli->io.arena, &fields, key, value)) return cli_nomem(cli);
     }
-    if (fields.count > 0 && !json_put(&cli->arena, payload, STR("fields"), fields)) return cli_nomem(cli);
+    if (fields.count > 0 && !json_put(&cli->io.arena, payload, STR("fields"), fields)) return cli_nomem(cli);
     return EXIT_OK;
 }
 
@@ -71,7 +72,7 @@ static int read_payload(struct cli *cli, struct json *payload)
     *payload = json_object();
     if (args_has(&cli->args, FLAG_JSON)) {
         struct str text = args_text(&cli->args, FLAG_JSON, "");
-        if (json_parse(text, &json_limits_default, &cli->arena, payload, &err))
+        if (json_parse(text, &json_limits_default, &cli->io.arena, payload, &err))
             return cli_fail(cli, EXIT_USAGE, "--json: %s", err.message);
         if (!json_is(payload, JSON_OBJECT))
             return cli_fail(cli, EXIT_USAGE, "--json: the payload of a signal is an object");
@@ -110,8 +111,8 @@ static int seal(struct session *session, struct signal *signal)
     struct str bytes;
     int code = session_contract(session);
     if (code) return code;
-    enum code rc = signal_encode(signal, &cli->arena, &bytes, &err);
-    if (!rc) rc = signal_decode(session->contract, bytes, &cli->arena, signal, &err);
+    enum code rc = signal_encode(signal, &cli->io.arena, &bytes, &err);
+    if (!rc) rc = signal_decode(session->contract, bytes, &cli->io.arena, signal, &err);
     return rc ? cli_fail(cli, EXIT_USAGE, "%s", err.message) : EXIT_OK;
 }
 
@@ -216,7 +217,7 @@ static void summarize(struct session *session, struct str run)
     struct error err = {0};
     struct run_head head;
     struct card card = {0};
-    if (store_head(session->store, session->tenant, run, &session->cli->arena, &head, &err) == OK &&
+    if (store_head(session->store, session->tenant, run, &session->cli->io.arena, &head, &err) == OK &&
         card_load(session, &head, TARGET_NOW, &card) == EXIT_OK)
         card_summary(session, &card);
     card_release(&card);

@@ -3,14 +3,14 @@
 #include "cli/bundles.h"
 #include "cli/commands.h"
 #include "cli/session.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include <string.h>
 #include <unistd.h>
 
 static bool put(struct cli *cli, struct json *object, const char *key, int64_t value)
 {
-    return json_put(&cli->arena, object, str_from(key), json_int(value));
+    return json_put(&cli->io.arena, object, str_from(key), json_int(value));
 }
 
 // ---- copy
@@ -18,7 +18,7 @@ static bool put(struct cli *cli, struct json *object, const char *key, int64_t v
 static void tell_copy(void *context, const struct copy_report *report, uint64_t total)
 {
     struct cli *cli = context;
-    if (cli->quiet || !cli->err.tty) return;
+    if (cli->io.quiet || !cli->io.err.tty) return;
     struct buf text;
     buf_init(&text, 256);
     unsigned long long done = report->new_count;
@@ -47,20 +47,20 @@ static int report_copy(struct cli *cli, const struct copy_report *report, const 
                   put(cli, &out, "void", (int64_t)notes->void_count);
         for (size_t i = 0; ok && i < report->fault_count; i++) {
             struct json fault = json_object();
-            ok = json_put(&cli->arena, &fault, STR("runId"), json_string(report->faults[i].run)) &&
-                 json_put(&cli->arena, &fault, STR("what"), json_string(report->faults[i].what)) &&
-                 json_push(&cli->arena, &faults, fault);
+            ok = json_put(&cli->io.arena, &fault, STR("runId"), json_string(report->faults[i].run)) &&
+                 json_put(&cli->io.arena, &fault, STR("what"), json_string(report->faults[i].what)) &&
+                 json_push(&cli->io.arena, &faults, fault);
         }
-        ok = ok && json_put(&cli->arena, &out, STR("leftOut"), faults) &&
-             json_put(&cli->arena, &out, STR("intact"), json_bool(intact));
+        ok = ok && json_put(&cli->io.arena, &out, STR("leftOut"), faults) &&
+             json_put(&cli->io.arena, &out, STR("intact"), json_bool(intact));
         if (!ok) return cli_nomem(cli);
-        print_json(cli, FORMAT_JSON, &out);
+        print_json(&cli->io, FORMAT_JSON, &out);
         return EXIT_OK;
     }
     buf_init(&text, TEXT_MAX);
-    faults_write(&cli->out, &text, proof);
+    faults_write(&cli->io.out, &text, proof);
     enum look look = intact && report->fault_count == 0 ? LOOK_DONE : LOOK_FAILED;
-    tone_text(&text, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
+    tone_text(&text, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));
     buf_printf(&text, " %llu run%s copied", (unsigned long long)report->new_count, report->new_count == 1 ? "" : "s");
     if (report->extended_count)
         buf_printf(&text, ", %llu brought up to date", (unsigned long long)report->extended_count);
@@ -88,9 +88,9 @@ static enum code copy_all(struct cli *cli, struct store *from, struct store *to,
         rc = OK;
     }
     if (!rc && how == NOTES_MIRROR) rc = archive_backup_begin(to, now, err);
-    if (!rc && how == NOTES_MIRROR) rc = archive_notes(from, to, how, now, &cli->arena, notes, err);
-    if (!rc) rc = archive_copy(from, to, options, &cli->arena, report, err);
-    if (!rc && how && how != NOTES_MIRROR) rc = archive_notes(from, to, how, now, &cli->arena, notes, err);
+    if (!rc && how == NOTES_MIRROR) rc = archive_notes(from, to, how, now, &cli->io.arena, notes, err);
+    if (!rc) rc = archive_copy(from, to, options, &cli->io.arena, report, err);
+    if (!rc && how && how != NOTES_MIRROR) rc = archive_notes(from, to, how, now, &cli->io.arena, notes, err);
     if (!rc && how == NOTES_MIRROR) rc = archive_backup_end(to, now, err);
     return rc;
 }
@@ -105,7 +105,7 @@ static int copy_and_verify(struct cli *cli, struct store *from, struct store *to
     struct copy_options options = {.tenant = tenant, .files = true, .extend = true, .tell = tell_copy, .context = cli};
     if (tenant.len) how = 0; // tokens and the audit are not of one tenant alone
     if (copy_all(cli, from, to, &options, how, &report, &notes, &err)) return cli_error(cli, &err);
-    if (store_verify(to, tenant, STR(""), &cli->arena, &proof, &err)) return cli_error(cli, &err);
+    if (store_verify(to, tenant, STR(""), &cli->io.arena, &proof, &err)) return cli_error(cli, &err);
     for (size_t i = 0; i < report.fault_count; i++) cli_warn(cli, "left out: %.*s", STR_ARG(report.faults[i].what));
     if (notes.void_count)
         cli_note(
@@ -126,7 +126,7 @@ int command_store_copy(struct cli *cli)
     if (!code) code = session_open_url(&to, cli, words[1].ptr, STORE_WRITE);
     if (!code)
         code = copy_and_verify(cli, from.store, to.store,
-                               archive_has_notes(to.store, &cli->arena) ? NOTES_DEFINITIONS : NOTES_NEXT_LIFE);
+                               archive_has_notes(to.store, &cli->io.arena) ? NOTES_DEFINITIONS : NOTES_NEXT_LIFE);
     session_close(&from);
     session_close(&to);
     return code;
@@ -165,8 +165,8 @@ static int check_empty(struct session *session)
     struct run_heads heads;
     struct error err = {0};
     struct run_filter filter = {.limit = 1};
-    if (store_list(session->store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
-    if (heads.count == 0 && !archive_has_notes(session->store, &cli->arena)) return EXIT_OK;
+    if (store_list(session->store, &filter, &cli->io.arena, &heads, &err)) return cli_error(cli, &err);
+    if (heads.count == 0 && !archive_has_notes(session->store, &cli->io.arena)) return EXIT_OK;
     cli_fail(cli, EXIT_CONFLICT, "the store %s is not empty", session->url);
     cli_hint(cli, "`cairn store copy FROM TO` adds runs to a store");
     return EXIT_CONFLICT;
@@ -202,10 +202,10 @@ int command_store_migrate(struct cli *cli)
     if (code) return code;
     bool behind = format.have < format.newest;
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
-        if (!json_put(&cli->arena, &out, STR("format"), json_int(format.have)) ||
-            !json_put(&cli->arena, &out, STR("newest"), json_int(format.newest)))
+        if (!json_put(&cli->io.arena, &out, STR("format"), json_int(format.have)) ||
+            !json_put(&cli->io.arena, &out, STR("newest"), json_int(format.newest)))
             return cli_nomem(cli);
-        print_json(cli, FORMAT_JSON, &out);
+        print_json(&cli->io, FORMAT_JSON, &out);
     } else {
         cli_note(cli, "format %lld, %s", (long long)format.have,
                  behind ? cli_format(cli, "to be brought to %lld", (long long)format.newest) : "up to date");

@@ -1,6 +1,6 @@
 // `cairn test`: every case of every test file, played on the real engine in virtual time.
 #include "cli/commands.h"
-#include "cli/test_report.h"
+#include "term/test_report.h"
 #include "cli/trials.h"
 
 #include "os/os.h"
@@ -31,7 +31,7 @@ struct test_run {
 static bool add_path(struct cli *cli, struct found *found, const char *path)
 {
     struct str *grown =
-        arena_grow(&cli->arena, found->items, found->count, found->count + 1, sizeof(*grown), &found->capacity);
+        arena_grow(&cli->io.arena, found->items, found->count, found->count + 1, sizeof(*grown), &found->capacity);
     if (!grown) return false;
     found->items = grown;
     found->items[found->count++] = str_from(path);
@@ -187,7 +187,7 @@ int command_test(struct cli *cli)
         return EXIT_NOT_FOUND;
     }
     code = trials_open(&run.trials, cli);
-    test_report_open(&run.report, cli);
+    test_report_open(&run.report, &cli->io, format_of(cli, FORMAT_TEXT));
     for (size_t i = 0; !code && i < found.count; i++) code = play_file(&run, found.items[i]);
     if (!code) test_report_end(&run.report);
     test_report_close(&run.report);

@@ -24,7 +24,7 @@ static bool same_bytes(struct recording *r, const char *path)
 {
     struct str text;
     struct error ignored = {0};
-    return os_read_file(path, (size_t)64 << 20, &r->cli->arena, &text, &ignored) == OK &&
+    return os_read_file(path, (size_t)64 << 20, &r->cli->io.arena, &text, &ignored) == OK &&
            str_eq(text, r->program->text);
 }
 
@@ -52,7 +52,7 @@ static const char *absolute(struct cli *cli, const char *path)
     const char *copy = real ? cli_format(cli, "%s", real) : NULL;
     free(real);
     if (copy) return copy;
-    return os_absolute(path, &cli->arena, &out, &ignored) == OK ? out.ptr : path;
+    return os_absolute(path, &cli->io.arena, &out, &ignored) == OK ? out.ptr : path;
 }
 
 // What the run was made of, written beside the test: the files it came from have changed or are gone.
@@ -116,8 +116,8 @@ static int try_it(struct recording *r, struct str text)
     struct trial_result result = {0};
     struct error err = {0};
     struct buf shown;
-    diagnostics_init(&diagnostics, &cli->arena);
-    enum code rc = trial_parse(text, str_from(r->out ? r->out : "recorded"), &cli->arena, &diagnostics, &file);
+    diagnostics_init(&diagnostics, &cli->io.arena);
+    enum code rc = trial_parse(text, str_from(r->out ? r->out : "recorded"), &cli->io.arena, &diagnostics, &file);
     if (!rc) trial_check(&file.scripts[0], r->program, &diagnostics);
     buf_init(&shown, 65536);
     for (size_t i = 0; i < diagnostics.count; i++) diagnostic_write(&shown, &diagnostics.items[i], text, false);
@@ -128,7 +128,7 @@ static int try_it(struct recording *r, struct str text)
                                     .program = r->program,
                                     .script = &file.scripts[0],
                                     .scratch = r->trials.scratch};
-    if (trial_play(&options, &cli->arena, &result, &err)) return cli_error(cli, &err);
+    if (trial_play(&options, &cli->io.arena, &result, &err)) return cli_error(cli, &err);
     trial_judge(&file.scripts[0], &result);
     for (size_t i = 0; i < result.fault_count; i++) {
         const struct trial_fault *fault = &result.faults[i];
@@ -148,7 +148,8 @@ static int record(struct recording *r)
     if (engine_program(r->session.store, &r->target.head, &r->program, &err)) return cli_error(cli, &err);
     int code = find_document(r);
     if (code) return code;
-    if (story_read(r->session.store, r->session.tenant, r->target.head.ids.run, r->program, &cli->arena, &story, &err))
+    if (story_read(r->session.store, r->session.tenant, r->target.head.ids.run, r->program, &cli->io.arena, &story,
+                   &err))
         return cli_error(cli, &err);
     struct record_options options = {.document = r->document, .redact = args_has(&cli->args, FLAG_REDACT)};
     buf_init(&text, (size_t)256 << 20);
@@ -156,7 +157,7 @@ static int record(struct recording *r)
         buf_release(&text);
         return cli_nomem(cli);
     }
-    struct str whole = arena_copy(&cli->arena, buf_str(&text));
+    struct str whole = arena_copy(&cli->io.arena, buf_str(&text));
     int played = whole.ptr ? try_it(r, whole) : cli_nomem(cli);
     if (r->out)
         code = write_file(cli, r->out, whole);
@@ -164,7 +165,7 @@ static int record(struct recording *r)
         cli_print(cli, &text);
     buf_release(&text);
     if (!code && r->out) cli_note(cli, "wrote %s", r->out);
-    if (!code && r->out && !played) cli_note(cli, "  next: %s test %s", cli->self, r->out);
+    if (!code && r->out && !played) cli_note(cli, "  next: %s test %s", cli->io.self, r->out);
     return code ? code : played;
 }
 

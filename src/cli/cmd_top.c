@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/text.h"
+#include "term/text.h"
 #include "cli/top.h"
 
 #include <stdarg.h>
@@ -144,7 +144,7 @@ static void loop(struct top *top)
 static int show(struct top *top, const struct target *target)
 {
     struct cli *cli = top->cli;
-    if (!screen_open_full(&top->screen, &cli->out)) {
+    if (!screen_open_full(&top->screen, &cli->io.out)) {
         screen_close(&top->screen);
         cli_fail(cli, EXIT_USAGE, "`cairn top` needs a terminal that can move its cursor");
         cli_next(cli, "ls");

@@ -14,9 +14,9 @@ int command_trace(struct cli *cli)
     if (!code) code = target_find(&session, cli->args.words[0], TARGET_MOMENT, &target);
     if (!code) code = card_load(&session, &target.head, target.at, &card);
     struct error err = {0};
-    if (!code && reading_trace(session.store, &target.head, target.at, &card.view, &cli->arena, &json, &err))
+    if (!code && reading_trace(session.store, &target.head, target.at, &card.view, &cli->io.arena, &json, &err))
         code = cli_error(cli, &err);
-    if (!code) print_json(cli, format_of(cli, FORMAT_JSON), &json);
+    if (!code) print_json(&cli->io, format_of(cli, FORMAT_JSON), &json);
     card_release(&card);
     session_close(&session);
     return code;

@@ -8,7 +8,7 @@
 
 static bool put(struct cli *cli, struct json *object, struct str key, struct json value)
 {
-    return json_put(&cli->arena, object, key, value);
+    return json_put(&cli->io.arena, object, key, value);
 }
 
 static bool diagnostic_json(struct cli *cli, const struct diagnostic *diagnostic, struct json *out)
@@ -30,7 +30,7 @@ static bool collect(struct cli *cli, const struct diagnostics *found, struct jso
 {
     for (size_t i = 0; i < found->count; i++) {
         struct json one;
-        if (!diagnostic_json(cli, &found->items[i], &one) || !json_push(&cli->arena, all, one)) return false;
+        if (!diagnostic_json(cli, &found->items[i], &one) || !json_push(&cli->io.arena, all, one)) return false;
     }
     return true;
 }
@@ -40,13 +40,13 @@ static void say_ok(struct cli *cli, struct str path, const struct program *progr
     struct buf text;
     buf_init(&text, 4096);
     enum look look = LOOK_DONE;
-    tone_text(&text, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
+    tone_text(&text, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));
     buf_printf(&text, " %s: %s %.*s, %u step%s\n", path.ptr, document_kind_name(program->kind),
                STR_ARG(program->plan_id), program->step_count, program->step_count == 1 ? "" : "s");
     if (program->capability_count > 0)
         buf_printf(&text, "  capabilities: %u required of %.*s\n", program->capability_count,
                    STR_ARG(provider_parse(program->target_adapter) ? program->target_adapter : STR("cairn")));
-    if (!cli->quiet) cli_print(cli, &text);
+    if (!cli->io.quiet) cli_print(cli, &text);
     buf_release(&text);
 }
 
@@ -55,7 +55,8 @@ static int check_capabilities(struct cli *cli, struct document *document)
 {
     struct capability_report report;
     const struct program *program = document->program;
-    if (!capability_validate(program, (struct str){0}, os_now().wall_ms, &cli->arena, &report)) return cli_nomem(cli);
+    if (!capability_validate(program, (struct str){0}, os_now().wall_ms, &cli->io.arena, &report))
+        return cli_nomem(cli);
     const struct json *lists[] = {json_key(&report.json, "errors"), &report.warnings};
     for (size_t k = 0; k < ARRAY_COUNT(lists); k++)
         for (uint32_t i = 0; i < lists[k]->count; i++) {
@@ -76,8 +77,8 @@ static int check_capabilities(struct cli *cli, struct document *document)
 // One line a fault, or one array of all.
 static void print_all(struct cli *cli, enum format format, const struct json *all)
 {
-    if (format == FORMAT_JSON) print_json(cli, format, all);
-    for (uint32_t i = 0; format == FORMAT_JSONL && i < all->count; i++) print_json(cli, format, &all->items[i]);
+    if (format == FORMAT_JSON) print_json(&cli->io, format, all);
+    for (uint32_t i = 0; format == FORMAT_JSONL && i < all->count; i++) print_json(&cli->io, format, &all->items[i]);
 }
 
 static int prove(struct cli *cli, struct document *document)
@@ -127,10 +128,10 @@ static int validate_test(struct validation *v, struct str path)
     int code = trial_load(&trials, path, &loaded);
     if (!code) code = count(v, &loaded.diagnostics);
     if (!code && loaded.invalid) code = count(v, &loaded.document.diagnostics);
-    if (!code && !loaded.invalid && v->format == FORMAT_TEXT && !v->cli->quiet) {
+    if (!code && !loaded.invalid && v->format == FORMAT_TEXT && !v->cli->io.quiet) {
         struct buf text;
         buf_init(&text, 4096);
-        tone_text(&text, &v->cli->out, look_tone(LOOK_DONE), look_glyph(LOOK_DONE, v->cli->out.utf8));
+        tone_text(&text, &v->cli->io.out, look_tone(LOOK_DONE), look_glyph(LOOK_DONE, v->cli->io.out.utf8));
         buf_printf(&text, " %s: test of %.*s, %zu case%s\n", path.ptr, STR_ARG(loaded.document.program->plan_id),
                    loaded.file.count, loaded.file.count == 1 ? "" : "s");
         cli_print(v->cli, &text);

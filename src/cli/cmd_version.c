@@ -6,8 +6,8 @@ static bool put_list(struct cli *cli, struct json *object, const char *key, cons
 {
     struct json list = json_array();
     for (size_t i = 0; i < count; i++)
-        if (!json_push(&cli->arena, &list, json_string(str_from(items[i])))) return false;
-    return json_put(&cli->arena, object, str_from(key), list);
+        if (!json_push(&cli->io.arena, &list, json_string(str_from(items[i])))) return false;
+    return json_put(&cli->io.arena, object, str_from(key), list);
 }
 
 int command_version(struct cli *cli)
@@ -23,16 +23,16 @@ int command_version(struct cli *cli)
         buf_release(&text);
         return EXIT_OK;
     }
-    bool ok = json_put(&cli->arena, &value, STR("name"), json_string(STR("cairn"))) &&
-              json_put(&cli->arena, &value, STR("version"), json_string(STR(CAIRN_VERSION))) &&
+    bool ok = json_put(&cli->io.arena, &value, STR("name"), json_string(STR("cairn"))) &&
+              json_put(&cli->io.arena, &value, STR("version"), json_string(STR(CAIRN_VERSION))) &&
               put_list(cli, &value, "planSchemaVersions", versions, ARRAY_COUNT(versions)) &&
               put_list(cli, &value, "stores", stores, ARRAY_COUNT(stores)) &&
-              json_put(&cli->arena, &contracts, STR("runEvents"), json_string(STR("1.1"))) &&
-              json_put(&cli->arena, &contracts, STR("executionSemantics"), json_string(STR("1.1"))) &&
-              json_put(&cli->arena, &contracts, STR("eventLog"), json_string(STR("1.0"))) &&
-              json_put(&cli->arena, &value, STR("contracts"), contracts) &&
-              json_put(&cli->arena, &value, STR("keyFormula"), json_string(STR("v1")));
+              json_put(&cli->io.arena, &contracts, STR("runEvents"), json_string(STR("1.1"))) &&
+              json_put(&cli->io.arena, &contracts, STR("executionSemantics"), json_string(STR("1.1"))) &&
+              json_put(&cli->io.arena, &contracts, STR("eventLog"), json_string(STR("1.0"))) &&
+              json_put(&cli->io.arena, &value, STR("contracts"), contracts) &&
+              json_put(&cli->io.arena, &value, STR("keyFormula"), json_string(STR("v1")));
     if (!ok) return cli_nomem(cli);
-    print_json(cli, FORMAT_JSON, &value);
+    print_json(&cli->io, FORMAT_JSON, &value);
     return EXIT_OK;
 }

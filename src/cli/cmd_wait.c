@@ -34,7 +34,7 @@ struct wait {
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
 {
-    return json_put(&cli->arena, object, str_from(key), value);
+    return json_put(&cli->io.arena, object, str_from(key), value);
 }
 
 static int print_run(struct wait *wait, const struct waited *run, bool met)
@@ -49,7 +49,7 @@ static int print_run(struct wait *wait, const struct waited *run, bool met)
               put(cli, &row, "planId", json_string(run->head.ids.plan_id)) &&
               put(cli, &row, "durationMs", s->started_ms ? json_int(until - s->started_ms) : json_null()) &&
               put(cli, &row, "cause", s->cause[0] ? json_string(str_from(s->cause)) : json_null()) &&
-              put(cli, &row, "met", json_bool(met)) && json_push(&cli->arena, &rows, row);
+              put(cli, &row, "met", json_bool(met)) && json_push(&cli->io.arena, &rows, row);
     if (!ok) return cli_nomem(cli);
     list_page(&wait->list, &rows);
     return EXIT_OK;
@@ -150,7 +150,7 @@ static struct str condition_text(struct cli *cli)
         buf_printf(&text, "%s(%s%.*s)", text.len ? " " : "", step ? "step." : "",
                    STR_ARG(str_slice(part, step ? 5 : 0, part.len)));
     }
-    struct str copy = arena_copy(&cli->arena, buf_str(&text));
+    struct str copy = arena_copy(&cli->io.arena, buf_str(&text));
     buf_release(&text);
     return copy.ptr ? copy : STR("");
 }
@@ -169,7 +169,7 @@ static int prepare(struct wait *wait, struct session *session, int64_t *until_ms
     wait->conditional = args_has(&cli->args, FLAG_FOR);
     int code = selection_open(&wait->condition, session, condition_text(cli));
     wait->count = wait->left = cli->args.word_count;
-    wait->runs = ARENA_ARRAY(&cli->arena, wait->count, struct waited);
+    wait->runs = ARENA_ARRAY(&cli->io.arena, wait->count, struct waited);
     if (!code && !wait->runs) code = cli_nomem(cli);
     for (size_t i = 0; !code && i < wait->count; i++) {
         struct target target;

@@ -14,7 +14,7 @@ static void end(struct session *session, const struct watching *watching, struct
         cli_next(cli, "watch %.*s", STR_ARG(run));
         return;
     }
-    if (store_head(session->store, session->tenant, run, &cli->arena, &head, &err) == OK &&
+    if (store_head(session->store, session->tenant, run, &cli->io.arena, &head, &err) == OK &&
         card_load(session, &head, TARGET_NOW, &card) == EXIT_OK)
         card_summary(session, &card);
     card_release(&card);

@@ -1,7 +1,7 @@
 // Why a step or a run is in the state it is in. The answer is made in src/explain; here it is found and shown.
 #include "cli/commands.h"
 #include "cli/tale.h"
-#include "cli/why.h"
+#include "term/why.h"
 
 enum { LISTED_MAX = 8 };
 
@@ -16,7 +16,7 @@ static int no_such_step(struct session *session, const struct tale *tale, struct
     struct str path, inside = {0}, near = {0};
     size_t best = step.len / 3 + 1;
     cli_fail(cli, EXIT_NOT_FOUND, "run %.*s has no step %.*s", STR_ARG(tale->head.ids.run), STR_ARG(step));
-    for (size_t cursor = 0; (path = explain_path(tale->explain, &cursor, &cli->arena)).ptr;) {
+    for (size_t cursor = 0; (path = explain_path(tale->explain, &cursor, &cli->io.arena)).ptr;) {
         size_t distance = str_distance(path, step, best);
         if (!inside.ptr && is_inside(path, step)) inside = path;
         if (distance < best) {
@@ -36,7 +36,7 @@ static int no_such_step(struct session *session, const struct tale *tale, struct
 static bool add_owner(struct cli *cli, const struct run_head *head, struct json *answer)
 {
     struct json owner = json_object();
-    struct arena *arena = &cli->arena;
+    struct arena *arena = &cli->io.arena;
     if (head->terminal) return true;
     if (!json_put(arena, &owner, STR("alive"), json_bool(head->owned))) return false;
     if (head->owned && !json_put(arena, &owner, STR("pid"), json_int(head->owner_pid))) return false;
@@ -56,20 +56,20 @@ static int answer(struct session *session, const struct target *target, const st
     struct cli *cli = session->cli;
     struct error err = {0};
     struct json out;
-    int64_t now = target->has_at ? 0 : cli->now_ms;
-    enum code rc = target->step.len ? explain_step(tale->explain, target->step, now, &cli->arena, &out, &err)
-                                    : explain_run(tale->explain, now, &cli->arena, &out, &err);
+    int64_t now = target->has_at ? 0 : cli->io.now_ms;
+    enum code rc = target->step.len ? explain_step(tale->explain, target->step, now, &cli->io.arena, &out, &err)
+                                    : explain_run(tale->explain, now, &cli->io.arena, &out, &err);
     if (rc == E_NOT_FOUND) return no_such_step(session, tale, target->step);
     if (rc) return cli_error(cli, &err);
     if (!target->has_at && !add_owner(cli, &tale->head, &out)) return cli_nomem(cli);
     enum format format = format_of(cli, FORMAT_TEXT);
     if (format != FORMAT_TEXT) {
-        print_json(cli, format, &out);
+        print_json(&cli->io, format, &out);
         return EXIT_OK;
     }
     struct buf text;
     buf_init(&text, (size_t)64 << 20);
-    why_write(cli, &text, &cli->out, &out, target->has_at ? tale->head.last_seq : 0);
+    why_write(&cli->io, &text, &cli->io.out, &out, target->has_at ? tale->head.last_seq : 0);
     cli_print(cli, &text);
     buf_release(&text);
     return EXIT_OK;

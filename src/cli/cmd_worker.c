@@ -23,7 +23,7 @@ static void say(void *context, bool warning, const char *text)
     pthread_mutex_lock(&talk);
     if (warning)
         cli_warn(cli, "%s", text);
-    else if (cli->verbose > 0)
+    else if (cli->io.verbose > 0)
         cli_note(cli, "%s", text);
     pthread_mutex_unlock(&talk);
 }
@@ -34,7 +34,7 @@ static int read_token(struct cli *cli, struct str *token)
     struct error err = {0};
     *token = str_from(getenv("CAIRN_TOKEN"));
     if (file.len == 0) return EXIT_OK;
-    if (os_read_file(file.ptr, TOKEN_MAX, &cli->arena, token, &err))
+    if (os_read_file(file.ptr, TOKEN_MAX, &cli->io.arena, token, &err))
         return cli_fail(cli, EXIT_USAGE, "--token-file: %s", err.message);
     *token = str_trim(*token);
     return EXIT_OK;
@@ -44,7 +44,7 @@ static int read_token(struct cli *cli, struct str *token)
 static int read_servers(struct cli *cli, struct crew_options *out)
 {
     struct str all = args_text(&cli->args, FLAG_SERVER, "");
-    struct str *more = ARENA_ARRAY(&cli->arena, CREW_SERVERS_MAX, struct str);
+    struct str *more = ARENA_ARRAY(&cli->io.arena, CREW_SERVERS_MAX, struct str);
     if (!more) return cli_nomem(cli);
     out->link.url = str_trim(str_cut(all, ',', &all));
     out->more_servers = more;
@@ -66,7 +66,7 @@ static int read_options(struct cli *cli, struct crew_options *out)
     gethostname(host, sizeof(host) - 1);
     const char *name = cli_format(cli, "%s-%ld", host[0] ? host : "worker", (long)getpid());
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!args_int(&cli->args, FLAG_CONCURRENCY, 1, CREW_SLOTS_MAX, cores > 0 && cores < 64 ? cores : 4, &cli->arena,
+    if (!args_int(&cli->args, FLAG_CONCURRENCY, 1, CREW_SLOTS_MAX, cores > 0 && cores < 64 ? cores : 4, &cli->io.arena,
                   &slots))
         return cli_usage(cli);
     int listed = read_servers(cli, out);
@@ -104,7 +104,7 @@ static int read_kinds(struct cli *cli, struct crew_options *out)
     while (task_kind_name(tools)) tools++;
     count += tools;
     if (count > REMOTE_BATCH_MAX) return cli_fail(cli, EXIT_USAGE, "more than %d kinds", REMOTE_BATCH_MAX);
-    struct str *kinds = ARENA_ARRAY(&cli->arena, count + all.len + 1, struct str);
+    struct str *kinds = ARENA_ARRAY(&cli->io.arena, count + all.len + 1, struct str);
     if (!kinds) return cli_nomem(cli);
     memcpy(kinds, processes, sizeof(processes));
     if (out->functions) functions_names(out->functions, kinds + ARRAY_COUNT(processes), count);
@@ -172,7 +172,7 @@ int command_worker(struct cli *cli)
     if (code == EXIT_OK) code = plugins_open_for(cli, options.slots);
     options.functions = cli->functions;
     if (code == EXIT_OK) code = open_tasks(cli, &options);
-    options.quiet = cli->verbose == 0;
+    options.quiet = cli->io.verbose == 0;
     if (code == EXIT_OK) code = read_kinds(cli, &options);
     if (code) {
         tasks_close(options.tasks);

@@ -1,4 +1,5 @@
 #include "cli/config.h"
+#include "term/text.h"
 
 #include "doc/doc.h"
 #include "os/os.h"
@@ -191,10 +192,10 @@ static void read_file(struct cli *cli, struct config_file *file)
     file->root = json_object();
     if (!file->path || !is_there(file->path)) return;
     file->exists = true;
-    enum code rc = os_read_file(file->path, FILE_MAX, &cli->arena, &text, &err);
+    enum code rc = os_read_file(file->path, FILE_MAX, &cli->io.arena, &text, &err);
     if (rc) {
         fault(cli, true, NULL, cli_format(cli, "%s", err.message));
-    } else if (toml_parse(text, &cli->arena, &file->root, &err)) {
+    } else if (toml_parse(text, &cli->io.arena, &file->root, &err)) {
         fault(cli, true, NULL, cli_format(cli, "%s:%u:%u: %s", file->path, err.line, err.column, err.message));
         file->root = json_object();
     }
@@ -240,7 +241,7 @@ static void check_profile(struct cli *cli)
 
 void config_load(struct cli *cli)
 {
-    cli->config = ARENA_NEW(&cli->arena, struct config);
+    cli->config = ARENA_NEW(&cli->io.arena, struct config);
     if (!cli->config) return;
     struct config_file *files = cli->config->files;
     files[CONFIG_PROJECT].path = project_path(cli);

@@ -9,9 +9,9 @@ static int open_secrets(struct cli *cli, struct engine_options *options)
     struct json config;
     struct tool_secrets *secrets = NULL;
     if (file.len == 0) return EXIT_OK;
-    enum code rc = os_read_file(file.ptr, CONFIG_MAX, &cli->arena, &text, &err);
-    if (!rc) rc = json_parse(text, NULL, &cli->arena, &config, &err);
-    if (!rc) rc = tool_secrets_parse(&config, &cli->arena, &secrets, &err);
+    enum code rc = os_read_file(file.ptr, CONFIG_MAX, &cli->io.arena, &text, &err);
+    if (!rc) rc = json_parse(text, NULL, &cli->io.arena, &config, &err);
+    if (!rc) rc = tool_secrets_parse(&config, &cli->io.arena, &secrets, &err);
     if (rc) {
         int code = cli_fail(cli, rc == E_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_USAGE, "--secrets %.*s: %s", STR_ARG(file),
                             err.message);
@@ -26,7 +26,7 @@ int confine_open(struct cli *cli, struct engine_options *options)
 {
     struct error err = {0};
     struct str level = args_text(&cli->args, FLAG_CONFINE, "none");
-    struct tool_confinement *confinement = ARENA_NEW(&cli->arena, struct tool_confinement);
+    struct tool_confinement *confinement = ARENA_NEW(&cli->io.arena, struct tool_confinement);
     if (!confinement) return cli_nomem(cli);
     confinement->limits = tool_limits_default;
     if (!tool_level_parse(level, &confinement->level)) return cli_nomem(cli); // args has checked the choices

@@ -1,5 +1,5 @@
 #include "cli/decision.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include <string.h>
 #include <time.h>
@@ -11,7 +11,7 @@ static enum code find_caused(struct session *session, const struct run_head *hea
                              struct str signal_id, uint64_t *seq, struct error *err)
 {
     struct records events;
-    struct arena *arena = &session->cli->arena;
+    struct arena *arena = &session->cli->io.arena;
     uint64_t after = record->seq > 0 ? record->seq - 1 : 0;
     struct record_range range = {.tenant = head->ids.tenant, .run = head->ids.run, .after = after, .limit = CAUSED_MAX};
     enum code rc = store_read(session->store, &range, arena, &events, err);
@@ -27,7 +27,7 @@ static enum code find_caused(struct session *session, const struct run_head *hea
 static enum code read_decision(struct session *session, const struct run_head *head, const struct record *record,
                                struct decision *out, struct error *err)
 {
-    enum code rc = json_parse(record->bytes, &json_limits_default, &session->cli->arena, &out->record, err);
+    enum code rc = json_parse(record->bytes, &json_limits_default, &session->cli->io.arena, &out->record, err);
     if (rc) return rc;
     out->accepted = str_is(json_text(json_key(&out->record, "decision")), "ACCEPTED");
     out->error_code = json_text(json_at(&out->record, STR("engineResult.errorCode")));
@@ -40,7 +40,7 @@ static enum code read_decision(struct session *session, const struct run_head *h
 enum code decision_find(struct session *session, const struct run_head *head, struct str signal_id,
                         struct decision *out, struct error *err)
 {
-    struct arena *arena = &session->cli->arena;
+    struct arena *arena = &session->cli->io.arena;
     for (uint64_t after = 0;;) {
         struct records page;
         struct record_range range = {
@@ -63,7 +63,7 @@ static enum code find_new(struct session *session, const struct run_head *head, 
     struct records page;
     struct record_range range = {
         .tenant = head->ids.tenant, .run = head->ids.run, .ledger = true, .after = head->last_ledger_seq, .limit = 256};
-    enum code rc = store_read(session->store, &range, &session->cli->arena, &page, err);
+    enum code rc = store_read(session->store, &range, &session->cli->io.arena, &page, err);
     for (size_t i = 0; !rc && i < page.count; i++)
         if (str_eq(page.items[i].signal_id, signal_id) && str_is(page.items[i].type, "decision"))
             return read_decision(session, head, &page.items[i], out, err);
@@ -73,7 +73,7 @@ static enum code find_new(struct session *session, const struct run_head *head, 
 enum code decision_post(struct session *session, const struct run_head *head, const struct signal *signal,
                         struct decision *out, struct error *err)
 {
-    struct arena *arena = &session->cli->arena;
+    struct arena *arena = &session->cli->io.arena;
     struct str bytes;
     enum code rc = signal_encode(signal, arena, &bytes, err);
     if (!rc) rc = decision_find(session, head, signal->id, out, err);
@@ -126,9 +126,10 @@ static bool complete_record(struct cli *cli, const struct run_head *head, const 
                             struct json *out)
 {
     *out = decision->record;
-    return json_put(&cli->arena, out, STR("runId"), json_string(head->ids.run)) &&
-           (decision->seq == 0 || json_put(&cli->arena, out, STR("seq"), json_int((int64_t)decision->seq))) &&
-           (decision->new_run.len == 0 || json_put(&cli->arena, out, STR("newRunId"), json_string(decision->new_run)));
+    return json_put(&cli->io.arena, out, STR("runId"), json_string(head->ids.run)) &&
+           (decision->seq == 0 || json_put(&cli->io.arena, out, STR("seq"), json_int((int64_t)decision->seq))) &&
+           (decision->new_run.len == 0 ||
+            json_put(&cli->io.arena, out, STR("newRunId"), json_string(decision->new_run)));
 }
 
 // False: the id was that of another signal, and this one was not decided at all.
@@ -157,12 +158,12 @@ int decision_print(struct session *session, const struct run_head *head, const s
     buf_init(&out, 1 << 16);
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
         if (!complete_record(cli, head, decision, &record)) return cli_nomem(cli);
-        print_json(cli, format, &record);
+        print_json(&cli->io, format, &record);
     } else if (format == FORMAT_NAME) {
         struct str name = decision->new_run.len ? decision->new_run : signal->id;
         buf_printf(&out, "%.*s\n", STR_ARG(name));
-    } else if (decision->accepted && !cli->quiet) {
-        tone_text(&out, &cli->out, TONE_GOOD, look_glyph(LOOK_DONE, cli->out.utf8));
+    } else if (decision->accepted && !cli->io.quiet) {
+        tone_text(&out, &cli->io.out, TONE_GOOD, look_glyph(LOOK_DONE, cli->io.out.utf8));
         buf_printf(&out, " %s accepted: run %.*s%s%.*s", signal_name(signal->type), STR_ARG(head->ids.run),
                    signal->step.len ? "/" : "", STR_ARG(signal->step));
         if (decision->seq > 0) buf_printf(&out, ", event %llu", (unsigned long long)decision->seq);

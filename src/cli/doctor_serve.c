@@ -131,7 +131,7 @@ static bool get(struct visit *v, const char *path)
 {
     struct error err = {0};
     struct fetch_call call = {.method = STR("GET"), .uri = str_from(path), .timeout_ms = CALL_MS};
-    enum code rc = fetch_link_call(v->link, &call, &v->d->cli->arena, &v->answer, &err);
+    enum code rc = fetch_link_call(v->link, &call, &v->d->cli->io.arena, &v->answer, &err);
     if (!rc) return true;
     doctor_problem(v->d,
                    rc == E_DENIED ? "--ca-file names who signed its certificate; its name must be in it"
@@ -144,7 +144,7 @@ static void check_ready(struct visit *v)
 {
     struct error err = {0};
     struct json body;
-    if (v->answer.status == 200 || json_parse(v->answer.body, NULL, &v->d->cli->arena, &body, &err)) {
+    if (v->answer.status == 200 || json_parse(v->answer.body, NULL, &v->d->cli->io.arena, &body, &err)) {
         if (v->answer.status != 200) doctor_problem(v->d, NULL, "the server is not ready (%d)", v->answer.status);
         return;
     }
@@ -175,7 +175,7 @@ static void check_sinks(struct visit *v)
 {
     struct error err = {0};
     struct json body;
-    if (v->answer.status != 200 || json_parse(v->answer.body, NULL, &v->d->cli->arena, &body, &err)) return;
+    if (v->answer.status != 200 || json_parse(v->answer.body, NULL, &v->d->cli->io.arena, &body, &err)) return;
     const struct json *items = json_key(&body, "items");
     for (uint32_t i = 0; json_is(items, JSON_ARRAY) && i < items->count; i++) {
         const struct json *sink = &items->items[i];

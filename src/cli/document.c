@@ -30,8 +30,8 @@ static enum code read_stdin(struct arena *arena, struct str *out, struct error *
 
 static enum code read_document(struct cli *cli, struct str path, struct str *text, struct error *err)
 {
-    if (str_is(path, "-")) return read_stdin(&cli->arena, text, err);
-    return os_read_file(path.ptr, FILE_SIZE_MAX, &cli->arena, text, err);
+    if (str_is(path, "-")) return read_stdin(&cli->io.arena, text, err);
+    return os_read_file(path.ptr, FILE_SIZE_MAX, &cli->io.arena, text, err);
 }
 
 int document_load(struct cli *cli, struct str path, struct document *out)
@@ -41,7 +41,7 @@ int document_load(struct cli *cli, struct str path, struct document *out)
     *out = (struct document){.sources = {.cli = cli}};
     int plugins = plugins_open(cli);
     if (plugins) return plugins;
-    diagnostics_init(&out->diagnostics, &cli->arena);
+    diagnostics_init(&out->diagnostics, &cli->io.arena);
     enum code rc = read_document(cli, path, &text, &err);
     if (rc) {
         int code = cli_error(cli, &err);
@@ -82,8 +82,8 @@ void document_report(struct cli *cli, const struct document *document)
     const struct diagnostics *all = &document->diagnostics;
     for (size_t i = 0; i < all->count; i++) {
         bool warning = all->items[i].severity == SEVERITY_WARNING;
-        if (!warning || !cli->quiet)
-            diagnostic_write(&text, &all->items[i], text_of(document, all->items[i].file), cli->err.color);
+        if (!warning || !cli->io.quiet)
+            diagnostic_write(&text, &all->items[i], text_of(document, all->items[i].file), cli->io.err.color);
     }
     uint32_t shown = (uint32_t)all->count, total = all->error_count + all->warning_count;
     if (total > shown) buf_printf(&text, "and %u more\n", total - shown);

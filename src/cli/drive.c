@@ -52,7 +52,7 @@ const struct driven *drive_find(const struct drive *drive, struct str run)
 
 static struct driven *add_run(struct drive *drive, const struct run *run)
 {
-    struct arena *arena = &drive->cli->arena;
+    struct arena *arena = &drive->cli->io.arena;
     struct driven *known = find(drive, run->ids.run);
     if (known) return known;
     struct driven *grown =
@@ -99,7 +99,7 @@ static void on_event(void *context, const struct engine_event *event)
 
 static struct str copy(struct drive *drive, struct str text)
 {
-    struct str out = arena_copy(&drive->cli->arena, text);
+    struct str out = arena_copy(&drive->cli->io.arena, text);
     return out.ptr ? out : STR("");
 }
 
@@ -314,7 +314,7 @@ static void tick(void *context, struct engine *engine, struct moment_in_time now
     look_at_interrupts(drive, now.mono_ms);
     if (drive->decided && drive->stop_when_decided) drive->stop = true;
     if (drive->awaited.len > 0 && find(drive, drive->awaited)) drive->stop = true;
-    bool approves = drive->approve_all || args_has(&drive->cli->args, FLAG_APPROVE);
+    bool approves = drive->progress.approves;
     if (approves && drive->changed) arena_reset(&drive->progress.scratch);
     for (size_t i = 0; approves && drive->changed && i < drive->run_count; i++) {
         const struct run *run =
@@ -360,11 +360,12 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
     *drive = (struct drive){.cli = cli, .session = session, .changed = true};
     drive->approve_all = args_has(&cli->args, FLAG_APPROVE_ALL);
     drive->exit_on_wait = args_has(&cli->args, FLAG_EXIT_ON_WAIT);
-    map_init(&drive->index, &cli->arena);
+    map_init(&drive->index, &cli->io.arena);
     int refused = check_detach(cli);
     if (refused) return refused;
-    if (!progress_open(&drive->progress, cli, mode)) return cli_nomem(cli);
-    bool lines = mode == PROGRESS_TREE || (mode == PROGRESS_PLAIN && cli->verbose > 0);
+    if (!progress_open(&drive->progress, &cli->io, mode)) return cli_nomem(cli);
+    drive->progress.approves = drive->approve_all || args_has(&cli->args, FLAG_APPROVE);
+    bool lines = mode == PROGRESS_TREE || (mode == PROGRESS_PLAIN && cli->io.verbose > 0);
     struct engine_options options = {
         .store = session->store,
         .contract = session->contract,
@@ -428,7 +429,7 @@ static void recall(struct drive *drive, struct str run)
     struct error err = {0};
     bool changed;
     if (!drive->progress.tree ||
-        store_head(drive->session->store, drive->session->tenant, run, &drive->cli->arena, &head, &err))
+        store_head(drive->session->store, drive->session->tenant, run, &drive->cli->io.arena, &head, &err))
         return;
     mirror_open(&mirror, drive->session);
     mirror.context = drive;

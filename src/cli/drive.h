@@ -6,7 +6,7 @@
 #ifndef CAIRN_CLI_DRIVE_H
 #define CAIRN_CLI_DRIVE_H
 
-#include "cli/progress.h"
+#include "term/progress.h"
 #include "cli/session.h"
 
 struct driven { // a run that this process has seen

@@ -10,9 +10,9 @@ static int print_end(struct session *session, const struct card *card, enum prog
     struct buf text;
     if (mode == PROGRESS_TREE || mode == PROGRESS_PLAIN) card_summary(session, card);
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
-        if (!view_json(&card->view, &cli->arena, &json)) return cli_nomem(cli);
+        if (!view_json(&card->view, &cli->io.arena, &json)) return cli_nomem(cli);
         bool lines = mode == PROGRESS_JSON && format == FORMAT_JSON;
-        print_json(cli, lines ? FORMAT_JSONL : format, &json);
+        print_json(&cli->io, lines ? FORMAT_JSONL : format, &json);
     } else if (format == FORMAT_NAME) {
         buf_init(&text, 1024);
         buf_printf(&text, "%.*s\n", STR_ARG(card->head.ids.run));
@@ -29,7 +29,7 @@ int drive_finish(struct session *session, struct str run, enum progress_mode mod
     struct run_head head;
     struct card card;
     if ((mode == PROGRESS_NONE || mode == PROGRESS_JSON) && !args_has(&cli->args, FLAG_OUTPUT)) return code;
-    if (store_head(session->store, session->tenant, run, &cli->arena, &head, &err)) return cli_error(cli, &err);
+    if (store_head(session->store, session->tenant, run, &cli->io.arena, &head, &err)) return cli_error(cli, &err);
     int failed = card_load(session, &head, TARGET_NOW, &card);
     if (!failed) failed = print_end(session, &card, mode);
     card_release(&card);

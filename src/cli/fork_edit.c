@@ -19,7 +19,7 @@ static int add_output(struct cli *cli, struct changes *changes, struct str step,
             changes->outputs[i].value = value;
             return EXIT_OK;
         }
-    struct fork_output *grown = arena_grow(&cli->arena, changes->outputs, changes->count, changes->count + 1,
+    struct fork_output *grown = arena_grow(&cli->io.arena, changes->outputs, changes->count, changes->count + 1,
                                            sizeof(*grown), &changes->capacity);
     if (!grown) return cli_nomem(cli);
     changes->outputs = grown;
@@ -67,7 +67,7 @@ static bool known_outputs(struct cli *cli, const struct fork *base, struct json 
         if (step == PROGRAM_TOP || base->source->steps[step].state != NODE_SUCCESS) continue;
         const struct run_step *s = &base->source->steps[step];
         if (s->blob) continue; // too large for an editor: --set STEP.output=VALUE, or a file
-        if (!json_put(&cli->arena, out, id, s->value ? *s->value : json_null())) return false;
+        if (!json_put(&cli->io.arena, out, id, s->value ? *s->value : json_null())) return false;
     }
     return true;
 }
@@ -119,16 +119,17 @@ static int read_edited(struct cli *cli, const char *path, const struct fork *bas
     struct json tree = json_null();
     struct diagnostics diagnostics;
     const char *file = strcmp(path, "-") == 0 ? "/dev/stdin" : path;
-    if (os_read_file(file, doc_limits_default.size_max, &cli->arena, &text, &err)) return cli_error(cli, &err);
-    diagnostics_init(&diagnostics, &cli->arena);
+    if (os_read_file(file, doc_limits_default.size_max, &cli->io.arena, &text, &err)) return cli_error(cli, &err);
+    diagnostics_init(&diagnostics, &cli->io.arena);
     bool blank = str_trim(text).len == 0;
-    enum code rc = blank ? OK : doc_tree(text, str_from(path), &doc_limits_default, &cli->arena, &tree, &diagnostics);
+    enum code rc =
+        blank ? OK : doc_tree(text, str_from(path), &doc_limits_default, &cli->io.arena, &tree, &diagnostics);
     if (rc == E_NOMEM) return cli_nomem(cli);
     if (rc) {
         struct buf told;
         buf_init(&told, (size_t)1 << 20);
         for (size_t i = 0; i < diagnostics.count; i++)
-            diagnostic_write(&told, &diagnostics.items[i], text, cli->err.color);
+            diagnostic_write(&told, &diagnostics.items[i], text, cli->io.err.color);
         cli_talk(cli, &told);
         buf_release(&told);
         return EXIT_INVALID;
@@ -175,8 +176,9 @@ static int write_draft(struct cli *cli, const struct fork *base, const struct js
     struct buf text;
     buf_init(&text, (size_t)64 << 20);
     buf_text(&text, head_of_file);
-    bool ok = json_object_with(&cli->arena, 2, &tree) && json_put(&cli->arena, &tree, STR("inputs"), base->inputs) &&
-              json_put(&cli->arena, &tree, STR("outputs"), *known);
+    bool ok = json_object_with(&cli->io.arena, 2, &tree) &&
+              json_put(&cli->io.arena, &tree, STR("inputs"), base->inputs) &&
+              json_put(&cli->io.arena, &tree, STR("outputs"), *known);
     if (ok) yaml_write(&text, &tree);
     int fd = ok && buf_ok(&text) ? mkstemps(path, 5) : -1;
     ok = fd >= 0 && write_all(fd, buf_str(&text));

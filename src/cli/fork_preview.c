@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "cli/fork.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include <string.h>
 

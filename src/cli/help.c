@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/config.h"
 #include "cli/problems.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "doc/doc.h"
 #include "view/query.h"
@@ -15,12 +15,12 @@ enum { NAME_COLUMN = 15, FLAG_COLUMN = 26, COLUMNS_MAX = 100 };
 
 static size_t columns_of(const struct cli *cli)
 {
-    return cli->out.columns < COLUMNS_MAX ? cli->out.columns : COLUMNS_MAX;
+    return cli->io.out.columns < COLUMNS_MAX ? cli->io.out.columns : COLUMNS_MAX;
 }
 
 static void heading(struct cli *cli, struct buf *out, const char *text)
 {
-    tone_text(out, &cli->out, TONE_BOLD, text);
+    tone_text(out, &cli->io.out, TONE_BOLD, text);
     buf_byte(out, '\n');
 }
 

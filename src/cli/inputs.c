@@ -13,7 +13,7 @@ int inputs_put(struct cli *cli, struct json *inputs, struct str key, struct json
             inputs->members[i].value = value;
             return EXIT_OK;
         }
-    return json_put(&cli->arena, inputs, key, value) ? EXIT_OK : cli_nomem(cli);
+    return json_put(&cli->io.arena, inputs, key, value) ? EXIT_OK : cli_nomem(cli);
 }
 
 // JSON, or YAML that is no JSON.
@@ -22,9 +22,9 @@ static enum code read_tree(struct cli *cli, struct str text, struct str file, st
     struct str head = str_trim(text);
     struct diagnostics found;
     if (head.len == 0 || head.ptr[0] == '{' || head.ptr[0] == '[')
-        return json_parse(text, &json_limits_default, &cli->arena, out, err);
-    diagnostics_init(&found, &cli->arena);
-    enum code rc = doc_tree(text, file, &doc_limits_default, &cli->arena, out, &found);
+        return json_parse(text, &json_limits_default, &cli->io.arena, out, err);
+    diagnostics_init(&found, &cli->io.arena);
+    enum code rc = doc_tree(text, file, &doc_limits_default, &cli->io.arena, out, &found);
     for (size_t i = 0; rc && i < found.count; i++) {
         const struct diagnostic *d = &found.items[i];
         if (d->severity == SEVERITY_ERROR)
@@ -41,7 +41,7 @@ int inputs_file(struct cli *cli, struct json *inputs)
     if (!args_has(&cli->args, FLAG_INPUT)) return EXIT_OK;
     struct str path = args_text(&cli->args, FLAG_INPUT, "");
     const char *file = str_is(path, "-") ? "/dev/stdin" : path.ptr;
-    if (os_read_file(file, json_limits_default.size_max, &cli->arena, &text, &err)) return cli_error(cli, &err);
+    if (os_read_file(file, json_limits_default.size_max, &cli->io.arena, &text, &err)) return cli_error(cli, &err);
     if (read_tree(cli, text, path, inputs, &err)) {
         cli_fail(cli, EXIT_USAGE, "%s:%u:%u: %s", path.ptr, err.line, err.column, err.message);
         return EXIT_USAGE;
@@ -57,7 +57,7 @@ static struct json set_value(struct cli *cli, const struct program *program, str
 {
     struct error err = {0};
     struct json value;
-    if (json_parse(text, &json_limits_default, &cli->arena, &value, &err)) return json_string(text);
+    if (json_parse(text, &json_limits_default, &cli->io.arena, &value, &err)) return json_string(text);
     bool takes_text = str_is(program_input_type(program, name), "string") && value.type != JSON_STRING;
     return takes_text ? json_string(text) : value;
 }
@@ -84,7 +84,7 @@ static int put_inside(struct cli *cli, struct json *inputs, const struct json *d
         return inputs_put(cli, inputs, key, value);
     struct json inner = json_object();
     for (uint32_t i = 0; json_is(given, JSON_OBJECT) && i < given->count; i++)
-        if (!json_put(&cli->arena, &inner, given->members[i].key, given->members[i].value)) return cli_nomem(cli);
+        if (!json_put(&cli->io.arena, &inner, given->members[i].key, given->members[i].value)) return cli_nomem(cli);
     int code = put_inside(cli, &inner, own, rest, value);
     return code ? code : inputs_put(cli, inputs, first, inner);
 }
@@ -109,15 +109,15 @@ int inputs_env(struct cli *cli, const struct program *program, struct json *inpu
     struct json found = json_object();
     if (!names || names->count == 0 || json_get(inputs, STR("env"))) return EXIT_OK;
     for (uint32_t i = 0; i < names->count; i++) {
-        struct str name = arena_copy(&cli->arena, names->items[i]); // ends in a NUL byte
+        struct str name = arena_copy(&cli->io.arena, names->items[i]); // ends in a NUL byte
         if (!name.ptr) return cli_nomem(cli);
         const char *value = str_starts(name, STR("CAIRN_")) ? NULL : getenv(name.ptr);
         if (value && !str_utf8(str_from(value)))
             return cli_fail(cli, EXIT_USAGE, "the variable %s is no UTF-8 text", name.ptr);
         if (!value) cli_warn(cli, "the document asks for env.%s, which is not set", name.ptr);
-        if (value && !json_put(&cli->arena, &found, name, json_string(str_from(value)))) return cli_nomem(cli);
+        if (value && !json_put(&cli->io.arena, &found, name, json_string(str_from(value)))) return cli_nomem(cli);
     }
-    return json_put(&cli->arena, inputs, STR("env"), found) ? EXIT_OK : cli_nomem(cli);
+    return json_put(&cli->io.arena, inputs, STR("env"), found) ? EXIT_OK : cli_nomem(cli);
 }
 
 struct str arguments_read(struct cli *cli)
@@ -129,7 +129,7 @@ struct str arguments_read(struct cli *cli)
         buf_text(&text, i ? " " : "");
         buf_add(&text, cli->args.rest[i]);
     }
-    struct str out = arena_copy(&cli->arena, buf_str(&text));
+    struct str out = arena_copy(&cli->io.arena, buf_str(&text));
     buf_release(&text);
     return out.ptr ? out : STR("");
 }

@@ -384,7 +384,7 @@ int logs_open(struct logs *logs, struct session *session, const struct target *t
     arena_init(&logs->scratch, 2 * CHUNK, (size_t)64 << 20);
     heap_init(&logs->heap);
     map_init(&logs->index, &logs->arena);
-    if (store_logs_dir(session->store, &target->head.ids, &cli->arena, &dir)) return cli_nomem(cli);
+    if (store_logs_dir(session->store, &target->head.ids, &cli->io.arena, &dir)) return cli_nomem(cli);
     if (dir.len == 0) return cli_fail(cli, EXIT_NOT_FOUND, "%s keeps no logs of steps", session->url);
     return add_run(logs, target->head.ids.run, "", 0) ? EXIT_OK : cli_nomem(cli);
 }

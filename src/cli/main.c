@@ -42,24 +42,26 @@ int main(int argc, char **argv)
     fill_standard_descriptors();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); // a limit of file size is a disk that is full
-    arena_init(&cli.arena, 64 * 1024, ARENA_LIMIT);
-    cli.self = argc > 0 && strchr(argv[0], '/') ? argv[0] : "cairn";
-    cli.tail = "";
-    int parsed = args_parse(&cli.args, argc, argv, &cli.arena);
+    arena_init(&cli.io.arena, 64 * 1024, ARENA_LIMIT);
+    cli.io.self = argc > 0 && strchr(argv[0], '/') ? argv[0] : "cairn";
+    cli.io.tail = "";
+    int parsed = args_parse(&cli.args, argc, argv, &cli.io.arena);
     config_load(&cli);
     struct str color = args_text(&cli.args, FLAG_COLOR, "auto");
     bool ascii = args_has(&cli.args, FLAG_ASCII) || str_is(args_text(&cli.args, FLAG_ASCII, ""), "true");
-    term_open(&cli.out, STDOUT_FILENO, color, ascii);
-    term_open(&cli.err, STDERR_FILENO, color, ascii);
-    cli.quiet = args_has(&cli.args, FLAG_QUIET);
-    cli.verbose = args_count(&cli.args, FLAG_VERBOSE);
-    cli.now_ms = os_now().wall_ms;
-    os_log_level(cli.quiet ? LOG_ERROR : cli.verbose > 2 ? LOG_DEBUG : cli.verbose > 1 ? LOG_INFO : LOG_WARN);
+    term_open(&cli.io.out, STDOUT_FILENO, color, ascii);
+    term_open(&cli.io.err, STDERR_FILENO, color, ascii);
+    cli.io.quiet = args_has(&cli.args, FLAG_QUIET);
+    struct str time = args_text(&cli.args, FLAG_TIME, "relative");
+    cli.io.time = str_is(time, "iso") ? TIME_ISO : str_is(time, "unix") ? TIME_UNIX : TIME_RELATIVE;
+    cli.io.verbose = args_count(&cli.args, FLAG_VERBOSE);
+    cli.io.now_ms = os_now().wall_ms;
+    os_log_level(cli.io.quiet ? LOG_ERROR : cli.io.verbose > 2 ? LOG_DEBUG : cli.io.verbose > 1 ? LOG_INFO : LOG_WARN);
     const char *shape = getenv("CAIRN_LOG");
     if (shape && strcmp(shape, "json") == 0) os_log_shape(LOG_JSON);
     int code = dispatch(&cli, parsed);
     functions_close(cli.functions, FUNCTIONS_END_MS);
     functions_free(cli.functions, NULL, NULL);
-    arena_release(&cli.arena);
-    return code == EXIT_OK && cli.out_failed ? EXIT_ERROR : code;
+    arena_release(&cli.io.arena);
+    return code == EXIT_OK && cli.io.out_failed ? EXIT_ERROR : code;
 }

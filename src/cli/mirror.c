@@ -8,7 +8,7 @@ enum { TAIL_SIZE = 4096, LINES_AT_ONCE = 64 };
 void mirror_open(struct mirror *mirror, struct session *session)
 {
     *mirror = (struct mirror){.session = session};
-    map_init(&mirror->index, &session->cli->arena);
+    map_init(&mirror->index, &session->cli->io.arena);
 }
 
 void mirror_close(struct mirror *mirror)
@@ -39,11 +39,11 @@ int mirror_add(struct mirror *mirror, const struct run_head *head)
     struct error err = {0};
     if (mirror_find(mirror, head->ids.run)) return EXIT_OK;
     struct mirrored added = {.run = head->ids.run, .head = *head, .child = head->parent_run.len > 0};
-    struct mirrored *grown = arena_grow(&cli->arena, mirror->runs, mirror->run_count, mirror->run_count + 1,
+    struct mirrored *grown = arena_grow(&cli->io.arena, mirror->runs, mirror->run_count, mirror->run_count + 1,
                                         sizeof(*grown), &mirror->run_capacity);
     if (!grown) return cli_nomem(cli);
     mirror->runs = grown;
-    struct kernel_env *env = ARENA_NEW(&cli->arena, struct kernel_env); // large values of ctx are beside the log
+    struct kernel_env *env = ARENA_NEW(&cli->io.arena, struct kernel_env); // large values of ctx are beside the log
     if (!env) return cli_nomem(cli);
     *env = (struct kernel_env){.context = mirror->session, .blob = read_blob};
     if (engine_program(mirror->session->store, head, &added.program, &err)) return cli_error(cli, &err);
@@ -89,7 +89,7 @@ static int add_child(struct mirror *mirror, struct str id, bool *there)
     *there = mirror_find(mirror, id) != NULL;
     // It may not be there yet: its step is durable before the child is.
     if (*there ||
-        store_head(mirror->session->store, mirror->session->tenant, id, &mirror->session->cli->arena, &head, &err))
+        store_head(mirror->session->store, mirror->session->tenant, id, &mirror->session->cli->io.arena, &head, &err))
         return EXIT_OK;
     *there = true;
     return mirror_add(mirror, &head);

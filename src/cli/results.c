@@ -11,10 +11,10 @@ static int read_file(struct cli *cli, struct str file, struct json *out)
     struct error err = {0};
     struct str text;
     struct diagnostics diagnostics;
-    if (os_read_file(file.ptr, doc_limits_default.size_max, &cli->arena, &text, &err))
+    if (os_read_file(file.ptr, doc_limits_default.size_max, &cli->io.arena, &text, &err))
         return cli_fail(cli, EXIT_NOT_FOUND, "--results: %s", err.message);
-    diagnostics_init(&diagnostics, &cli->arena);
-    enum code rc = doc_tree(text, file, &doc_limits_default, &cli->arena, out, &diagnostics);
+    diagnostics_init(&diagnostics, &cli->io.arena);
+    enum code rc = doc_tree(text, file, &doc_limits_default, &cli->io.arena, out, &diagnostics);
     if (rc == E_NOMEM) return cli_nomem(cli);
     if (!rc && json_is(out, JSON_OBJECT)) return EXIT_OK;
     int code = cli_fail(cli, EXIT_USAGE, "--results %.*s: it is no JSON or YAML table", STR_ARG(file));

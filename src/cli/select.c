@@ -1,5 +1,5 @@
 #include "cli/select.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ struct str query_words(struct cli *cli)
         if (i) buf_byte(&text, ' ');
         buf_add(&text, cli->args.words[i]);
     }
-    struct str copy = arena_copy(&cli->arena, buf_str(&text));
+    struct str copy = arena_copy(&cli->io.arena, buf_str(&text));
     buf_release(&text);
     return copy.ptr ? copy : STR("");
 }
@@ -81,14 +81,15 @@ static struct str with_tags(struct cli *cli, struct str text)
         char quote = str_find(tag, '"', 0) < tag.len ? '\'' : '"';
         buf_printf(&whole, " tag=%c%.*s%c", quote, STR_ARG(tag), quote);
     }
-    struct str copy = arena_copy(&cli->arena, buf_str(&whole));
+    struct str copy = arena_copy(&cli->io.arena, buf_str(&whole));
     buf_release(&whole);
     return copy.ptr ? copy : text;
 }
 
 static void left_out(void *context, const struct run_head *head, const struct error *why)
 {
-    cli_warn(context, "run %.*s is left out, its log cannot be read: %s", STR_ARG(head->ids.run), why->message);
+    cli_warn((struct cli *)context, "run %.*s is left out, its log cannot be read: %s", STR_ARG(head->ids.run),
+             why->message);
 }
 
 int selection_open(struct select *select, struct session *session, struct str text)
@@ -100,7 +101,7 @@ int selection_open(struct select *select, struct session *session, struct str te
     int code = read_flags(session, &filter);
     if (code) return code;
     text = with_tags(cli, str_trim(text));
-    enum code rc = select_open(select, session->store, &filter, text, cli->now_ms, &fault);
+    enum code rc = select_open(select, session->store, &filter, text, cli->io.now_ms, &fault);
     select->left_out = left_out;
     select->context = cli;
     if (rc == E_NOMEM) return cli_nomem(cli);

@@ -1,4 +1,5 @@
 #include "cli/serve_config.h"
+#include "term/text.h"
 
 static void fault(struct serve_config *out, const char *text, const char *hint)
 {
@@ -23,8 +24,8 @@ static bool take_member(struct cli *cli, struct serve_config *out, const char *p
     if (json_get(&out->table, m->key)) return true; // a stronger one is there
     if (out->table.count < ARRAY_COUNT(out->origins))
         out->origins[out->table.count] = cli_format(cli, "%s:%u", path, m->line);
-    if (!json_put(&cli->arena, &out->table, m->key, m->value)) return false;
-    enum code rc = service_setting(m->key, &m->value, &cli->arena, &out->settings, &err);
+    if (!json_put(&cli->io.arena, &out->table, m->key, m->value)) return false;
+    enum code rc = service_setting(m->key, &m->value, &cli->io.arena, &out->settings, &err);
     if (rc == E_NOMEM) return false;
     if (!rc) return true;
     unsigned line = err.line ? err.line : m->line, column = err.line ? err.column : m->column;

@@ -63,7 +63,7 @@ static int read_token(struct cli *cli, const char *path, const char *from, struc
 {
     struct error err = {0};
     struct str text;
-    if (os_read_file(path, TOKEN_MAX, &cli->arena, &text, &err)) {
+    if (os_read_file(path, TOKEN_MAX, &cli->io.arena, &text, &err)) {
         cli_fail(cli, EXIT_USAGE, "the token cannot be read (%s): %s", from, err.message);
         return EXIT_USAGE;
     }

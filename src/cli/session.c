@@ -64,7 +64,7 @@ int session_contract(struct session *session)
 {
     struct error err = {0};
     if (session->contract) return EXIT_OK;
-    return contract_open(&session->cli->arena, &session->contract, &err) ? cli_error(session->cli, &err) : EXIT_OK;
+    return contract_open(&session->cli->io.arena, &session->contract, &err) ? cli_error(session->cli, &err) : EXIT_OK;
 }
 
 // What may stand on a screen or in a log.
@@ -104,10 +104,10 @@ static int choose(struct session *session, struct cli *cli)
     session->address = server ? server : named.len ? named.ptr : default_url(cli);
     session->url = shown(cli, session->address);
     session->remote = url_is_server(session->url);
-    cli->tail = cli_format(cli, "%s%s%s%s%s%s", flag_again(cli, FLAG_STORE), flag_again(cli, FLAG_SERVER),
-                           session->remote ? flag_again(cli, FLAG_TOKEN_FILE) : "",
-                           session->remote ? flag_again(cli, FLAG_CA_FILE) : "", flag_again(cli, FLAG_TENANT),
-                           session->remote ? "" : flag_again(cli, FLAG_RESULTS));
+    cli->io.tail = cli_format(cli, "%s%s%s%s%s%s", flag_again(cli, FLAG_STORE), flag_again(cli, FLAG_SERVER),
+                              session->remote ? flag_again(cli, FLAG_TOKEN_FILE) : "",
+                              session->remote ? flag_again(cli, FLAG_CA_FILE) : "", flag_again(cli, FLAG_TENANT),
+                              session->remote ? "" : flag_again(cli, FLAG_RESULTS));
     return code;
 }
 

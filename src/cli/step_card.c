@@ -1,7 +1,7 @@
 // One step as people read it: what it was given, what came out, each attempt, the end of its log.
 #include "cli/card.h"
 #include "cli/logs.h"
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 #include "engine/engine.h"
@@ -54,7 +54,7 @@ const struct json *step_inputs(struct session *session, const struct card *card,
     struct error err = {0};
     uint32_t index;
     const struct program_step *declared = find_step(card, step->id, &index);
-    struct json *out = ARENA_NEW(&cli->arena, struct json), borrowed;
+    struct json *out = ARENA_NEW(&cli->io.arena, struct json), borrowed;
     *rendered = false;
     if (!declared || !out) return NULL;
     struct rendering r = {.session = session, .step = step->id, .logical = logical, .at = card->view.last_seq};
@@ -63,8 +63,8 @@ const struct json *step_inputs(struct session *session, const struct card *card,
     if (r.run) r.run->env = &env;
     const struct run_ids *ids = &card->head.ids;
     *rendered = r.run && store_replay(session->store, ids->tenant, ids->run, fold_until, &r, &err) == OK &&
-                kernel_render(r.run, index, &env, &cli->arena, &borrowed, &err) == OK &&
-                json_copy(&cli->arena, &borrowed, out); // a lone reference is a value of the run
+                kernel_render(r.run, index, &env, &cli->io.arena, &borrowed, &err) == OK &&
+                json_copy(&cli->io.arena, &borrowed, out); // a lone reference is a value of the run
     if (r.run) run_free(r.run);
     return *rendered ? out : &declared->with;
 }
@@ -116,7 +116,7 @@ static void write_attempt(struct cli *cli, struct buf *out, const struct term *t
     int64_t until = attempt->ended ? attempt->ended_ms : superseded ? 0 : card->now_ms;
     if (attempt->started_ms > 0 && until >= attempt->started_ms) duration_format(until - attempt->started_ms, took);
     buf_printf(out, "  %6s  ", took);
-    if (attempt->started_ms > 0) time_text(out, cli, attempt->started_ms);
+    if (attempt->started_ms > 0) time_text(out, &cli->io, attempt->started_ms);
     if (attempt->fault.code.len) {
         buf_text(out, "  ");
         fault_line(out, &attempt->fault);
@@ -136,7 +136,7 @@ static void write_log_tail(struct session *session, struct buf *out, const struc
     size_t count = 0;
     struct target target = {.head = card->head, .step = step->id, .attempt = logical, .at = TARGET_NOW};
     struct str dir;
-    if (store_logs_dir(session->store, &card->head.ids, &session->cli->arena, &dir) || dir.len == 0) return;
+    if (store_logs_dir(session->store, &card->head.ids, &session->cli->io.arena, &dir) || dir.len == 0) return;
     for (size_t i = 0; i < LOG_LINES; i++) buf_init(&tail[i], TEXT_MAX);
     if (logs_open(&logs, session, &target, false) == EXIT_OK && logs_refresh(&logs, &head) == EXIT_OK) {
         while (logs_next(&logs, &source, &line)) {
@@ -243,7 +243,7 @@ static void write_refs(struct cli *cli, struct buf *out, const struct term *term
     }
     if (step->due_ms) {
         card_label(out, term, step->gate ? "deadline" : "not before");
-        time_text(out, cli, step->due_ms);
+        time_text(out, &cli->io, step->due_ms);
         buf_byte(out, '\n');
     }
 }
@@ -319,14 +319,14 @@ void step_card_write(struct session *session, struct buf *out, const struct term
 
 static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
 {
-    return json_put(&cli->arena, object, str_from(key), value);
+    return json_put(&cli->io.arena, object, str_from(key), value);
 }
 
 static bool put_needs(struct cli *cli, const struct card *card, const struct program_step *declared, struct json *out)
 {
     struct json needs = json_array();
     for (uint32_t i = 0; i < declared->dep_count; i++)
-        if (!json_push(&cli->arena, &needs, json_string(card->program->steps[declared->deps[i]].id))) return false;
+        if (!json_push(&cli->io.arena, &needs, json_string(card->program->steps[declared->deps[i]].id))) return false;
     return put(cli, out, "kind", json_string(str_from(step_kind_name(declared->kind)))) &&
            put(cli, out, "dependsOn", needs);
 }
@@ -337,13 +337,13 @@ static bool put_logs(struct session *session, const struct card *card, const str
     struct cli *cli = session->cli;
     struct json files = json_array();
     struct str dir;
-    if (store_logs_dir(session->store, &card->head.ids, &cli->arena, &dir)) return false;
+    if (store_logs_dir(session->store, &card->head.ids, &cli->io.arena, &dir)) return false;
     for (size_t i = 0; dir.len && i < step->attempt_count; i++) {
         char name[TOOL_LOG_NAME_SIZE];
         if (attempt && step->attempts[i].logical != attempt) continue;
         tool_log_name(step->id, step->attempts[i].logical, step->attempts[i].engine, name);
         struct str path = str_from(cli_format(cli, "%.*s/%s", STR_ARG(dir), name));
-        if (!json_push(&cli->arena, &files, json_string(path))) return false;
+        if (!json_push(&cli->io.arena, &files, json_string(path))) return false;
     }
     return put(cli, out, "logFiles", files);
 }
@@ -356,13 +356,13 @@ bool step_card_json(struct session *session, const struct card *card, const stru
     uint32_t index;
     bool rendered;
     const struct program_step *declared = find_step(card, step->id, &index);
-    if (!view_json(&card->view, &cli->arena, &run)) return false;
+    if (!view_json(&card->view, &cli->io.arena, &run)) return false;
     const struct json *steps = json_key(&run, "steps");
     for (uint32_t i = 0; i < steps->count; i++)
         if (str_eq(json_text(json_key(&steps->items[i], "stepId")), step->id)) found = steps->items[i];
     *out = json_object();
     for (uint32_t i = 0; found.type == JSON_OBJECT && i < found.count; i++)
-        if (!json_put(&cli->arena, out, found.members[i].key, found.members[i].value)) return false;
+        if (!json_put(&cli->io.arena, out, found.members[i].key, found.members[i].value)) return false;
     const struct json *inputs = step_inputs(session, card, step, attempt ? attempt : step->logical, &rendered);
     return put(cli, out, "runId", json_string(card->head.ids.run)) &&
            put(cli, out, "lastEventSeq", json_int((int64_t)card->view.last_seq)) &&

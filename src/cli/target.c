@@ -18,7 +18,8 @@ static int find_newest(struct session *session, struct str text, struct run_filt
     filter.tenant = session->tenant;
     filter.roots = true;
     filter.limit = 1;
-    if (store_list(session->store, &filter, &session->cli->arena, &heads, &err)) return cli_error(session->cli, &err);
+    if (store_list(session->store, &filter, &session->cli->io.arena, &heads, &err))
+        return cli_error(session->cli, &err);
     if (heads.count == 0) return not_found(session, text);
     *out = heads.items[0];
     return EXIT_OK;
@@ -31,9 +32,10 @@ static int find_prefix(struct session *session, struct str text, struct run_head
     struct run_heads heads;
     struct run_filter filter = {.tenant = session->tenant, .run_prefix = text, .limit = CANDIDATE_COUNT, .roots = true};
     if (text.len < PREFIX_MIN) return not_found(session, text);
-    if (store_list(session->store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
+    if (store_list(session->store, &filter, &cli->io.arena, &heads, &err)) return cli_error(cli, &err);
     filter.roots = false; // ids of child runs begin with their parent's: they are meant only when no parent is
-    if (heads.count == 0 && store_list(session->store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
+    if (heads.count == 0 && store_list(session->store, &filter, &cli->io.arena, &heads, &err))
+        return cli_error(cli, &err);
     if (heads.count == 0) return not_found(session, text);
     if (heads.count > 1) {
         cli_fail(cli, EXIT_USAGE, "more than one run begins with %.*s", STR_ARG(text));
@@ -63,7 +65,7 @@ static int find_run(struct session *session, struct str run, struct run_head *ou
         cli_hint(session->cli, "@last, @last-failed, an id or its first characters; see `cairn help targets`");
         return EXIT_USAGE;
     }
-    enum code rc = store_head(session->store, session->tenant, run, &session->cli->arena, out, &err);
+    enum code rc = store_head(session->store, session->tenant, run, &session->cli->io.arena, out, &err);
     if (rc == E_NOT_FOUND && str_starts(run, plan))
         return find_newest(session, run, (struct run_filter){.plan = str_slice(run, plan.len, run.len)}, out);
     if (rc == E_NOT_FOUND) return find_prefix(session, run, out);

@@ -9,10 +9,10 @@ int credentials_read(struct cli *cli, struct json *out)
     struct str text, file = args_text(&cli->args, FLAG_CREDENTIALS, "");
     *out = (struct json){0};
     if (file.len == 0) return EXIT_OK;
-    if (os_read_file(file.ptr, doc_limits_default.size_max, &cli->arena, &text, &err))
+    if (os_read_file(file.ptr, doc_limits_default.size_max, &cli->io.arena, &text, &err))
         return cli_fail(cli, EXIT_NOT_FOUND, "--credentials: %s", err.message);
-    diagnostics_init(&diagnostics, &cli->arena);
-    enum code rc = doc_tree(text, file, &doc_limits_default, &cli->arena, out, &diagnostics);
+    diagnostics_init(&diagnostics, &cli->io.arena);
+    enum code rc = doc_tree(text, file, &doc_limits_default, &cli->io.arena, out, &diagnostics);
     if (rc == E_NOMEM) return cli_nomem(cli);
     // What is wrong is not shown: the lines of this file are secrets.
     if (rc || (!json_is(out, JSON_OBJECT) && !json_is(out, JSON_ARRAY))) {
@@ -29,7 +29,7 @@ int tasking_open(struct cli *cli, const struct engine_options *steps, const char
 {
     struct error err = {0};
     struct str plugins = args_text(&cli->args, FLAG_TOOLS, "");
-    struct str kept = arena_copy(&cli->arena, str_from(mark));
+    struct str kept = arena_copy(&cli->io.arena, str_from(mark));
     struct task_options options = {.mark = kept.ptr,
                                    .process_max = process_max,
                                    .confinement = steps->confinement,

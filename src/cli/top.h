@@ -6,8 +6,8 @@
 #define CAIRN_CLI_TOP_H
 
 #include "cli/mirror.h"
-#include "cli/progress.h"
-#include "cli/screen.h"
+#include "term/progress.h"
+#include "term/screen.h"
 
 enum { TOP_INPUT_MAX = 120, TOP_ARGS_MAX = 16 };
 

@@ -1,4 +1,4 @@
-#include "cli/text.h"
+#include "term/text.h"
 #include "cli/top.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static void make_argv(const struct top *top, const char *const *words, bool colo
     argv[count++] = "--tenant";
     argv[count++] = top->session->tenant.ptr;
     argv[count++] = color ? "--color=always" : "--color=never";
-    if (!top->cli->out.utf8) argv[count++] = "--ascii";
+    if (!top->cli->io.out.utf8) argv[count++] = "--ascii";
     argv[count] = NULL;
 }
 
@@ -51,7 +51,7 @@ static int start(const struct top *top, const char *const *words, bool color, pi
     int ends[2];
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    char **environment = make_environment(columns, top->cli->out.columns);
+    char **environment = make_environment(columns, top->cli->io.out.columns);
     if (!environment || pipe2(ends, O_CLOEXEC)) {
         free(environment);
         return -1;
@@ -90,7 +90,7 @@ static bool drain(int fd, int wait_ms, struct buf *out)
 void top_capture(struct top *top, const char *const *words, struct buf *out)
 {
     pid_t pid = 0;
-    int fd = start(top, words, top->cli->out.color, &pid);
+    int fd = start(top, words, top->cli->io.out.color, &pid);
     int64_t until = os_now().mono_ms + CAPTURE_MS;
     if (fd < 0) {
         buf_printf(out, "cannot start cairn %s: %s\n", words[0], strerror(errno));

@@ -1,6 +1,6 @@
-#include "cli/text.h"
+#include "term/text.h"
 #include "cli/top.h"
-#include "cli/tree.h"
+#include "term/tree.h"
 
 #include "base/civil.h"
 
@@ -39,13 +39,13 @@ bool top_run_open(struct top *top, struct str run)
     struct error err = {0};
     struct run_head head;
     snprintf(view->id, sizeof(view->id), "%.*s", STR_ARG(run));
-    if (store_head(top->session->store, top->session->tenant, str_from(view->id), &top->cli->arena, &head, &err)) {
+    if (store_head(top->session->store, top->session->tenant, str_from(view->id), &top->cli->io.arena, &head, &err)) {
         top_say(top, "%s", err.message);
         return false;
     }
-    view->tree = tree_open(top->cli);
+    view->tree = tree_open(&top->cli->io);
     if (!view->tree) return false;
-    view->tree->term = &top->cli->out;
+    view->tree->term = &top->cli->io.out;
     mirror_open(&view->mirror, top->session);
     view->mirror.context = top;
     view->mirror.event = on_event;
@@ -122,7 +122,7 @@ static void write_title(const struct top *top, struct buf *line, const struct fl
     int64_t until = flow->ended_ms ? flow->ended_ms : now_ms;
     if (flow->started_ms && until >= flow->started_ms) duration_format(until - flow->started_ms, took);
     buf_text(line, " ");
-    text_safe(line, uuid_valid(flow->run) && top->cli->out.columns < 100 ? str_slice(flow->run, 0, 8) : flow->run);
+    text_safe(line, uuid_valid(flow->run) && top->cli->io.out.columns < 100 ? str_slice(flow->run, 0, 8) : flow->run);
     buf_text(line, "  ");
     text_safe(line, flow->name);
     buf_printf(line, "  %s%s%s  %u/%u done  %s", run_status_name(flow->status), flow->substatus[0] ? " " : "",
@@ -248,7 +248,7 @@ void top_run_key(struct top *top, int key)
     if (key == KEY_UP || key == KEY_DOWN || key == KEY_HOME || key == KEY_END) {
         move(view, flow, key);
     } else if (key == KEY_PAGE_UP || key == KEY_PAGE_DOWN) {
-        scroll_pane(view, key, top->cli->out.rows / 2);
+        scroll_pane(view, key, top->cli->io.out.rows / 2);
     } else if (!choose_pane(view, key)) {
         const struct mirrored *root = mirror_find(&view->mirror, str_from(view->id));
         enum look look = view->selected < flow->row_count ? flow->rows[view->selected].look : LOOK_DONE;

@@ -1,5 +1,5 @@
 #include "cli/follow.h"
-#include "cli/text.h"
+#include "term/text.h"
 #include "cli/top.h"
 
 #include "base/civil.h"
@@ -110,7 +110,7 @@ static size_t id_width(const struct top_runs *runs, size_t columns)
 static void write_run(const struct top *top, struct buf *line, const struct run_head *head, size_t width,
                       int64_t now_ms)
 {
-    const struct term *term = &top->cli->out;
+    const struct term *term = &top->cli->io.out;
     const struct run_counts *counts = &head->summary.counts;
     enum look look = look_of_run(head->summary.status);
     char steps[32];
@@ -160,7 +160,7 @@ void top_runs_draw(struct top *top, struct buf *line, int64_t now_ms)
 {
     struct top_runs *runs = &top->runs;
     struct screen *screen = &top->screen;
-    size_t width = id_width(runs, top->cli->out.columns);
+    size_t width = id_width(runs, top->cli->io.out.columns);
     write_title(top, line);
     screen_bar(screen, buf_str(line), TONE_BOLD);
     buf_clear(line);
@@ -206,7 +206,7 @@ void top_runs_key(struct top *top, int key)
     if (key == 'k') key = KEY_UP;
     if (key == 'j') key = KEY_DOWN;
     if (key >= KEY_UP && key <= KEY_END && key != KEY_LEFT && key != KEY_RIGHT) {
-        move(runs, key, top->cli->out.rows > 4 ? top->cli->out.rows - 4 : 1);
+        move(runs, key, top->cli->io.out.rows > 4 ? top->cli->io.out.rows - 4 : 1);
     } else if (key == '/') {
         top_ask(top, set_filter, "show runs with");
     } else if (key == 'f') {

@@ -59,10 +59,10 @@ int trials_open(struct trials *trials, struct cli *cli)
 {
     struct error err = {0};
     *trials = (struct trials){.cli = cli};
-    if (contract_open(&cli->arena, &trials->contract, &err)) return cli_error(cli, &err);
+    if (contract_open(&cli->io.arena, &trials->contract, &err)) return cli_error(cli, &err);
     const char *tmp = getenv("TMPDIR");
     struct str name = str_from(cli_format(cli, "%s/cairn-trial.XXXXXX", tmp && tmp[0] == '/' ? tmp : "/tmp"));
-    char *path = arena_alloc(&cli->arena, name.len + 1);
+    char *path = arena_alloc(&cli->io.arena, name.len + 1);
     if (!path) return cli_nomem(cli);
     memcpy(path, name.ptr, name.len);
     if (!mkdtemp(path)) return cli_fail(cli, EXIT_ERROR, "cannot make a directory %s: %s", path, strerror(errno));
@@ -99,7 +99,7 @@ static void report(struct cli *cli, const struct diagnostics *all, struct str te
 {
     struct buf out;
     buf_init(&out, (size_t)16 << 20);
-    for (size_t i = 0; i < all->count; i++) diagnostic_write(&out, &all->items[i], text, cli->err.color);
+    for (size_t i = 0; i < all->count; i++) diagnostic_write(&out, &all->items[i], text, cli->io.err.color);
     cli_talk(cli, &out);
     buf_release(&out);
 }
@@ -131,9 +131,9 @@ int trial_load(struct trials *trials, struct str path, struct loaded_trial *out)
     struct str text;
     struct diagnostics *diagnostics = &out->diagnostics;
     *out = (struct loaded_trial){0};
-    diagnostics_init(diagnostics, &cli->arena);
-    if (os_read_file(path.ptr, TEST_SIZE_MAX, &cli->arena, &text, &err)) return cli_error(cli, &err);
-    enum code rc = trial_parse(text, path, &cli->arena, diagnostics, &out->file);
+    diagnostics_init(diagnostics, &cli->io.arena);
+    if (os_read_file(path.ptr, TEST_SIZE_MAX, &cli->io.arena, &text, &err)) return cli_error(cli, &err);
+    enum code rc = trial_parse(text, path, &cli->io.arena, diagnostics, &out->file);
     if (rc == E_NOMEM) return cli_nomem(cli);
     int code = EXIT_OK;
     if (!rc) {

@@ -5,8 +5,8 @@
 #include "cli/follow.h"
 #include "cli/interrupt.h"
 #include "cli/mirror.h"
-#include "cli/screen.h"
-#include "cli/tree.h"
+#include "term/screen.h"
+#include "term/tree.h"
 
 #include <string.h>
 
@@ -60,7 +60,7 @@ static void post(struct watch *watch, struct str run, enum signal_type type, str
     struct cli *cli = watch->session->cli;
     signal_prepare(cli, type, step, str_from(reason), &signal);
     signal.force = type == SIGNAL_EMERGENCY_STOP;
-    enum code rc = signal_encode(&signal, &cli->arena, &bytes, &err);
+    enum code rc = signal_encode(&signal, &cli->io.arena, &bytes, &err);
     if (!rc) rc = store_post(watch->session->store, watch->session->tenant, run, signal.id, bytes, &err);
     const char *done = type == SIGNAL_PAUSE     ? "asked the run to pause"
                        : type == SIGNAL_APPROVE ? "approved"
@@ -160,11 +160,12 @@ int watch_run(struct watching *watching, const struct run_head *head)
     watch.mirror.context = &watch;
     watch.mirror.event = on_event;
     int code = mirror_add(&watch.mirror, head);
-    if (!code && !progress_open(&watch.progress, cli, watching->mode)) code = cli_nomem(cli);
+    if (!code && !progress_open(&watch.progress, &cli->io, watching->mode)) code = cli_nomem(cli);
     if (!code) {
+        watch.progress.approves = args_has(&cli->args, FLAG_APPROVE) || args_has(&cli->args, FLAG_APPROVE_ALL);
         interrupts_catch();
         if (watching->mode == PROGRESS_TREE) {
-            screen_open_keys(&watch.screen, &cli->err);
+            screen_open_keys(&watch.screen, &cli->io.err);
             if (watch.screen.keys) watch.progress.tree->keys = "p pause  q leave";
         }
         code = loop(&watch);

@@ -3,7 +3,7 @@
 #ifndef CAIRN_CLI_WATCH_H
 #define CAIRN_CLI_WATCH_H
 
-#include "cli/progress.h"
+#include "term/progress.h"
 #include "cli/session.h"
 
 struct watching {

@@ -2,6 +2,7 @@
 #include "harness/test.h"
 
 #include "cli/args.h"
+#include "term/text.h"
 
 #include <stdio.h>
 #include <string.h>

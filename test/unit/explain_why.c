@@ -1,6 +1,6 @@
 // What `cairn why` says in the main cases, as people read it: goldens in test/golden/why. Also: an answer that cannot be
 // reproduced says so. CAIRN_GOLDEN_UPDATE=1 rewrites the goldens.
-#include "cli/why.h"
+#include "term/why.h"
 #include "support/explained_story.h"
 #include "support/story.h"
 
@@ -10,26 +10,17 @@
 #define SHELL(id, deps, more)                                                                                          \
     "{\"stepId\":\"" id "\",\"kind\":\"shell\",\"dependsOn\":[" deps "],\"with\":{\"command\":\"x\"}" more "}"
 
-static struct cli shown_to(struct cli *cli)
-{
-    static struct flag_value iso[] = {{FLAG_TIME, {"iso", 3}}};
-    *cli = (struct cli){.self = "cairn", .tail = "", .args = {.flags = iso, .flag_count = 1}};
-    arena_init(&cli->arena, 4096, 1 << 22);
-    return *cli;
-}
-
 // The screen for `path` ("" = the run) after `moments` moments, `columns` wide; 0 = not a terminal.
 static void say_at(struct story *s, struct buf *out, const char *path, size_t moments, size_t columns, bool plain)
 {
     struct explained x = explained_story(s, moments);
-    struct cli cli;
+    struct console console = {.self = "cairn", .tail = "", .time = TIME_ISO, .now_ms = s->now + 5000};
     struct json answer;
     struct error err = {0};
     struct term term = {.tty = columns > 0, .utf8 = !plain, .columns = columns ? columns : 80, .rows = 24};
     bool past = moments < s->stored_count;
     int64_t now = past ? 0 : s->now + 5000;
-    shown_to(&cli);
-    cli.now_ms = s->now + 5000;
+    arena_init(&console.arena, 4096, 1 << 22);
     CHECK_OK(path[0] ? explain_step(x.explain, str_from(path), now, &x.arena, &answer, &err)
                      : explain_run(x.explain, now, &x.arena, &answer, &err),
              &err);
@@ -37,9 +28,9 @@ static void say_at(struct story *s, struct buf *out, const char *path, size_t mo
     if (past) buf_printf(out, "@%zu", moments);
     buf_byte(out, '\n');
     size_t from = out->len;
-    why_write(&cli, out, &term, &answer, past ? s->stored_count : 0);
+    why_write(&console, out, &term, &answer, past ? s->stored_count : 0);
     buf_byte(out, '\n');
-    arena_release(&cli.arena);
+    arena_release(&console.arena);
     explained_close(&x);
     // No line is wider than the terminal, but for single words and commands to paste.
     struct str text = str_slice(buf_str(out), from, out->len);

@@ -1,5 +1,5 @@
 // How long an append takes when the store is not driven to its limit, and whether two engines on one store get more done than one.
-#include "cli/bench.h"
+#include "bench/inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,11 +78,12 @@ int bench_load(struct bench *bench, const char *kind)
     struct error err = {0};
     double capacity = 0;
     size_t backlog = 0;
-    int rc = program && appends.samples ? bench_open(bench, &target, kind, "load", &observer) : cli_nomem(bench->cli);
+    int rc = program && appends.samples ? bench_open(bench, &target, kind, "load", &observer)
+                                        : console_nomem(bench->console);
     if (!rc) {
         enum code code = load(&target, program, &appends, &capacity, &backlog, &err);
         bench_close(&target);
-        if (code) rc = cli_error(bench->cli, &err);
+        if (code) rc = console_error(bench->console, &err);
     }
     if (!rc) {
         struct bench_line line;
@@ -189,7 +190,7 @@ int bench_engines(struct bench *bench, const char *kind)
         two[i] = together(bench, "engines", 2, IN_FLIGHT / 2);
         full[i] = together(bench, "engines", 2, IN_FLIGHT);
         if (one[i] <= 0 || two[i] <= 0 || full[i] <= 0)
-            return cli_fail(bench->cli, EXIT_ERROR, "bench: an engine failed");
+            return console_fail(bench->console, EXIT_ERROR, "bench: an engine failed");
     }
     double alone = bench_percentile(one, ROUNDS, 0.5);
     struct bench_line line;

@@ -1,8 +1,8 @@
 // Text on its way to a terminal: what is escaped, how wide it is, where it is cut; YAML and what must be quoted in it.
 #include "harness/test.h"
 
-#include "cli/output.h"
-#include "cli/text.h"
+#include "term/term.h"
+#include "term/text.h"
 
 static struct buf out;
 
@@ -161,5 +161,5 @@ int main(int argc, char **argv)
         TEST(yaml_nests),
         TEST(yaml_of_several_lines),
     };
-    return test_main("cli_text", tests, ARRAY_COUNT(tests), argc, argv);
+    return test_main("term_text", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -5,10 +5,10 @@
 //   json   one CloudEvents object an event on stdout
 //   none   nothing
 // owner: engine thread. Everything kept is copied.
-#ifndef CAIRN_CLI_PROGRESS_H
-#define CAIRN_CLI_PROGRESS_H
+#ifndef CAIRN_TERM_PROGRESS_H
+#define CAIRN_TERM_PROGRESS_H
 
-#include "cli/cli.h"
+#include "term/term.h"
 #include "engine/engine.h"
 
 enum progress_mode { PROGRESS_TREE = 1, PROGRESS_PLAIN, PROGRESS_JSON, PROGRESS_NONE };
@@ -16,16 +16,17 @@ enum progress_mode { PROGRESS_TREE = 1, PROGRESS_PLAIN, PROGRESS_JSON, PROGRESS_
 struct tree;
 
 struct progress {
-    struct cli *cli;
+    struct console *console;
     enum progress_mode mode;
+    bool approves;     // the command answers approvals itself: no line says how
     struct tree *tree; // PROGRESS_TREE
     struct buf line;
     struct arena scratch;
 };
 
-// --progress; auto is tree on a terminal that can move its cursor, unless CI or CAIRN_NO_ANIMATION is set, else plain.
-enum progress_mode progress_mode_of(const struct cli *cli);
-bool progress_open(struct progress *progress, struct cli *cli, enum progress_mode mode);
+// --progress, or auto: tree on a terminal that can move its cursor, unless CI or CAIRN_NO_ANIMATION is set, else plain.
+enum progress_mode progress_mode(const struct console *console, struct str how);
+bool progress_open(struct progress *progress, struct console *console, enum progress_mode mode);
 void progress_close(struct progress *progress);
 void progress_event(struct progress *progress, const struct engine_event *event);
 // A run that was taken over: shows what is known of it before anything happens.
@@ -37,7 +38,7 @@ void progress_tick(struct progress *progress, int64_t now_ms);
 void progress_say(struct progress *progress, const char *format, ...) PRINTF_LIKE(2, 3);
 
 // tree.c
-struct tree *tree_open(struct cli *cli);
+struct tree *tree_open(struct console *console);
 void tree_close(struct tree *tree);
 void tree_event(struct tree *tree, const struct engine_event *event);
 void tree_attach(struct tree *tree, const struct run *run);

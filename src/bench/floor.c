@@ -1,5 +1,5 @@
 // The floors: what one durable write costs on this machine, now. The only file of the command line that talks to SQLite.
-#include "cli/bench.h"
+#include "bench/inside.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -116,7 +116,7 @@ void bench_floor_end(struct bench *bench)
 int bench_floors(struct bench *bench)
 {
     double *samples = calloc(SAMPLES_MAX, sizeof(*samples));
-    if (!samples) return cli_nomem(bench->cli);
+    if (!samples) return console_nomem(bench->console);
     char path[320];
     double ignored;
     struct floor_db floor = {0};
@@ -134,8 +134,8 @@ int bench_floors(struct bench *bench)
         (void)bench_postgres_floor(bench, 256, 1.0, &bench->floors.postgres_group_rows);
         bench->floors.postgres_us = bench_postgres_floor(bench, 1, 1.0, NULL);
         if (bench->floors.postgres_us <= 0)
-            return cli_fail(bench->cli, EXIT_ERROR,
-                            "bench: the database cannot be measured; `cairn doctor --store URL` tells why");
+            return console_fail(bench->console, EXIT_ERROR,
+                                "bench: the database cannot be measured; `cairn doctor --store URL` tells why");
     }
     struct bench_line line;
     bench_line(bench, &line, "floor", "");

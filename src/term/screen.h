@@ -1,10 +1,10 @@
 // A terminal taken over: keys as they are pressed, and, for a full-screen view, a screen of its own that leaves the shell's
 // lines untouched. Whatever happens, screen_close gives the terminal back as it was.
 // owner: main thread.
-#ifndef CAIRN_CLI_SCREEN_H
-#define CAIRN_CLI_SCREEN_H
+#ifndef CAIRN_TERM_SCREEN_H
+#define CAIRN_TERM_SCREEN_H
 
-#include "cli/cli.h"
+#include "term/term.h"
 
 #include <termios.h>
 

@@ -1,5 +1,5 @@
-#include "cli/progress.h"
-#include "cli/text.h"
+#include "term/progress.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 
@@ -9,24 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum progress_mode progress_mode_of(const struct cli *cli)
+enum progress_mode progress_mode(const struct console *console, struct str how)
 {
-    struct str how = args_text(&cli->args, FLAG_PROGRESS, "auto");
     if (str_is(how, "tree")) return PROGRESS_TREE;
     if (str_is(how, "plain")) return PROGRESS_PLAIN;
     if (str_is(how, "json")) return PROGRESS_JSON;
-    if (str_is(how, "none") || cli->quiet) return PROGRESS_NONE;
+    if (str_is(how, "none") || console->quiet) return PROGRESS_NONE;
     const char *ci = getenv("CI"), *still = getenv("CAIRN_NO_ANIMATION"), *term = getenv("TERM");
-    bool moves = cli->err.tty && !(ci && ci[0]) && !(still && still[0]) && !(term && strcmp(term, "dumb") == 0);
+    bool moves = console->err.tty && !(ci && ci[0]) && !(still && still[0]) && !(term && strcmp(term, "dumb") == 0);
     return moves ? PROGRESS_TREE : PROGRESS_PLAIN;
 }
 
-bool progress_open(struct progress *progress, struct cli *cli, enum progress_mode mode)
+bool progress_open(struct progress *progress, struct console *console, enum progress_mode mode)
 {
-    *progress = (struct progress){.cli = cli, .mode = mode};
+    *progress = (struct progress){.console = console, .mode = mode};
     buf_init(&progress->line, (size_t)8 << 20);
     arena_init(&progress->scratch, 16 * 1024, (size_t)64 << 20);
-    if (mode == PROGRESS_TREE) progress->tree = tree_open(cli);
+    if (mode == PROGRESS_TREE) progress->tree = tree_open(console);
     return mode != PROGRESS_TREE || progress->tree != NULL;
 }
 
@@ -103,7 +102,7 @@ static void plain_end(struct progress *progress)
     buf_init(&safe, (size_t)8 << 20);
     text_safe(&safe, buf_str(&progress->line));
     buf_byte(&safe, '\n');
-    cli_talk(progress->cli, &safe);
+    console_talk(progress->console, &safe);
     buf_release(&safe);
 }
 
@@ -112,17 +111,16 @@ static void add_next(struct progress *progress, const struct engine_event *event
 {
     const struct moment *m = event->moment;
     const struct run *run = event->state;
-    struct cli *cli = progress->cli;
+    struct console *console = progress->console;
     const char *next = NULL;
     uint32_t step = m->step.len > 0 ? kernel_find(run, m->step) : PROGRAM_TOP;
     bool begins = m->kind == MOMENT_STEP_STARTED || m->kind == MOMENT_STEP_REDISPATCHED;
-    if (args_has(&cli->args, FLAG_APPROVE) || args_has(&cli->args, FLAG_APPROVE_ALL)) begins = false;
-    if (begins && step != PROGRAM_TOP && run->program->steps[step].kind == STEP_APPROVAL)
-        next = cli_command(cli, "approve %.*s/%.*s", STR_ARG(event->run), STR_ARG(m->step));
+    if (begins && !progress->approves && step != PROGRAM_TOP && run->program->steps[step].kind == STEP_APPROVAL)
+        next = console_command(console, "approve %.*s/%.*s", STR_ARG(event->run), STR_ARG(m->step));
     if (m->kind == MOMENT_STEP_FAILED && step != PROGRAM_TOP && run->steps[step].state == NODE_HELD)
-        next = cli_command(cli, "retry %.*s/%.*s", STR_ARG(event->run), STR_ARG(m->step));
+        next = console_command(console, "retry %.*s/%.*s", STR_ARG(event->run), STR_ARG(m->step));
     if (m->kind == MOMENT_RUN_QUEUED && run->status == RUN_STATUS_PENDING && run->start.requires_approval)
-        next = cli_command(cli, "approve %.*s", STR_ARG(event->run));
+        next = console_command(console, "approve %.*s", STR_ARG(event->run));
     if (next) add_field(&progress->line, "next", str_from(next));
 }
 
@@ -222,7 +220,7 @@ void progress_event(struct progress *progress, const struct engine_event *event)
         break;
     case PROGRESS_JSON:
         arena_reset(&progress->scratch);
-        if (event_json(&progress->scratch, event, &json)) print_json(progress->cli, FORMAT_JSONL, &json);
+        if (event_json(&progress->scratch, event, &json)) print_json(progress->console, FORMAT_JSONL, &json);
         break;
     case PROGRESS_TREE:
         tree_event(progress->tree, event);
@@ -238,7 +236,7 @@ void progress_attach(struct progress *progress, const struct run *run)
 void progress_output(struct progress *progress, struct str run, struct str step, bool is_stderr, struct str line)
 {
     if (progress->mode == PROGRESS_TREE) tree_output(progress->tree, run, step, line);
-    if (progress->mode != PROGRESS_PLAIN || progress->cli->verbose == 0) return;
+    if (progress->mode != PROGRESS_PLAIN || progress->console->verbose == 0) return;
     plain_begin(progress, os_now().wall_ms, run);
     add_field(&progress->line, "step", step);
     buf_printf(&progress->line, " stream=%s | ", is_stderr ? "stderr" : "stdout");
@@ -254,11 +252,11 @@ void progress_tick(struct progress *progress, int64_t now_ms)
 void progress_say(struct progress *progress, const char *format, ...)
 {
     char text[1024];
-    if (progress->cli->quiet || progress->mode == PROGRESS_NONE) return;
+    if (progress->console->quiet || progress->mode == PROGRESS_NONE) return;
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
     if (progress->tree) tree_erase(progress->tree);
-    cli_note(progress->cli, "%s", text);
+    console_note(progress->console, "%s", text);
 }

@@ -1,6 +1,6 @@
 // A picture of the live tree, drawn over the previous one. A picture is one write(2), so a terminal never shows half of it.
-#include "cli/text.h"
-#include "cli/tree.h"
+#include "term/text.h"
+#include "term/tree.h"
 
 #include "base/civil.h"
 
@@ -124,12 +124,12 @@ static void write_note(struct tree *tree, const struct flow *flow, const struct 
         break;
     case LOOK_APPROVAL:
         write_until(out, "  answers itself in ", row->due_ms, now_ms);
-        buf_printf(out, "  %s approve %.*s/%.*s%s", tree->cli->self, STR_ARG(short_id(flow->run)), STR_ARG(row->id),
-                   tree->cli->tail);
+        buf_printf(out, "  %s approve %.*s/%.*s%s", tree->console->self, STR_ARG(short_id(flow->run)), STR_ARG(row->id),
+                   tree->console->tail);
         break;
     case LOOK_HELD:
-        buf_printf(out, "  %s  %s retry %.*s/%.*s%s", text ? text->note : "", tree->cli->self,
-                   STR_ARG(short_id(flow->run)), STR_ARG(row->id), tree->cli->tail);
+        buf_printf(out, "  %s  %s retry %.*s/%.*s%s", text ? text->note : "", tree->console->self,
+                   STR_ARG(short_id(flow->run)), STR_ARG(row->id), tree->console->tail);
         break;
     case LOOK_DELAYED:
         write_until(out, "  again in ", row->due_ms, now_ms);
@@ -306,7 +306,7 @@ void tree_erase(struct tree *tree)
     buf_clear(&tree->picture);
     go_back(tree);
     buf_text(&tree->picture, "\x1b[J");
-    cli_talk(tree->cli, &tree->picture);
+    console_talk(tree->console, &tree->picture);
     tree->drawn_count = 0;
     tree->drawn_ms = 0;
 }
@@ -343,5 +343,5 @@ void tree_draw(struct tree *tree, int64_t now_ms)
     buf_text(&tree->picture, "\x1b[J");
     tree->drawn_count = count;
     tree->drawn_ms = now_ms;
-    cli_talk(tree->cli, &tree->picture);
+    console_talk(tree->console, &tree->picture);
 }

@@ -1,5 +1,5 @@
-#include "cli/screen.h"
-#include "cli/text.h"
+#include "term/screen.h"
+#include "term/text.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,8 +3,8 @@
 //   deploy waits for a person: nobody has answered since 2026-02-11 17:00:00Z (4m).
 //     state       ◔ approval  event 12
 //     depends on  ✓ sign  done, event 9
-#include "cli/why.h"
-#include "cli/text.h"
+#include "term/why.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 
@@ -13,7 +13,7 @@
 enum { VALUE_COLUMN = 14, STATE_WIDTH = 12, DEPENDENCY_MAX = 12, ATTEMPT_MAX = 6, DETAIL_LINES = 5, SIGNAL_MAX = 8 };
 
 struct page {
-    struct cli *cli;
+    struct console *console;
     struct buf *out;
     const struct term *term;
     const struct json *answer;
@@ -97,15 +97,15 @@ static void add_time(struct page *p, const char *before, const struct json *obje
     int64_t ms;
     if (!civil_parse(text_of(object, key), &ms)) return;
     buf_text(&p->line, before);
-    time_text(&p->line, p->cli, ms);
+    time_text(&p->line, p->console, ms);
 }
 
 // "event 12"; a fact of the ledger stands "after event 12".
 static void add_event(struct page *p, const char *before, const struct json *object, const char *prefix)
 {
-    const struct json *seq = json_key(object, cli_format(p->cli, "%s%s", prefix, prefix[0] ? "Seq" : "seq"));
+    const struct json *seq = json_key(object, console_format(p->console, "%s%s", prefix, prefix[0] ? "Seq" : "seq"));
     const struct json *after =
-        json_key(object, cli_format(p->cli, "%s%s", prefix, prefix[0] ? "AfterSeq" : "afterSeq"));
+        json_key(object, console_format(p->console, "%s%s", prefix, prefix[0] ? "AfterSeq" : "afterSeq"));
     if (seq || after)
         buf_printf(&p->line, "%s%sevent %lld", before, seq ? "" : "after ",
                    (long long)json_integer(seq ? seq : after, 0));
@@ -401,7 +401,7 @@ static void write_attempt(struct page *p, const struct json *attempt, bool last)
         buf_printf(&p->line, ", dispatched again %lld time%s after a crash", (long long)times, times == 1 ? "" : "s");
         add_event(p, ", last at ", attempt, "redispatch");
     }
-    row(p, cli_format(p->cli, "attempt %lld", (long long)int_of(attempt, "attempt")));
+    row(p, console_format(p->console, "attempt %lld", (long long)int_of(attempt, "attempt")));
     if (last && error) write_detail(p, text_of(error, "detail"));
 }
 
@@ -447,8 +447,8 @@ static void write_retry(struct page *p)
     if (civil_parse(text_of(next, "notBefore"), &due)) {
         buf_text(&p->line, " not before ");
         add_member(p, "", next, "notBefore");
-        duration_format(due - p->cli->now_ms, text);
-        if (due > p->cli->now_ms) buf_printf(&p->line, " (in %s)", text);
+        duration_format(due - p->console->now_ms, text);
+        if (due > p->console->now_ms) buf_printf(&p->line, " (in %s)", text);
     }
     row(p, "next try");
 }
@@ -526,7 +526,7 @@ static void write_next(struct page *p)
         buf_text(p->out, "  ");
         tone_text(p->out, p->term, TONE_DIM, i == 0 ? "next" : "");
         text_pad(p->out, i == 0 ? 6 : 2, VALUE_COLUMN);
-        text_safe(p->out, str_from(cli_command(p->cli, "%.*s", STR_ARG(json_text(&list->items[i])))));
+        text_safe(p->out, str_from(console_command(p->console, "%.*s", STR_ARG(json_text(&list->items[i])))));
         buf_byte(p->out, '\n');
     }
 }
@@ -599,9 +599,10 @@ static void write_run(struct page *p)
     }
 }
 
-void why_write(struct cli *cli, struct buf *out, const struct term *term, const struct json *answer, uint64_t last_seq)
+void why_write(struct console *console, struct buf *out, const struct term *term, const struct json *answer,
+               uint64_t last_seq)
 {
-    struct page p = {.cli = cli, .out = out, .term = term, .answer = answer};
+    struct page p = {.console = console, .out = out, .term = term, .answer = answer};
     buf_init(&p.line, (size_t)1 << 22);
     write_verdict(&p);
     write_at(&p, last_seq);

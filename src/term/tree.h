@@ -1,9 +1,9 @@
 // The inside of the live tree, for those who draw it: tree.c keeps the model, tree_draw.c shows it in place, top_run.c on a
 // screen of its own.
-#ifndef CAIRN_CLI_TREE_H
-#define CAIRN_CLI_TREE_H
+#ifndef CAIRN_TERM_TREE_H
+#define CAIRN_TERM_TREE_H
 
-#include "cli/progress.h"
+#include "term/progress.h"
 
 #include "base/map.h"
 
@@ -51,7 +51,7 @@ struct line {
 #define ROW_HEAD UINT32_MAX
 
 struct tree {
-    struct cli *cli;
+    struct console *console;
     struct term *term; // where it is shown
     const char *keys;  // that mean something now, for the last line; NULL = none
     struct arena arena;

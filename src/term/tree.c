@@ -1,16 +1,16 @@
 // The model of the live tree: every run that was heard of (flows with rows), children below the step that started them.
-#include "cli/text.h"
-#include "cli/tree.h"
+#include "term/text.h"
+#include "term/tree.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct tree *tree_open(struct cli *cli)
+struct tree *tree_open(struct console *console)
 {
-    struct tree *tree = ARENA_NEW(&cli->arena, struct tree);
+    struct tree *tree = ARENA_NEW(&console->arena, struct tree);
     if (!tree) return NULL;
-    tree->cli = cli;
-    tree->term = &cli->err;
+    tree->console = console;
+    tree->term = &console->err;
     tree->last = &tree->flows;
     arena_init(&tree->arena, 64 * 1024, (size_t)512 << 20);
     map_init(&tree->index, &tree->arena);

@@ -1,7 +1,7 @@
 // Text for terminals. What users, documents and programs wrote is never sent to a terminal as it is: control characters
 // (C0, DEL, C1), bidirectional overrides and bytes that are not UTF-8 become visible escapes like \n, \x1b, \u202e (H6).
-#ifndef CAIRN_CLI_TEXT_H
-#define CAIRN_CLI_TEXT_H
+#ifndef CAIRN_TERM_TEXT_H
+#define CAIRN_TERM_TEXT_H
 
 #include "base/buf.h"
 
@@ -21,5 +21,8 @@ void text_pad(struct buf *out, size_t width, size_t columns);
 void text_trim(struct buf *out); // blanks at the end
 // Wraps paragraphs at `columns`, every line behind `indent` blanks.
 void text_wrap(struct buf *out, struct str text, size_t indent, size_t columns);
+
+// The name nearest to `text` among `count` names, or NULL when none is near enough to be meant.
+const char *nearest_name(struct str text, const char *const *names, size_t count);
 
 #endif

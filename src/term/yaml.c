@@ -1,6 +1,6 @@
 // JSON values as YAML in block style. A text is written bare only when no reader could take it for anything else;
 // otherwise it is quoted as in JSON, which YAML reads the same way. Texts of several lines are written as lines.
-#include "cli/output.h"
+#include "term/term.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // W4 parked runs, W5 recovery after kill -9, W6 cold start, size and idle memory.
-#include "cli/bench.h"
+#include "bench/inside.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ int bench_w4(struct bench *bench, const char *kind)
     struct program *program = bench_program(bench, PARKED);
     struct bench_store target;
     struct error err = {0};
-    if (!program) return cli_nomem(bench->cli);
+    if (!program) return console_nomem(bench->console);
     int rc = bench_open(bench, &target, kind, "w4", NULL);
     if (rc) return rc;
     // The first runs pay for buffers that stay; they are not part of the growth per run.
@@ -40,7 +40,7 @@ int bench_w4(struct bench *bench, const char *kind)
     double growth = bench_rss_kib(0) - before;
     bench_close(&target);
     program_release(program);
-    if (code) return cli_error(bench->cli, &err);
+    if (code) return console_error(bench->console, &err);
     struct bench_line line;
     bench_line(bench, &line, "w4", kind);
     bench_number(&line, "parked_runs", RUNS, 0);
@@ -118,7 +118,7 @@ int bench_w5(struct bench *bench, const char *kind)
     struct program *program = bench_program(bench, W5_DOCUMENT);
     struct bench_store target;
     struct error err = {0};
-    if (!program) return cli_nomem(bench->cli);
+    if (!program) return console_nomem(bench->console);
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
@@ -127,7 +127,7 @@ int bench_w5(struct bench *bench, const char *kind)
     }
     int status;
     if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFSIGNALED(status))
-        return cli_fail(bench->cli, EXIT_ERROR, "bench: w5 could not be set up");
+        return console_fail(bench->console, EXIT_ERROR, "bench: w5 could not be set up");
     double begin = bench_now();
     int rc = bench_open(bench, &target, kind, "w5", NULL);
     if (rc) return rc;
@@ -139,7 +139,7 @@ int bench_w5(struct bench *bench, const char *kind)
     double complete = bench_now() - begin;
     bench_close(&target);
     program_release(program);
-    if (code) return cli_error(bench->cli, &err);
+    if (code) return console_error(bench->console, &err);
     struct bench_line line;
     bench_line(bench, &line, "w5", kind);
     bench_number(&line, "killed_runs", (double)adopted, 0);
@@ -196,14 +196,14 @@ int bench_w6(struct bench *bench, const char *kind)
     snprintf(parked, sizeof(parked), "%s/w6-parked.yaml", bench->dir);
     bench_url(bench, kind, "w6", store, sizeof(store));
     if (!write_text(document, "name: one\nnodes:\n  - {id: a, noop: true}\n") || !write_text(parked, PARKED))
-        return cli_fail(bench->cli, EXIT_ERROR, "bench: cannot write %s", document);
+        return console_fail(bench->console, EXIT_ERROR, "bench: cannot write %s", document);
     const char *argv[] = {"cairn", "run", document, "--store", store, "--progress", "none", NULL};
     for (size_t i = 0; i < TRIES; i++) {
         double begin = bench_now();
         int status = 1;
         pid_t pid = spawn_self(argv);
         if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
-            return cli_fail(bench->cli, EXIT_ERROR, "bench: `cairn run` failed");
+            return console_fail(bench->console, EXIT_ERROR, "bench: `cairn run` failed");
         walls[i] = bench_now() - begin;
     }
     struct stat st = {0};

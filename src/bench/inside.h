@@ -1,12 +1,8 @@
-// `cairn bench`: the workloads W1–W6, each figure beside the floor measured in the same run. One JSON object a line.
-//
-// Machines are noisy, so a figure alone says little: every latency is also printed as a ratio to one durable commit of the
-// same kind (SQLite: one row in WAL mode with synchronous=FULL; Postgres: one row in an autocommitted INSERT; files: one
-// append with fdatasync).
-#ifndef CAIRN_CLI_BENCH_H
-#define CAIRN_CLI_BENCH_H
+// Private to the benchmark.
+#ifndef CAIRN_BENCH_INSIDE_H
+#define CAIRN_BENCH_INSIDE_H
 
-#include "cli/cli.h"
+#include "bench/bench.h"
 #include "engine/engine.h"
 
 struct floors {
@@ -21,7 +17,7 @@ struct floor_db;
 struct postgres_floor;
 
 struct bench {
-    struct cli *cli;
+    struct console *console;
     char dir[256]; // scratch, removed afterwards
     const struct contract *contract;
     struct floors floors;

@@ -1,12 +1,12 @@
-#include "cli/test_report.h"
+#include "term/test_report.h"
 
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 
-void test_report_open(struct test_report *report, struct cli *cli)
+void test_report_open(struct test_report *report, struct console *console, enum format format)
 {
-    *report = (struct test_report){.cli = cli, .format = format_of(cli, FORMAT_TEXT), .tests = json_array()};
+    *report = (struct test_report){.console = console, .format = format, .tests = json_array()};
     buf_init(&report->xml, (size_t)256 << 20);
 }
 
@@ -15,10 +15,10 @@ void test_report_close(struct test_report *report)
     buf_release(&report->xml);
 }
 
-static struct str title_of(struct cli *cli, const struct trial_script *script)
+static struct str title_of(struct console *console, const struct trial_script *script)
 {
     if (script->name.len) return script->name;
-    return str_from(cli_format(cli, "%.*s", STR_ARG(script->document)));
+    return str_from(console_format(console, "%.*s", STR_ARG(script->document)));
 }
 
 // ---- text
@@ -45,7 +45,7 @@ static void fact(struct buf *out, const struct term *term, enum tone tone, const
 static void write_fault(struct test_report *report, struct buf *out, const struct trial_script *script,
                         const struct trial_fault *fault)
 {
-    const struct term *term = &report->cli->out;
+    const struct term *term = &report->console->out;
     buf_printf(out, "    %.*s:%u:%u: ", STR_ARG(script->file), fault->line, fault->column);
     text_safe(out, fault->what);
     buf_byte(out, '\n');
@@ -65,22 +65,22 @@ static void write_summary(struct test_report *report, struct buf *out, const str
     buf_init(&text, 256);
     buf_printf(&text, "  %s, %u step%s, %s", run_status_name(result->story.runs[0].status), ran, ran == 1 ? "" : "s",
                virtual_time);
-    tone_text(out, &report->cli->out, TONE_DIM, text.ptr);
+    tone_text(out, &report->console->out, TONE_DIM, text.ptr);
     buf_release(&text);
 }
 
 static void write_text(struct test_report *report, const struct trial_script *script, const struct trial_result *result,
                        const struct error *err, bool ok)
 {
-    struct cli *cli = report->cli;
+    struct console *console = report->console;
     struct buf out;
     buf_init(&out, (size_t)16 << 20);
     enum look look = ok ? LOOK_DONE : LOOK_FAILED;
-    tone_text(&out, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
+    tone_text(&out, &console->out, look_tone(look), look_glyph(look, console->out.utf8));
     buf_byte(&out, ' ');
     text_safe(&out, script->file);
     buf_text(&out, "  ");
-    text_safe(&out, title_of(cli, script));
+    text_safe(&out, title_of(console, script));
     if (!err) write_summary(report, &out, result);
     buf_byte(&out, '\n');
     if (err) {
@@ -89,7 +89,7 @@ static void write_text(struct test_report *report, const struct trial_script *sc
         buf_byte(&out, '\n');
     }
     for (size_t i = 0; i < result->fault_count; i++) write_fault(report, &out, script, &result->faults[i]);
-    if (!ok || !cli->quiet) cli_print(cli, &out);
+    if (!ok || !console->quiet) console_print(console, &out);
     buf_release(&out);
 }
 
@@ -97,12 +97,12 @@ static void write_text(struct test_report *report, const struct trial_script *sc
 
 static bool put(struct test_report *report, struct json *object, const char *key, struct json value)
 {
-    return json_put(&report->cli->arena, object, str_from(key), value);
+    return json_put(&report->console->arena, object, str_from(key), value);
 }
 
 static struct json text_value(struct test_report *report, struct str text)
 {
-    return json_string(arena_copy(&report->cli->arena, text.len ? text : STR("")));
+    return json_string(arena_copy(&report->console->arena, text.len ? text : STR("")));
 }
 
 static bool add_json(struct test_report *report, const struct trial_script *script, const struct trial_result *result,
@@ -110,7 +110,7 @@ static bool add_json(struct test_report *report, const struct trial_script *scri
 {
     struct json one = json_object(), faults = json_array();
     bool done = put(report, &one, "file", json_string(script->file)) &&
-                put(report, &one, "name", json_string(title_of(report->cli, script))) &&
+                put(report, &one, "name", json_string(title_of(report->console, script))) &&
                 put(report, &one, "line", json_int(script->line)) && put(report, &one, "passed", json_bool(ok)) &&
                 put(report, &one, "virtualMs", json_int(result->virtual_ms)) &&
                 put(report, &one, "tookUs", json_int(took_us));
@@ -126,9 +126,9 @@ static bool add_json(struct test_report *report, const struct trial_script *scri
                put(report, &object, "expected", text_value(report, fault->expected)) &&
                put(report, &object, "got", text_value(report, fault->got)) &&
                put(report, &object, "more", text_value(report, fault->more)) &&
-               json_push(&report->cli->arena, &faults, object);
+               json_push(&report->console->arena, &faults, object);
     }
-    return done && put(report, &one, "faults", faults) && json_push(&report->cli->arena, &report->tests, one);
+    return done && put(report, &one, "faults", faults) && json_push(&report->console->arena, &report->tests, one);
 }
 
 // ---- junit
@@ -140,7 +140,7 @@ static void add_xml(struct test_report *report, const struct trial_script *scrip
     buf_text(out, "  <testcase classname=\"");
     buf_xml(out, script->file);
     buf_text(out, "\" name=\"");
-    buf_xml(out, title_of(report->cli, script));
+    buf_xml(out, title_of(report->console, script));
     buf_printf(out, "\" time=\"%lld.%06lld\"", (long long)(took_us / 1000000), (long long)(took_us % 1000000));
     if (!err && result->fault_count == 0) {
         buf_text(out, "/>\n");
@@ -180,7 +180,7 @@ int test_report_add(struct test_report *report, const struct trial_script *scrip
     report->took_us += took_us;
     report->virtual_ms += result->virtual_ms;
     if (report->format == FORMAT_JSON) {
-        if (!add_json(report, script, result, err, ok, took_us)) return cli_nomem(report->cli);
+        if (!add_json(report, script, result, err, ok, took_us)) return console_nomem(report->console);
     } else if (report->format == FORMAT_JUNIT) {
         add_xml(report, script, result, err, took_us);
     } else {
@@ -200,7 +200,7 @@ void test_report_invalid(struct test_report *report, struct str file)
 
 static void end_text(struct test_report *report)
 {
-    struct cli *cli = report->cli;
+    struct console *console = report->console;
     struct buf out;
     char virtual_time[24];
     buf_init(&out, 4096);
@@ -209,22 +209,22 @@ static void end_text(struct test_report *report)
     if (report->invalid) buf_printf(&out, ", %u file%s invalid", report->invalid, report->invalid == 1 ? "" : "s");
     buf_printf(&out, " (%s of virtual time in %lld.%lld ms)\n", virtual_time, (long long)(report->took_us / 1000),
                (long long)(report->took_us % 1000 / 100));
-    cli_print(cli, &out);
+    console_print(console, &out);
     buf_release(&out);
 }
 
 void test_report_end(struct test_report *report)
 {
-    struct cli *cli = report->cli;
+    struct console *console = report->console;
     if (report->format == FORMAT_JSON) {
         struct json all = json_object();
         bool ok = put(report, &all, "passed", json_int(report->passed)) &&
                   put(report, &all, "failed", json_int(report->failed)) &&
                   put(report, &all, "invalid", json_int(report->invalid)) && put(report, &all, "tests", report->tests);
         if (ok)
-            print_json(cli, FORMAT_JSON, &all);
+            print_json(console, FORMAT_JSON, &all);
         else
-            cli_nomem(cli);
+            console_nomem(console);
         return;
     }
     if (report->format == FORMAT_JUNIT) {
@@ -236,7 +236,7 @@ void test_report_end(struct test_report *report)
                    report->passed + report->failed + report->invalid, report->failed, report->invalid);
         buf_add(&out, buf_str(&report->xml));
         buf_text(&out, "</testsuite>\n");
-        cli_print(cli, &out);
+        console_print(console, &out);
         buf_release(&out);
         return;
     }

@@ -1,6 +1,6 @@
-#include "cli/crash_report.h"
+#include "term/crash_report.h"
 
-#include "cli/text.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 
@@ -10,12 +10,6 @@
 #define FAILURES_SHOWN 10
 
 static const char *const columns[] = {"append", "sync", "dispatch", "answer"};
-
-void crash_show_open(struct crash_show *show, struct cli *cli, struct str path, bool strict)
-{
-    *show = (struct crash_show){
-        .cli = cli, .format = format_of(cli, FORMAT_TEXT), .path = path, .strict = strict, .all = json_array()};
-}
 
 // "killed after the dispatch of load (attempt 1)"
 static void write_kill(struct buf *out, const struct crash_report *report, uint32_t point)
@@ -34,13 +28,13 @@ static void write_world_number(struct buf *out, const struct crash_world *world)
 // The command that plays a world again.
 static void write_replay(struct crash_show *show, struct buf *out, const struct crash_world *world)
 {
-    buf_printf(out, "%s crashtest ", show->cli->self);
+    buf_printf(out, "%s crashtest ", show->console->self);
     text_safe(out, show->path);
     if (show->script->name.len) {
         buf_text(out, " --filter ");
         json_write_string(out, show->script->name);
     }
-    if (args_has(&show->cli->args, FLAG_SANDBOX)) buf_text(out, " --sandbox");
+    if (show->sandbox) buf_text(out, " --sandbox");
     buf_text(out, " --world ");
     write_world_number(out, world);
     buf_byte(out, '\n');
@@ -75,7 +69,7 @@ static void write_head(struct crash_show *show, struct buf *out, const struct cr
                report->external_steps + report->pure_steps, report->external_steps, report->pure_steps,
                run_status_name(run->status), took, report->point_count);
     enum look look = report->failed ? LOOK_FAILED : LOOK_DONE;
-    tone_text(out, &show->cli->out, look_tone(look), look_glyph(look, show->cli->out.utf8));
+    tone_text(out, &show->console->out, look_tone(look), look_glyph(look, show->console->out.utf8));
     buf_printf(out, " %zu world%s", report->world_count, report->world_count == 1 ? "" : "s");
     if (report->world_total > report->world_count)
         buf_printf(out, " (drawn from %llu)", (unsigned long long)report->world_total);
@@ -129,7 +123,7 @@ static void write_row(struct crash_show *show, struct buf *out, const struct cra
     buf_init(&cell, 4096);
     text_safe(&cell, name);
     buf_text(out, "  ");
-    text_cut(out, buf_str(&cell), width, show->cli->out.utf8);
+    text_cut(out, buf_str(&cell), width, show->console->out.utf8);
     size_t shown = text_width(buf_str(&cell));
     text_pad(out, shown < width ? shown : width, width);
     buf_printf(out, "  %-8s", kind);
@@ -183,7 +177,7 @@ static void write_failures(struct crash_show *show, struct buf *out, const struc
         write_kill(out, report, world->first);
         if (world->second) buf_text(out, ", and once more after the restart");
         buf_text(out, "\n    ");
-        tone_text(out, &show->cli->out, TONE_BAD, world->rule);
+        tone_text(out, &show->console->out, TONE_BAD, world->rule);
         buf_text(out, "    ");
         text_safe(out, world->message);
         buf_text(out, "\n    replay  ");
@@ -205,10 +199,10 @@ static void write_effect(struct crash_show *show, struct buf *out, const struct 
 {
     const struct crash_world *example = &report->worlds[effect->example];
     buf_text(out, "  ");
-    tone_begin(out, &show->cli->out, TONE_BOLD);
+    tone_begin(out, &show->console->out, TONE_BOLD);
     text_safe(out, effect->path);
     if (effect->logical > 1) buf_printf(out, "#%u", effect->logical);
-    tone_end(out, &show->cli->out, TONE_BOLD);
+    tone_end(out, &show->console->out, TONE_BOLD);
     if (effect->step)
         buf_printf(out, "  %s  %.*s:%u:%u", step_kind_name(effect->step->kind), STR_ARG(effect->program->file),
                    effect->step->line, effect->step->column);
@@ -242,7 +236,7 @@ static void write_effects(struct crash_show *show, struct buf *out, const struct
     for (size_t i = 0; i < report->effect_count; i++)
         if (report->effects[i].worlds > 0) write_effect(show, out, report, &report->effects[i]);
     if (report->unguarded == 0) return;
-    size_t wide = show->cli->out.columns > 100 ? 100 : show->cli->out.columns;
+    size_t wide = show->console->out.columns > 100 ? 100 : show->console->out.columns;
     buf_text(out, "  advice\n");
     text_wrap(out,
               STR("A step that is running when the machine dies runs again: at least once is all that anybody can "
@@ -274,12 +268,12 @@ static void write_left(struct buf *out, const struct crash_report *report)
 
 static bool put(struct crash_show *show, struct json *object, const char *key, struct json value)
 {
-    return json_put(&show->cli->arena, object, str_from(key), value);
+    return json_put(&show->console->arena, object, str_from(key), value);
 }
 
 static struct json text_value(struct crash_show *show, struct str text)
 {
-    return json_string(arena_copy(&show->cli->arena, text.len ? text : STR("")));
+    return json_string(arena_copy(&show->console->arena, text.len ? text : STR("")));
 }
 
 static struct json world_value(struct crash_show *show, const struct crash_world *world)
@@ -310,7 +304,7 @@ static bool effects_json(struct crash_show *show, const struct crash_report *rep
         if (ok && effect->step)
             ok = put(show, &one, "kind", text_value(show, str_from(step_kind_name(effect->step->kind)))) &&
                  put(show, &one, "line", json_int(effect->step->line));
-        if (!ok || !json_push(&show->cli->arena, out, one)) return false;
+        if (!ok || !json_push(&show->console->arena, out, one)) return false;
     }
     return true;
 }
@@ -323,7 +317,7 @@ static bool worlds_json(struct crash_show *show, const struct crash_report *repo
         const struct crash_point *point = &report->points[world->first - 1];
         struct json one = json_object(), twice = json_array();
         for (size_t k = 0; k < world->twice_count; k++)
-            if (!json_push(&show->cli->arena, &twice, text_value(show, report->effects[world->twice[k]].path)))
+            if (!json_push(&show->console->arena, &twice, text_value(show, report->effects[world->twice[k]].path)))
                 return false;
         bool ok = put(show, &one, "world", world_value(show, world)) &&
                   put(show, &one, "killed", text_value(show, str_from(boundary_words(point->boundary)))) &&
@@ -334,7 +328,7 @@ static bool worlds_json(struct crash_show *show, const struct crash_report *repo
             ok = put(show, &one, "rule", text_value(show, str_from(world->rule))) &&
                  put(show, &one, "message", text_value(show, world->message));
         if (ok && world->left.len) ok = put(show, &one, "left", text_value(show, world->left));
-        if (!ok || !json_push(&show->cli->arena, out, one)) return false;
+        if (!ok || !json_push(&show->console->arena, out, one)) return false;
     }
     return true;
 }
@@ -344,7 +338,7 @@ static bool varying_json(struct crash_show *show, const struct crash_report *rep
     *out = json_array();
     for (size_t i = 0; i < report->calm.story.step_count; i++) {
         const struct story_step *step = &report->calm.story.steps[i];
-        if (step->varies && !json_push(&show->cli->arena, out, text_value(show, step->path))) return false;
+        if (step->varies && !json_push(&show->console->arena, out, text_value(show, step->path))) return false;
     }
     return true;
 }
@@ -363,18 +357,18 @@ static bool report_json(struct crash_show *show, const struct crash_report *repo
            put(show, &one, "failed", json_int(report->failed)) &&
            put(show, &one, "unguarded", json_int(report->unguarded)) && put(show, &one, "varying", varying) &&
            put(show, &one, "tookUs", json_int(report->took_us)) && put(show, &one, "effects", effects) &&
-           put(show, &one, "worlds", worlds) && json_push(&show->cli->arena, &show->all, one);
+           put(show, &one, "worlds", worlds) && json_push(&show->console->arena, &show->all, one);
 }
 
 // ---- the whole
 
 int crash_show_report(struct crash_show *show, const struct crash_report *report)
 {
-    struct cli *cli = show->cli;
+    struct console *console = show->console;
     double seconds = (double)report->took_us / 1e6;
-    cli_note(cli, "%zu worlds in %.2f s (%.0f worlds/s), seed %s", report->world_count, seconds,
-             seconds > 0 ? (double)report->world_count / seconds : 0.0, args_text(&cli->args, FLAG_SEED, "1").ptr);
-    if (show->format == FORMAT_JSON) return report_json(show, report) ? EXIT_OK : cli_nomem(cli);
+    console_note(console, "%zu worlds in %.2f s (%.0f worlds/s), seed %s", report->world_count, seconds,
+                 seconds > 0 ? (double)report->world_count / seconds : 0.0, show->seed.ptr);
+    if (show->format == FORMAT_JSON) return report_json(show, report) ? EXIT_OK : console_nomem(console);
     struct buf out;
     buf_init(&out, (size_t)64 << 20);
     if (show->count++) buf_byte(&out, '\n');
@@ -386,7 +380,7 @@ int crash_show_report(struct crash_show *show, const struct crash_report *report
     write_left(&out, report);
     if (show->strict && report->unguarded)
         buf_text(&out, "\n--strict: an effect without a guard can happen twice (exit 20)\n");
-    cli_print(cli, &out);
+    console_print(console, &out);
     buf_release(&out);
     return EXIT_OK;
 }
@@ -396,11 +390,11 @@ void crash_show_line(struct crash_show *show, const char *text)
     struct buf out;
     buf_init(&out, 8192);
     bool mark = strncmp(text, "-----", 5) == 0 || strncmp(text, "BROKEN", 6) == 0;
-    if (mark) tone_begin(&out, &show->cli->out, TONE_BAD);
+    if (mark) tone_begin(&out, &show->console->out, TONE_BAD);
     text_safe(&out, str_from(text));
-    if (mark) tone_end(&out, &show->cli->out, TONE_BAD);
+    if (mark) tone_end(&out, &show->console->out, TONE_BAD);
     buf_byte(&out, '\n');
-    cli_print(show->cli, &out);
+    console_print(show->console, &out);
     buf_release(&out);
 }
 
@@ -411,7 +405,7 @@ void crash_show_world(struct crash_show *show, const struct crash_report *report
     buf_init(&out, 65536);
     buf_byte(&out, '\n');
     enum look look = world->failed ? LOOK_FAILED : LOOK_DONE;
-    tone_text(&out, &show->cli->out, look_tone(look), look_glyph(look, show->cli->out.utf8));
+    tone_text(&out, &show->console->out, look_tone(look), look_glyph(look, show->console->out.utf8));
     buf_text(&out, " world ");
     write_world_number(&out, world);
     buf_text(&out, ", ");
@@ -436,12 +430,12 @@ void crash_show_world(struct crash_show *show, const struct crash_report *report
         text_safe(&out, world->left);
         buf_byte(&out, '\n');
     }
-    cli_print(show->cli, &out);
+    console_print(show->console, &out);
     buf_release(&out);
 }
 
 void crash_show_end(struct crash_show *show)
 {
     if (show->format != FORMAT_JSON || show->all.count == 0) return;
-    print_json(show->cli, FORMAT_JSON, show->all.count == 1 ? &show->all.items[0] : &show->all);
+    print_json(show->console, FORMAT_JSON, show->all.count == 1 ? &show->all.items[0] : &show->all);
 }

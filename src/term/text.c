@@ -1,4 +1,4 @@
-#include "cli/text.h"
+#include "term/text.h"
 
 #include <stdio.h>
 
@@ -175,4 +175,19 @@ static void wrap_paragraph(struct buf *out, struct str text, size_t indent, size
 void text_wrap(struct buf *out, struct str text, size_t indent, size_t columns)
 {
     while (text.len > 0) wrap_paragraph(out, str_cut(text, '\n', &text), indent, columns);
+}
+
+const char *nearest_name(struct str text, const char *const *names, size_t count)
+{
+    size_t limit = text.len < 4 ? 1 : text.len < 8 ? 2 : 3;
+    const char *best = NULL;
+    size_t best_distance = limit + 1;
+    for (size_t i = 0; i < count; i++) {
+        size_t distance = str_distance(text, str_from(names[i]), limit);
+        if (distance < best_distance) {
+            best = names[i];
+            best_distance = distance;
+        }
+    }
+    return best;
 }

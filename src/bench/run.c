@@ -1,5 +1,5 @@
 // W1 latency, W2 throughput, W3 fan-out, and how cost grows with the size of a plan and of the store.
-#include "cli/bench.h"
+#include "bench/inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,15 +128,15 @@ static int w1_all(struct bench *bench, const char *kind, const struct program *p
     for (size_t round = 0; !code && round < W1_ROUNDS; round++)
         code = w1_round(bench, kind, target.engine, program, w1, round, &err);
     bench_close(&target);
-    return code ? cli_error(bench->cli, &err) : EXIT_OK;
+    return code ? console_error(bench->console, &err) : EXIT_OK;
 }
 
 int bench_w1(struct bench *bench, const char *kind)
 {
     struct w1 *w1 = calloc(1, sizeof(*w1));
-    if (!w1) return cli_nomem(bench->cli);
+    if (!w1) return console_nomem(bench->console);
     struct program *program = bench_chain(bench, STEPS);
-    int rc = program ? w1_all(bench, kind, program, w1) : cli_nomem(bench->cli);
+    int rc = program ? w1_all(bench, kind, program, w1) : console_nomem(bench->console);
     if (!rc) {
         struct bench_line line;
         bench_line(bench, &line, "w1", kind);
@@ -193,14 +193,14 @@ static int w2_at(struct bench *bench, const char *kind, size_t outstanding)
     struct w2 w2 = {0};
     char name[32];
     snprintf(name, sizeof(name), "w2-%zu", outstanding);
-    if (!program) return cli_nomem(bench->cli);
+    if (!program) return console_nomem(bench->console);
     int rc = bench_open(bench, &target, kind, name, NULL);
     enum code code = OK;
     for (size_t pass = 0; !rc && !code && pass < W2_PASSES; pass++)
         code = w2_pass(target.engine, program, outstanding, &w2, pass, &err);
     if (!rc) bench_close(&target);
     program_release(program);
-    if (rc || code) return rc ? rc : cli_error(bench->cli, &err);
+    if (rc || code) return rc ? rc : console_error(bench->console, &err);
     w2_print(bench, kind, outstanding, &w2);
     return EXIT_OK;
 }
@@ -219,7 +219,7 @@ int bench_w3(struct bench *bench, const char *kind)
     struct program *program = fan(bench, 1000);
     struct bench_store target;
     struct error err = {0};
-    if (!program) return cli_nomem(bench->cli);
+    if (!program) return console_nomem(bench->console);
     int rc = bench_open(bench, &target, kind, "w3", NULL);
     enum code code = OK;
     for (size_t i = 0; !rc && !code && i < TRIES; i++) {
@@ -230,7 +230,7 @@ int bench_w3(struct bench *bench, const char *kind)
     }
     if (!rc) bench_close(&target);
     program_release(program);
-    if (rc || code) return rc ? rc : cli_error(bench->cli, &err);
+    if (rc || code) return rc ? rc : console_error(bench->console, &err);
     struct bench_line line;
     bench_line(bench, &line, "w3", kind);
     bench_number(&line, "fan_out", 1000, 0);
@@ -247,7 +247,7 @@ static int chain_cost(struct bench *bench, const char *kind, unsigned steps, uns
     struct error err = {0};
     char name[32];
     snprintf(name, sizeof(name), "scale-%u", steps);
-    if (!program) return cli_nomem(bench->cli);
+    if (!program) return console_nomem(bench->console);
     int rc = bench_open(bench, &target, kind, name, NULL);
     if (rc) return rc;
     double begin = bench_now();
@@ -255,7 +255,7 @@ static int chain_cost(struct bench *bench, const char *kind, unsigned steps, uns
     *us_per_step = (bench_now() - begin) * 1e6 / ((double)steps * runs);
     bench_close(&target);
     program_release(program);
-    return code ? cli_error(bench->cli, &err) : EXIT_OK;
+    return code ? console_error(bench->console, &err) : EXIT_OK;
 }
 
 int bench_scale(struct bench *bench, const char *kind)
@@ -280,7 +280,7 @@ int bench_list(struct bench *bench, const char *kind)
     struct bench_store target;
     struct error err = {0};
     double walls[TRIES];
-    if (!program) return cli_nomem(bench->cli);
+    if (!program) return console_nomem(bench->console);
     int rc = bench_open(bench, &target, kind, "list", NULL);
     if (rc) return rc;
     enum code code = bench_flood(target.engine, program, RUNS, 1024, &err);
@@ -302,7 +302,7 @@ int bench_list(struct bench *bench, const char *kind)
     }
     bench_close(&target);
     program_release(program);
-    if (code) return cli_error(bench->cli, &err);
+    if (code) return console_error(bench->console, &err);
     struct bench_line line;
     bench_line(bench, &line, "list", kind);
     bench_number(&line, "events", (double)RUNS * (2 * STEPS + 3), 0);

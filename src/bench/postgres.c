@@ -1,6 +1,6 @@
 // The floor on Postgres: one row in a transaction of its own, and 256 of them, over one connection; what pgbench would measure with one
 // client. Each workload has a schema of its own, dropped in the end.
-#include "cli/bench.h"
+#include "bench/inside.h"
 
 #include "os/pq.h"
 

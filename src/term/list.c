@@ -1,6 +1,6 @@
 // Lists in eight formats. A row is a JSON object; columns say which of its members people see and how.
-#include "cli/cli.h"
-#include "cli/text.h"
+#include "term/term.h"
+#include "term/text.h"
 
 #include "base/civil.h"
 
@@ -15,10 +15,9 @@ static const struct column *find_column(const struct list *list, struct str key)
     return NULL;
 }
 
-static bool read_fields(struct list *list)
+static bool read_fields(struct list *list, struct str rest)
 {
-    struct cli *cli = list->cli;
-    struct str rest = args_text(&cli->args, FLAG_FIELDS, "");
+    struct console *console = list->console;
     while (rest.len > 0) {
         struct str key = str_trim(str_cut(rest, ',', &rest));
         const struct column *column = find_column(list, key);
@@ -26,11 +25,12 @@ static bool read_fields(struct list *list)
             const char *names[32];
             for (size_t i = 0; i < list->column_count; i++) names[i] = list->columns[i].key;
             const char *near = nearest_name(key, names, list->column_count);
-            cli_fail(cli, EXIT_USAGE, "there is no field %.*s", STR_ARG(key));
+            console_fail(console, EXIT_USAGE, "there is no field %.*s", STR_ARG(key));
             struct buf all;
             buf_init(&all, 4096);
             for (size_t i = 0; i < list->column_count; i++) buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
-            cli_hint(cli, "%s%s%sfields: %s", near ? "did you mean " : "", near ? near : "", near ? "? " : "", all.ptr);
+            console_hint(console, "%s%s%sfields: %s", near ? "did you mean " : "", near ? near : "", near ? "? " : "",
+                         all.ptr);
             buf_release(&all);
             return false;
         }
@@ -39,15 +39,21 @@ static bool read_fields(struct list *list)
     return true;
 }
 
-bool list_open(struct list *list, struct cli *cli, const struct column *columns, size_t count, const char *name_key)
+bool list_begin(struct list *list, struct console *console, const struct column *columns, size_t count,
+                const char *name_key, enum format format, struct str fields)
 {
+    const struct term *term = &console->out;
     INVARIANT(count <= ARRAY_COUNT(list->fields));
-    *list = (struct list){.cli = cli, .columns = columns, .column_count = count, .name_key = name_key};
-    list->format = format_of(cli, cli->out.tty ? FORMAT_TABLE : FORMAT_TSV);
-    list->narrow = list->format == FORMAT_TABLE && cli->out.tty && cli->out.columns < NARROW_COLUMNS;
-    if (!read_fields(list)) return false;
-    for (size_t i = 0; !args_has(&cli->args, FLAG_FIELDS) && i < count; i++)
-        if (list->format != FORMAT_TABLE || !columns[i].wide) list->fields[list->field_count++] = columns[i].key;
+    *list = (struct list){.console = console,
+                          .columns = columns,
+                          .column_count = count,
+                          .name_key = name_key,
+                          .format = format,
+                          .picked = fields.len > 0,
+                          .narrow = format == FORMAT_TABLE && term->tty && term->columns < NARROW_COLUMNS};
+    if (!read_fields(list, fields)) return false;
+    for (size_t i = 0; !list->picked && i < count; i++)
+        if (format != FORMAT_TABLE || !columns[i].wide) list->fields[list->field_count++] = columns[i].key;
     buf_init(&list->text, TEXT_MAX);
     if (list->format == FORMAT_JSON) buf_byte(&list->text, '[');
     return true;
@@ -73,13 +79,13 @@ static void human_text(const struct list *list, struct buf *out, const struct co
     switch (column->cell) {
     case CELL_STATUS:
         if (run_status_parse(buf_str(&raw))) {
-            look_run(out, &list->cli->out, run_status_parse(buf_str(&raw)));
+            look_run(out, &list->console->out, run_status_parse(buf_str(&raw)));
             break;
         }
         text_safe(out, buf_str(&raw));
         break;
     case CELL_TIME:
-        if (civil_parse(buf_str(&raw), &ms)) time_text(out, list->cli, ms);
+        if (civil_parse(buf_str(&raw), &ms)) time_text(out, list->console, ms);
         break;
     case CELL_MS:
         if (json_is(value, JSON_INT)) {
@@ -110,13 +116,13 @@ static void table_cell(const struct list *list, struct buf *out, size_t field, c
     else
         buf_text(&whole, column->title);
     buf_clear(out);
-    text_cut(out, buf_str(&whole), limited ? column->width_max : SIZE_MAX, list->cli->out.utf8);
+    text_cut(out, buf_str(&whole), limited ? column->width_max : SIZE_MAX, list->console->out.utf8);
     buf_release(&whole);
 }
 
 static void table_row(struct list *list, const size_t *widths, struct buf *cell, const struct json *row)
 {
-    const struct term *term = &list->cli->out;
+    const struct term *term = &list->console->out;
     struct buf line;
     buf_init(&line, TEXT_MAX);
     for (size_t f = 0; f < list->field_count; f++) {
@@ -198,10 +204,11 @@ static void write_separated(struct list *list, const struct json *rows)
 static struct json pick(const struct list *list, const struct json *row)
 {
     struct json out = json_object();
-    if (!args_has(&list->cli->args, FLAG_FIELDS)) return *row;
+    if (!list->picked) return *row;
     for (size_t f = 0; f < list->field_count; f++) {
         const struct json *value = json_at(row, str_from(list->fields[f]));
-        if (!json_put(&list->cli->arena, &out, str_from(list->fields[f]), value ? *value : json_null())) return *row;
+        if (!json_put(&list->console->arena, &out, str_from(list->fields[f]), value ? *value : json_null()))
+            return *row;
     }
     return out;
 }
@@ -254,15 +261,15 @@ void list_page(struct list *list, const struct json *rows)
     list->headed = true;
     list->row_count += rows->count;
     if (list->format == FORMAT_JSON || list->format == FORMAT_JSONL || list->format == FORMAT_YAML)
-        print_data(list->cli, &list->text);
+        print_data(list->console, &list->text);
     else
-        cli_print(list->cli, &list->text);
+        console_print(list->console, &list->text);
 }
 
 void list_close(struct list *list)
 {
     if (list->format == FORMAT_JSON) buf_text(&list->text, list->row_count ? "\n]\n" : "]\n");
     if (list->format == FORMAT_YAML && list->row_count == 0) buf_text(&list->text, "[]\n");
-    cli_print(list->cli, &list->text);
+    console_print(list->console, &list->text);
     buf_release(&list->text);
 }
