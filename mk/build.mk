@@ -1,9 +1,9 @@
 # Objects, the archive of everything but main, and the binary.
 SRCS := $(foreach m,$(MODULES),$(sort $(wildcard src/$(m)/*.c)))
 LIB_SRCS := $(filter-out src/cli/main.c,$(SRCS))
-GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/tables.c $(B)/gen/templates.c $(B)/gen/scripts.c
+GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/tables.c $(B)/gen/templates.c $(B)/gen/scripts.c $(B)/gen/helps.c
 LIB_OBJS := $(LIB_SRCS:%.c=$(B)/%.o) $(if $(filter schema,$(MODULES)),$(B)/gen/embedded.o) $(if $(filter author,$(MODULES)),$(B)/gen/templates.o) \
-  $(if $(filter auth,$(MODULES)),$(B)/gen/tables.o) $(if $(filter task,$(MODULES)),$(B)/gen/scripts.o)
+  $(if $(filter auth,$(MODULES)),$(B)/gen/tables.o) $(if $(filter task,$(MODULES)),$(B)/gen/scripts.o) $(if $(filter cli,$(MODULES)),$(B)/gen/helps.o)
 
 .DEFAULT_GOAL := all
 .PHONY: all clean
@@ -37,6 +37,9 @@ $(B)/gen/templates.c: tools/embed $(TEMPLATES) | $(B)/gen/.dir
 SCRIPTS := $(sort $(wildcard src/task/*.py))
 $(B)/gen/scripts.c: tools/embed $(SCRIPTS) | $(B)/gen/.dir
 	@sh tools/embed --as script $(SCRIPTS) > $@.tmp && mv $@.tmp $@
+HELPS := $(sort $(wildcard src/cli/help/*.txt))
+$(B)/gen/helps.c: tools/embed $(HELPS) | $(B)/gen/.dir
+	@sh tools/embed --as help $(HELPS) > $@.tmp && mv $@.tmp $@
 $(B)/gen/%.o: $(B)/gen/%.c Makefile
 	$(SAY)$(CC) $(CFLAGS_PURE) $(CFLAGS) -c -o $@ $<
 

@@ -155,12 +155,10 @@ struct cli;
 enum { COMMAND_MAX = 128 };
 
 struct command {
-    const char *group;    // heading in the overview; "" = not shown to people
+    const char *topic;    // heading in the overview; "" = not shown to people
     const char *name;     // "run", "log verify"
     const char *synopsis; // positional arguments: "FILE", "[RUN...]"
     const char *summary;  // one line
-    const char *about;    // paragraphs for --help
-    const char *examples; // one a line
     const char *formats;  // of -o, first is the default on a terminal; NULL: no -o
     size_t word_min, word_max;
     enum flag flags[32]; // ends in FLAG_NONE

@@ -99,7 +99,7 @@ static void complete_commands(struct complete *c, struct str noun)
         const struct command *command = command_at(i);
         struct str second;
         struct str first = str_cut(str_from(command->name), ' ', &second);
-        if (!command->group[0] || (noun.len > 0 && (!str_eq(first, noun) || second.len == 0))) continue;
+        if (!command->topic[0] || (noun.len > 0 && (!str_eq(first, noun) || second.len == 0))) continue;
         struct str next = noun.len > 0 ? second : first;
         if (last.ptr && str_eq(next, last)) continue;
         last = next;

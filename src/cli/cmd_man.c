@@ -1,7 +1,7 @@
 // The manual page, from the same table that parses and helps: `cairn man | man -l -`.
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/help.h"
+#include "cli/help_text.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -63,15 +63,24 @@ static void flag(struct buf *out, enum flag which, const char *choices)
     buf_release(&words);
 }
 
-static void command_section(struct buf *out, const struct command *command)
+// The parts of a section that are of one kind.
+static void parts(struct cli *cli, struct buf *out, struct str section, enum help_kind kind)
 {
+    struct help_part part;
+    while (help_next(&section, &cli->io.arena, &part)) {
+        if (part.kind != kind) continue;
+        if (kind == HELP_PARAGRAPH) buf_text(out, ".Pp\n");
+        lines(out, part.text);
+    }
+}
+
+static void command_section(struct cli *cli, struct buf *out, const struct command *command)
+{
+    struct str section = help_section(str_from(command->name));
     buf_printf(out, ".Ss cairn %s\n%c%s.\n.Pp\n.Dl cairn ", command->name, toupper((unsigned char)command->summary[0]),
                command->summary + 1);
     usage(out, command);
-    if (command->about[0]) {
-        buf_text(out, ".Pp\n");
-        lines(out, command->about);
-    }
+    parts(cli, out, section, HELP_PARAGRAPH);
     if (command->flags[0]) buf_text(out, ".Bl -tag -width Ds\n");
     for (size_t i = 0; i < ARRAY_COUNT(command->flags) && command->flags[i]; i++) {
         enum flag which = command->flags[i];
@@ -79,16 +88,19 @@ static void command_section(struct buf *out, const struct command *command)
     }
     if (command->flags[0]) buf_text(out, ".El\n");
     buf_text(out, ".Pp\nExamples:\n.Bd -literal -offset indent\n");
-    lines(out, command->examples);
+    parts(cli, out, section, HELP_EXAMPLE);
     buf_text(out, ".Ed\n");
 }
 
-static void topic(struct buf *out, const char *title, const char *name)
+// The rows of a topic up to its second heading.
+static void topic(struct cli *cli, struct buf *out, const char *title, const char *name)
 {
-    size_t count;
-    const struct help_row *rows = help_rows(name, &count);
+    struct str section = help_section(str_from(name));
+    struct help_part part;
+    size_t headings = 0;
     buf_printf(out, ".Sh %s\n.Bl -tag -width Ds\n", title);
-    for (size_t i = 0; i < count; i++) item(out, rows[i].name, rows[i].text);
+    while (help_next(&section, &cli->io.arena, &part) && (headings += part.kind == HELP_HEADING) < 2)
+        if (part.kind == HELP_ROW) item(out, part.name, part.text);
     buf_text(out, ".El\n");
 }
 
@@ -100,7 +112,7 @@ int command_man(struct cli *cli)
              ".\\\" Made by `cairn man` (" CAIRN_VERSION "). Do not edit.\n"
              ".Dd $Mdocdate$\n.Dt CAIRN 1\n.Os\n.Sh NAME\n.Nm cairn\n.Nd a durable workflow engine\n.Sh SYNOPSIS\n");
     for (size_t i = 0; command_at(i); i++) {
-        if (!command_at(i)->group[0]) continue;
+        if (!command_at(i)->topic[0]) continue;
         buf_text(&out, ".Nm\n.Li ");
         usage(&out, command_at(i));
     }
@@ -110,15 +122,19 @@ int command_man(struct cli *cli)
         "Runs plans, node workflows and playbooks, and records every step in an append-only log before it counts.\n"
         "A run that was killed goes on where it stopped: finished steps do not run again.\n");
     for (size_t i = 0; command_at(i); i++)
-        if (command_at(i)->group[0]) command_section(&out, command_at(i));
+        if (command_at(i)->topic[0]) command_section(cli, &out, command_at(i));
     buf_text(&out, ".Sh FLAGS OF EVERY COMMAND\n.Bl -tag -width Ds\n");
     for (size_t i = FLAG_NONE + 1; i < FLAG_COUNT; i++)
         if (flag_is_global((enum flag)i) && i != FLAG_VERSION)
             flag(&out, (enum flag)i, flag_info((enum flag)i)->choices);
     buf_text(&out, ".El\n");
-    topic(&out, "TARGETS", "targets");
-    topic(&out, "ENVIRONMENT", "environment");
-    topic(&out, "EXIT STATUS", "exit-codes");
+    topic(cli, &out, "TARGETS", "targets");
+    topic(cli, &out, "ENVIRONMENT", "environment");
+    buf_text(&out, ".Sh EXIT STATUS\n.Bl -tag -width Ds\n");
+#define X(name, number, meaning) item(&out, #number, meaning);
+    EXIT_LIST(X)
+#undef X
+    buf_text(&out, ".El\n");
     cli_print(cli, &out);
     buf_release(&out);
     return EXIT_OK;
