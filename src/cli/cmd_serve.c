@@ -135,14 +135,14 @@ static int read_listen(struct serving *serving)
 static int read_routes(struct cli *cli, struct service_settings *settings)
 {
     size_t room = args_count(&cli->args, FLAG_ROUTE) + settings->route_count + 1, count = 0;
-    struct remote_route *routes = ARENA_ARRAY(&cli->io.arena, room, struct remote_route);
+    struct executor_route *routes = ARENA_ARRAY(&cli->io.arena, room, struct executor_route);
     struct str text, lease = args_text(&cli->args, FLAG_LEASE, "30s");
     if (!routes) return cli_nomem(cli);
     for (size_t cursor = 0; args_next(&cli->args, FLAG_ROUTE, &cursor, &text);) {
         struct str pool, kind = str_cut(text, '=', &pool);
         if (kind.len == 0 || pool.len == 0)
             return cli_fail(cli, EXIT_USAGE, "--route %.*s: KIND=POOL is wanted, *=POOL for all kinds", STR_ARG(text));
-        routes[count++] = (struct remote_route){.kind = str_is(kind, "*") ? (struct str){"", 0} : kind, .pool = pool};
+        routes[count++] = (struct executor_route){.kind = str_is(kind, "*") ? (struct str){"", 0} : kind, .pool = pool};
     }
     for (size_t i = 0; i < settings->route_count; i++) routes[count++] = settings->routes[i];
     settings->routes = routes;

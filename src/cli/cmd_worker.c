@@ -89,9 +89,15 @@ static int read_options(struct cli *cli, struct crew_options *out)
 
 static int open_tasks(struct cli *cli, struct crew_options *out)
 {
-    struct engine_options steps = {.confinement = out->confinement, .secrets = out->secrets};
-    const char *mark = cli_format(cli, "worker-%ld", (long)getpid()); // whoever else works here is left alone
-    return tasking_open(cli, &steps, mark, out->slots, &out->tasks);
+    struct task_options options;
+    struct error err = {0};
+    int code = tasking_read(cli, &options);
+    if (code) return code;
+    options.mark = cli_format(cli, "worker-%ld", (long)getpid()); // other workers of this machine are left alone
+    options.process_max = out->slots;
+    options.confinement = out->confinement;
+    options.secrets = out->secrets;
+    return tasks_open(&options, &out->tasks, &err) ? cli_error(cli, &err) : EXIT_OK;
 }
 
 static int read_kinds(struct cli *cli, struct crew_options *out)

@@ -144,12 +144,27 @@ static bool keep_artifacts(struct job *job, const struct tool_request *request)
     return decls != NULL;
 }
 
-// Who executes what is no process: a plugin's function, or a tool of playbooks. NULL: nobody here.
-static struct tools *tools_for(const struct crew *crew, struct str function)
+// NULL: nobody here executes it.
+static struct tools *tools_for(const struct crew *crew, const struct tool_request *request)
 {
     const struct crew_options *options = &crew->options;
-    if (options->functions && functions_know(options->functions, function)) return functions_tools(options->functions);
-    return options->tasks && tasks_know(options->tasks, function) ? tasks_tools(options->tasks) : NULL;
+    bool function = options->functions && functions_know(options->functions, request->kind);
+    bool task = options->tasks && tasks_know(options->tasks, request->kind);
+    struct executor_request asked = {.form = request->form, .kind = request->kind};
+    if (asked.form == EXECUTOR_NONE) asked.form = function ? EXECUTOR_FUNCTION : EXECUTOR_TASK;
+    asked.here = asked.form == EXECUTOR_PROCESS || (asked.form == EXECUTOR_FUNCTION ? function : task);
+    switch (executor_choose(&asked, NULL).executor) {
+    case EXECUTOR_PROCESS:
+        return crew->tools;
+    case EXECUTOR_TASK:
+        return tasks_tools(options->tasks);
+    case EXECUTOR_FUNCTION:
+        return functions_tools(options->functions);
+    case EXECUTOR_NONE:
+    case EXECUTOR_POOL:
+        break;
+    }
+    return NULL;
 }
 
 void crew_job_start(struct crew *crew, struct job *job, const struct remote_task *task)
@@ -165,7 +180,7 @@ void crew_job_start(struct crew *crew, struct job *job, const struct remote_task
     request.ticket = crew_job_ticket(crew, job);
     bool function = request.function.len > 0;
     // Before our lock: functions deliver with theirs held.
-    struct tools *tools = function ? tools_for(crew, request.function) : crew->tools;
+    struct tools *tools = tools_for(crew, &request);
     pthread_mutex_lock(&crew->mutex);
     job->since_ms = os_now().mono_ms;
     job->lease_until = job->since_ms + task->lease_ms;

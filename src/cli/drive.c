@@ -384,18 +384,11 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
     if (cli->functions)
         options.host = (struct engine_host){
             .tools = functions_tools(cli->functions), .context = cli->functions, .knows = functions_know};
-    char mark[33];
-    engine_mark(session->store, mark);
-    code = tasking_open(cli, &options, mark, options.limits.process_max, &drive->tasks);
+    code = tasking_read(cli, &drive->task);
     if (code) return code;
-    options.tasks =
-        (struct engine_host){.tools = tasks_tools(drive->tasks), .context = drive->tasks, .knows = tasks_know};
+    options.task = &drive->task;
     interrupts_catch();
-    if (engine_open(&options, &drive->engine, &err)) {
-        tasks_close(drive->tasks);
-        return cli_error(cli, &err);
-    }
-    tasking_attach(drive->tasks, drive->engine);
+    if (engine_open(&options, &drive->engine, &err)) return cli_error(cli, &err);
     if (cli->functions) functions_attach(cli->functions, drive->engine);
     return EXIT_OK;
 }
@@ -409,8 +402,6 @@ void drive_close(struct drive *drive)
 void drive_shut(struct drive *drive)
 {
     if (drive->cli->functions) functions_attach(drive->cli->functions, NULL);
-    tasks_close(drive->tasks);
-    drive->tasks = NULL;
     engine_close(drive->engine);
     drive->engine = NULL;
 }

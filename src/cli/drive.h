@@ -23,7 +23,7 @@ struct drive {
     struct cli *cli;
     struct session *session;
     struct engine *engine;
-    struct tasks *tasks; // the tools of playbooks
+    struct task_options task;
     struct progress progress;
     struct driven *runs;
     size_t run_count, run_capacity;

@@ -24,35 +24,9 @@ int credentials_read(struct cli *cli, struct json *out)
     return EXIT_OK;
 }
 
-int tasking_open(struct cli *cli, const struct engine_options *steps, const char *mark, uint32_t process_max,
-                 struct tasks **out)
+int tasking_read(struct cli *cli, struct task_options *out)
 {
-    struct error err = {0};
     struct str plugins = args_text(&cli->args, FLAG_TOOLS, "");
-    struct str kept = arena_copy(&cli->io.arena, str_from(mark));
-    struct task_options options = {.mark = kept.ptr,
-                                   .process_max = process_max,
-                                   .confinement = steps->confinement,
-                                   .secrets = steps->secrets,
-                                   .plugins = plugins.len ? plugins.ptr : NULL};
-    if (!kept.ptr) return cli_nomem(cli);
-    int code = credentials_read(cli, &options.credentials);
-    if (code) return code;
-    return tasks_open(&options, out, &err) ? cli_error(cli, &err) : EXIT_OK;
-}
-
-static void to_engine(void *engine, struct tool_result *result)
-{
-    engine_deliver(engine, result);
-}
-
-static void line_to_engine(void *engine, uint64_t ticket, bool is_stderr, struct str line)
-{
-    engine_line(engine, ticket, is_stderr, line);
-}
-
-void tasking_attach(struct tasks *tasks, struct engine *engine)
-{
-    tasks_connect(tasks, to_engine, line_to_engine, engine);
-    tasks_read_with(tasks, engine_results(engine));
+    *out = (struct task_options){.plugins = plugins.len ? plugins.ptr : NULL};
+    return credentials_read(cli, &out->credentials);
 }

@@ -14,7 +14,8 @@ struct ticket *ticket_find(struct engine *engine, uint64_t id)
     return ticket->generation == (uint32_t)(id >> 32) ? ticket : NULL;
 }
 
-static uint64_t ticket_open(struct engine *engine, struct resident *resident, const struct effect *effect)
+static uint64_t ticket_open(struct engine *engine, struct resident *resident, const struct effect *effect,
+                            struct tools *with)
 {
     uint32_t index = engine->free_ticket;
     if (index != UINT32_MAX) {
@@ -36,7 +37,8 @@ static uint64_t ticket_open(struct engine *engine, struct resident *resident, co
                               .step = effect->step,
                               .logical = effect->logical,
                               .engine = effect->engine,
-                              .generation = generation};
+                              .generation = generation,
+                              .with = with};
     resident->tickets++;
     engine->live_tickets++;
     return ((uint64_t)generation << 32) | index;
@@ -219,57 +221,6 @@ static enum code command_of(struct engine *engine, struct resident *resident, ui
     return rc;
 }
 
-static enum code open_tools(struct engine *engine, struct error *err)
-{
-    if (engine->tools) return OK;
-    struct tool_options options = {.mark = engine->mark,
-                                   .process_max = engine->options.limits.process_max,
-                                   .deliver = mailbox_result,
-                                   .output = engine->options.observer.output ? mailbox_line : NULL,
-                                   .context = &engine->mailbox,
-                                   .confinement = engine->options.confinement,
-                                   .secrets = engine->options.secrets};
-    engine->own_tools = true;
-    return tools_open(&options, &engine->tools, err);
-}
-
-// A handle of its own: tasks run in threads of theirs.
-static enum code read_result(void *context, const struct tool_request *request, struct str ref, struct arena *arena,
-                             struct str *out, struct error *err)
-{
-    const struct engine *engine = context;
-    struct store_options options = {.mode = STORE_READ, .keep = store_keep(engine->store)};
-    struct store *store = NULL;
-    enum code rc = store_open(store_url(engine->store), &options, &store, err);
-    if (rc) return rc;
-    rc = store_result(store, request->tenant, request->run, ref, arena, out, err);
-    store_close(store);
-    return rc;
-}
-
-struct task_results engine_results(struct engine *engine)
-{
-    return (struct task_results){.read = read_result, .context = engine};
-}
-
-static enum code open_tasks(struct engine *engine, struct error *err)
-{
-    struct engine_host *host = &engine->options.tasks;
-    if (host->tools) return OK;
-    struct task_options options = engine->options.task ? *engine->options.task : (struct task_options){0};
-    options.mark = engine->mark;
-    options.process_max = engine->options.limits.process_max;
-    options.confinement = engine->options.confinement;
-    options.secrets = engine->options.secrets;
-    enum code rc = tasks_open(&options, &engine->tasks, err);
-    if (rc) return rc;
-    tasks_read_with(engine->tasks, engine_results(engine));
-    tasks_connect(engine->tasks, mailbox_result, engine->options.observer.output ? mailbox_line : NULL,
-                  &engine->mailbox);
-    *host = (struct engine_host){.tools = tasks_tools(engine->tasks), .context = engine->tasks, .knows = tasks_know};
-    return OK;
-}
-
 // Where the attempt's output is kept; empty when nowhere.
 static struct str log_path(struct engine *engine, const struct run_ids *ids, struct str step,
                            const struct effect *effect)
@@ -286,24 +237,24 @@ static struct str log_path(struct engine *engine, const struct run_ids *ids, str
     return str_from(text);
 }
 
-// What every attempt tells its tool, whatever kind of tool it is.
+// What every attempt tells its executor, whatever that is.
 static struct tool_request request_of(struct engine *engine, const struct resident *resident,
-                                      const struct effect *effect, uint64_t ticket)
+                                      const struct effect *effect, const struct execution *execution)
 {
     const struct run *run = resident->run;
     const struct program_step *ps = &run->program->steps[kernel_place(run, effect->step)];
     const struct net_task *task = is_lane(run, effect->step) ? kernel_task_of(run, effect->step) : NULL;
     struct str path = kernel_path(run, effect->step, &engine->turn);
-    struct str kind = ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind));
     int64_t timeout_ms = ps->timeout_ms;
     struct error local = {0};
     if (task && kernel_timeout(run, effect->step, &engine->env, &engine->turn, &timeout_ms, &local))
         timeout_ms = task->timeout_ms; // what else was wrong is told of what the task is told
-    return (struct tool_request){.ticket = ticket,
+    return (struct tool_request){.ticket = execution->ticket,
                                  .tenant = run->ids.tenant,
                                  .environment = run->ids.environment,
                                  .run = run->ids.run,
-                                 .kind = task ? task->kind : kind,
+                                 .form = execution->form,
+                                 .kind = execution->kind,
                                  .artifacts_dir = run_artifacts_dir(run),
                                  .artifacts = ps->artifacts,
                                  .artifact_count = ps->artifact_count,
@@ -311,7 +262,7 @@ static struct tool_request request_of(struct engine *engine, const struct reside
                                  .step = path,
                                  .log = log_path(engine, &run->ids, path, effect),
                                  .log_max = engine->options.limits.log_max,
-                                 .queue = kernel_queue(run, effect->step),
+                                 .pool = execution->pool,
                                  .logical = effect->logical,
                                  .engine = effect->engine,
                                  .timeout_ms = timeout_ms};
@@ -334,7 +285,7 @@ static struct fault spawn_fault(const struct error *why)
 }
 
 static enum code start_process(struct engine *engine, struct resident *resident, const struct effect *effect,
-                               struct error *err)
+                               struct execution *execution, struct error *err)
 {
     const struct run *run = resident->run;
     const struct program_step *ps = &run->program->steps[effect->step];
@@ -344,13 +295,10 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     if (rc)
         return input_unavailable(engine, resident, effect->step, effect->logical, effect->engine, rc, local.message,
                                  err);
-    rc = open_tools(engine, err);
-    if (rc) return rc;
-    uint64_t id = ticket_open(engine, resident, effect);
-    if (id == 0) return error_nomem(err);
+    execution->ticket = ticket_open(engine, resident, effect, execution->with);
+    if (execution->ticket == 0) return error_nomem(err);
     make_artifacts_dir(run);
-    engine->tickets[id & UINT32_MAX].with = engine->tools;
-    struct tool_request request = request_of(engine, resident, effect, id);
+    struct tool_request request = request_of(engine, resident, effect, execution);
     request.argv = command.argv;
     request.argc = command.argc;
     request.input = command.input;
@@ -360,27 +308,23 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     request.secret_count = ps->secret_count;
     request.cwd = command.cwd;
     request.output_max = engine->options.limits.output_max;
-    rc = engine->tools->ops->start(engine->tools, &request, &local);
+    rc = execution->with->ops->start(execution->with, &request, &local);
     if (rc == OK) return OK;
-    ticket_close(engine, id);
+    ticket_close(engine, execution->ticket);
     return input_fault(engine, resident, effect->step, effect->logical, effect->engine, spawn_fault(&local), err);
 }
 
-// A function of the host gets its `with` as JSON text, the tool of a task what task/task.h says.
+// A function of the host gets its `with` as JSON text, a task what task/task.h says.
 static enum code start_function(struct engine *engine, struct resident *resident, const struct effect *effect,
-                                struct error *err)
+                                struct execution *execution, struct error *err)
 {
     const struct run *run = resident->run;
     bool lane = is_lane(run, effect->step);
     const struct program_step *ps = &run->program->steps[kernel_place(run, effect->step)];
-    enum code rc = lane ? open_tasks(engine, err) : OK;
-    if (rc) return rc;
-    struct tools *tools = lane ? engine->options.tasks.tools : engine->options.host.tools;
-    INVARIANT(tools); // engine_supports
     struct json with;
     struct error local = {0};
-    rc = lane ? kernel_task(run, effect->step, &engine->env, &engine->turn, &with, &local)
-              : kernel_render(run, effect->step, &engine->env, &engine->turn, &with, &local);
+    enum code rc = lane ? kernel_task(run, effect->step, &engine->env, &engine->turn, &with, &local)
+                        : kernel_render(run, effect->step, &engine->env, &engine->turn, &with, &local);
     if (rc && lane && rc != E_NOMEM && rc != E_IO && rc != E_UNREACHABLE) {
         struct fault broken = kernel_template_fault(&engine->turn, &local);
         return input_fault(engine, resident, effect->step, effect->logical, effect->engine, broken, err);
@@ -391,18 +335,17 @@ static enum code start_function(struct engine *engine, struct resident *resident
     struct buf input;
     buf_init(&input, RESULT_MAX);
     json_canon(&input, &with);
-    uint64_t id = buf_ok(&input) ? ticket_open(engine, resident, effect) : 0;
+    execution->ticket = buf_ok(&input) ? ticket_open(engine, resident, effect, execution->with) : 0;
     struct fault fault = {.code = STR("PAYLOAD_TOO_LARGE"),
                           .message = STR("the inputs of the step are larger than 32 MiB"),
                           .category = STR("validation")};
-    if (id != 0) {
-        engine->tickets[id & UINT32_MAX].with = tools;
+    if (execution->ticket != 0) {
         if (ps->artifact_count > 0) make_artifacts_dir(run);
-        struct tool_request request = request_of(engine, resident, effect, id);
-        request.function = lane ? kernel_task_of(run, effect->step)->kind : ps->function;
+        struct tool_request request = request_of(engine, resident, effect, execution);
+        request.function = execution->kind;
         request.input = buf_str(&input);
-        rc = tools->ops->start(tools, &request, &local);
-        if (rc) ticket_close(engine, id);
+        rc = execution->with->ops->start(execution->with, &request, &local);
+        if (rc) ticket_close(engine, execution->ticket);
         fault = spawn_fault(&local);
     } else if (buf_ok(&input)) {
         rc = E_NOMEM;
@@ -410,7 +353,7 @@ static enum code start_function(struct engine *engine, struct resident *resident
         rc = E_LIMIT;
     }
     buf_release(&input);
-    if (rc == OK || (rc == E_NOMEM && id == 0)) return rc ? error_nomem(err) : OK;
+    if (rc == OK || (rc == E_NOMEM && execution->ticket == 0)) return rc ? error_nomem(err) : OK;
     return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
 }
 
@@ -449,22 +392,38 @@ static enum code put_off_start(struct engine *engine, struct resident *resident,
     return set_timer(engine, resident, &later, err);
 }
 
+// Routes may have changed since the run was taken up, and a person may have sent the step elsewhere.
+static enum code no_executor(struct engine *engine, struct resident *resident, const struct effect *effect,
+                             const struct execution *execution, struct error *err)
+{
+    struct error why = {0};
+    (void)error_set(&why, E_UNSUPPORTED, "nobody here executes \"%.*s\", and no route sends it to workers",
+                    STR_ARG(execution->kind));
+    return input_fault(engine, resident, effect->step, effect->logical, effect->engine, spawn_fault(&why), err);
+}
+
 static enum code execute(struct engine *engine, struct resident *resident, const struct effect *effect,
                          struct error *err)
 {
-    bool lane = is_lane(resident->run, effect->step);
-    enum step_kind kind = lane ? STEP_TASKS : resident->run->program->steps[effect->step].kind;
-    bool process = kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT;
-    bool outside = process || lane || kind == STEP_HOST;
-    if (engine->holding && outside) {
+    const struct run *run = resident->run;
+    const struct program_step *ps = &run->program->steps[kernel_place(run, effect->step)];
+    const struct net_task *task = is_lane(run, effect->step) ? kernel_task_of(run, effect->step) : NULL;
+    struct execution execution = {.form = task ? EXECUTOR_TASK : executor_of_step(ps->kind),
+                                  .kind = task ? task->kind : step_executes(ps)};
+    if (execution.form == EXECUTOR_NONE)
+        return input_instant(engine, resident, effect->step, effect->logical, effect->engine, err);
+    if (engine->holding) {
         resident->run->steps[effect->step].live = false;
         return OK;
     }
-    if (outside && engine->options.may_start && !engine->options.may_start(engine->options.may_start_context))
+    if (engine->options.may_start && !engine->options.may_start(engine->options.may_start_context))
         return put_off_start(engine, resident, effect, err);
-    if (process) return start_process(engine, resident, effect, err);
-    if (lane || kind == STEP_HOST) return start_function(engine, resident, effect, err);
-    return input_instant(engine, resident, effect->step, effect->logical, effect->engine, err);
+    execution.pool = kernel_queue(run, effect->step);
+    enum code rc = execution_open(engine, &run->ids, &execution, err);
+    if (rc == E_UNSUPPORTED) return no_executor(engine, resident, effect, &execution, err);
+    if (rc) return rc;
+    return execution.form == EXECUTOR_PROCESS ? start_process(engine, resident, effect, &execution, err)
+                                              : start_function(engine, resident, effect, &execution, err);
 }
 
 static void cancel_attempt(struct engine *engine, struct resident *resident, const struct effect *effect)

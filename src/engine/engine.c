@@ -247,8 +247,7 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
 void engine_close(struct engine *engine)
 {
     if (!engine) return;
-    if (engine->own_tools && engine->tools) engine->tools->ops->close(engine->tools);
-    if (engine->tasks) tasks_close(engine->tasks);
+    executors_close(engine);
     keeper_close(engine);
     for (size_t i = 0; i < engine->ticket_count; i++) {
         if (engine->tickets[i].resident) engine->tickets[i].resident->tickets = 0;

@@ -90,9 +90,13 @@ struct engine_options {
     void *arrived_context;
     bool no_processes; // it never does: runs that need them are refused (E_UNSUPPORTED)
     struct engine_host host;
-    struct engine_host
-        tasks; // the same for what the tasks of playbooks name; tools NULL: the engine opens its own (task/task.h)
-    const struct task_options *task; // of those, beside confinement and secrets; NULL: as at a command line
+    // The same for the tasks of playbooks; tools NULL: the engine opens its own (task/task.h), with `task` beside confinement and
+    // secrets. It lives as long as the engine; NULL: as at a command line.
+    struct engine_host tasks;
+    const struct task_options *task;
+    // Where attempts wait for workers, and which ones do (executor/executor.h). They live as long as the engine. NULL: there are none.
+    struct tools *pools;
+    struct executor_routes routes;
     struct engine_limits limits;
     struct engine_observer observer;
     // Asked right before an attempt is given to a tool: false when too much time has passed since the store was last heard of
@@ -255,8 +259,6 @@ void engine_wake(struct engine *engine); // any thread
 // For tools that the caller brought: hands in the result of a ticket. Takes over its memory. Any thread.
 void engine_deliver(struct engine *engine, struct tool_result *result);
 void engine_line(struct engine *engine, uint64_t ticket, bool is_stderr, struct str line); // a live line; any thread
-// Reads stored results out of the engine's store, for tools that the caller brought.
-struct task_results engine_results(struct engine *engine);
 // From now on no attempt is given to a tool. One that would have been is like one whose process died: whoever takes the run
 // up next runs it, under the next engine attempt.
 void engine_hold(struct engine *engine);
@@ -283,8 +285,10 @@ struct engine_loop {
 };
 enum code engine_loop(struct engine *engine, const struct engine_loop *loop, struct error *err) MUST_CHECK;
 
-// Whether this engine can execute every step: E_UNSUPPORTED names the first that it cannot, with what is missing.
-enum code engine_supports(const struct engine *engine, const struct program *program, struct error *err) MUST_CHECK;
+// Whether a run of that tenant and environment has an executor for every step: E_UNSUPPORTED names the first that has none, with what
+// is missing. Any thread.
+enum code engine_supports(const struct engine *engine, const struct run_ids *ids, const struct program *program,
+                          struct error *err) MUST_CHECK;
 
 // Child documents: the name as a path beside the document, also with .yaml, .yml or .json, then in .archon/workflows and
 // .cairn/workflows of the document's directory, of the current one, and up their trees. Scripts: the name, also with the

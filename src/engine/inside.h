@@ -87,7 +87,7 @@ struct ticket {
     uint32_t next_free;
     bool late;          // the run is gone; the result is dropped
     bool stopping;      // it was asked to stop
-    struct tools *with; // whoever executes it
+    struct tools *with; // its executor
 };
 
 struct preface { // an entry for the ledger that stands before everything else
@@ -250,6 +250,21 @@ void puts_settle(struct put *puts); // the batch is durable: tells each what bec
 void puts_tell(struct put *puts, enum code rc, const struct error *why); // the same for all
 // Each in a batch of its own. Those that could not be tried stay in *puts.
 enum code puts_one_by_one(struct engine *engine, struct put **puts, struct error *err) MUST_CHECK;
+
+// executors.c: who executes an attempt
+struct execution {
+    enum executor form;
+    struct str kind; // of the step, the task or the function
+    struct str pool; // where a person sent it; then where it goes, empty: executed here
+    struct tools *with;
+    uint64_t ticket;
+};
+struct str step_executes(const struct program_step *ps); // the kind of a step that has no tasks
+// Chooses, and opens what is chosen. E_UNSUPPORTED, without a message: nobody executes it.
+enum code execution_open(struct engine *engine, const struct run_ids *ids, struct execution *execution,
+                         struct error *err) MUST_CHECK;
+void executors_flush(const struct engine *engine);
+void executors_close(struct engine *engine);
 
 // dispatch.c: effects, after they are durable
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,

@@ -35,42 +35,6 @@ static bool any_function(void *context, struct str kind)
     return true;
 }
 
-static enum code supports_step(const struct engine *engine, const struct program_step *ps, struct error *err)
-{
-    const struct engine_host *host = &engine->options.host;
-    bool process = ps->kind == STEP_EXEC || ps->kind == STEP_SHELL || ps->kind == STEP_SCRIPT;
-    if (process && engine->options.no_processes && !engine->options.tools)
-        return error_set(err, E_UNSUPPORTED, "step %.*s (%s) needs a process, and this engine starts none",
-                         STR_ARG(ps->id), step_kind_name(ps->kind));
-    if (ps->kind == STEP_HOST && (!host->tools || !host->knows || !host->knows(host->context, ps->function)))
-        return error_set(err, E_UNSUPPORTED, "step %.*s needs the function \"%.*s\", which is not registered here",
-                         STR_ARG(ps->id), STR_ARG(ps->function));
-    return ps->child ? engine_supports(engine, ps->child, err) : OK;
-}
-
-static enum code supports_task(const struct engine *engine, const struct net_task *task, struct error *err)
-{
-    const struct engine_host *host = &engine->options.tasks;
-    bool own = task->in_process || str_is(task->kind, "playbook") || str_is(task->kind, "wait");
-    bool here = !host->tools && !engine->options.no_processes; // opened when it is needed
-    bool plugin = here && engine->options.task && engine->options.task->plugins;
-    if (own || plugin || (here && net_kind_known(task->kind)))
-        return task->child ? engine_supports(engine, task->child, err) : OK;
-    if (host->tools && host->knows && host->knows(host->context, task->kind)) return OK;
-    return error_set(err, E_UNSUPPORTED, "task %.*s needs the tool \"%.*s\", which is not there", STR_ARG(task->label),
-                     STR_ARG(task->kind));
-}
-
-enum code engine_supports(const struct engine *engine, const struct program *program, struct error *err)
-{
-    enum code rc = OK;
-    for (uint32_t i = 0; !rc && i < program->step_count; i++) rc = supports_step(engine, &program->steps[i], err);
-    for (uint32_t i = 0; program->net && i < program->step_count; i++)
-        for (uint32_t k = 0; !rc && k < program->net->steps[i].task_count; k++)
-            rc = supports_task(engine, &program->net->steps[i].tasks[k], err);
-    return rc;
-}
-
 struct first_facts {
     struct arena *arena;
     struct start_facts facts;
@@ -315,7 +279,7 @@ void mark_adopted(struct engine *engine, struct resident *resident)
 enum code take_up(struct engine *engine, struct resident *resident, struct error *err)
 {
     if (!resident->idle || resident->taken_up) return OK;
-    enum code rc = engine_supports(engine, resident->entry->program, err);
+    enum code rc = engine_supports(engine, &resident->ids, resident->entry->program, err);
     if (rc) return rc;
     if (!queue_add(engine, resident, INPUT_RECOVER)) return error_nomem(err);
     resident->taken_up = true;

@@ -293,7 +293,7 @@ enum code start_run(struct engine *engine, const struct start_request *request, 
     if (ids.environment.len == 0) ids.environment = STR("default");
     enum code rc = check_ids(&ids, err);
     if (!rc) rc = check_inputs(request->program, &request->inputs, err);
-    if (!rc) rc = engine_supports(engine, request->program, err);
+    if (!rc) rc = engine_supports(engine, &ids, request->program, err);
     if (rc) return rc;
     memcpy(run_out, ids.run.ptr, ids.run.len);
     run_out[ids.run.len] = '\0';

@@ -664,15 +664,6 @@ static enum code prepare_adopted(struct engine *engine, struct error *err)
     return rc;
 }
 
-static void flush_tools(const struct engine *engine)
-{
-    struct tools *all[] = {engine->tools, engine->options.host.tools, engine->options.tasks.tools};
-    for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
-        bool again = (i > 0 && all[i] == all[0]) || (i > 1 && all[i] == all[1]);
-        if (all[i] && !again && all[i]->ops->flush) all[i]->ops->flush(all[i]);
-    }
-}
-
 enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *worked, struct error *err)
 {
     *worked = false;
@@ -694,7 +685,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     rc = run_batch(&turn, err);
     if (!rc) engine->stalled_mono = 0;
     rc = settle_turn(&turn, rc, err);
-    flush_tools(engine);
+    executors_flush(engine);
     *worked = true;
     return rc;
 }

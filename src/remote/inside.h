@@ -118,9 +118,7 @@ struct answer {
 
 struct remote {
     struct tools base;
-    struct tools *local; // NULL: none yet
     struct remote_options options;
-    struct remote_route *routes;
     pthread_mutex_t mutex;
     pthread_mutex_t log_mutex; // logs are written under this one, so that a slow disk holds up nobody else
     pthread_cond_t changed;
@@ -128,7 +126,6 @@ struct remote {
     bool draining, shut, dirty;
     atomic_bool mute;
     struct engine *engine;
-    struct arena memory; // routes
     struct index names, tickets, done_index;
     struct queue_of *queues;
     struct pool *pools;

@@ -1,13 +1,13 @@
 // Steps for workers: tasks that wait, leases that run, results that come back. The protocol: docs/format/worker.md.
 //
-// A remote stands between the engine and whoever executes: the engine starts attempts with it as with any tools, and each
-// goes to local processes or becomes a task that a worker takes by polling. A task is leased: a worker that falls silent for
-// longer than its lease is taken for dead, and the engine is told that the attempt is lost (it runs again, under the next
-// engine attempt). Every call of a worker names its attempt by a token that only this server could have made (A7); the token
-// of an attempt that is over is refused and changes nothing (I14).
+// A remote stands between the engine and the workers: an attempt that the router sent to a pool (executor/executor.h) becomes a task
+// in the queue of that pool, which a worker takes by polling. A task is leased: a worker that falls silent for longer than its lease
+// is taken for dead, and the engine gets the attempt back as lost (it runs again, under the next engine attempt).
+// Every call of a worker names its attempt by a token that only this server could have made (A7); the token of an attempt that is
+// over is refused and changes nothing (I14).
 // A completion is answered when what it led to is durable, not before; the same completion again gets the same answer.
 //
-//   remote_open -> engine_options.tools = remote_tools() -> engine_open -> remote_attach ... remote_shut -> engine_close
+//   remote_open -> engine_options.pools = remote_tools() -> engine_open -> remote_attach ... remote_shut -> engine_close
 //   -> remote_free
 //
 // struct remote is shared: mutex inside. A thread of its own answers polls and looks after the leases.
@@ -22,14 +22,6 @@
 
 struct remote;
 
-// Which attempts go to which workers: where a person sent them (tool_request.queue), else the first route that fits. Empty =
-// any; an empty pool = executed here.
-struct remote_route {
-    struct str tenant, environment;
-    struct str kind; // "shell", "exec", "script", or a function
-    struct str pool;
-};
-
 enum {
     REMOTE_LEASE_MS = 30000,
     REMOTE_WAIT_MAX_MS = 30000, // of a long poll
@@ -37,13 +29,6 @@ enum {
 };
 
 struct remote_options {
-    const struct remote_route *routes; // copied; an attempt that none fits is executed here
-    size_t route_count;
-    const char *mark;                           // engine_mark; marks local processes. Copied
-    const struct tool_confinement *confinement; // of local processes; both as in tool_options
-    const struct tool_secrets *secrets;
-    uint32_t process_max;
-    bool no_local;           // nothing is executed here: what no route fits goes to pool "default"
     struct task_key key;     // of the tokens; the same after a restart, so that old tokens are told from forged ones
     int64_t lease_ms;        // 0 = REMOTE_LEASE_MS
     struct metrics *metrics; // where leases that ran out are counted; NULL: nowhere
@@ -52,14 +37,13 @@ struct remote_options {
 };
 
 enum code remote_open(const struct remote_options *options, struct remote **out, struct error *err) MUST_CHECK;
-struct tools *remote_tools(struct remote *remote);    // for engine_options.tools and engine_options.host.tools
-bool remote_knows(void *remote, struct str function); // engine_host.knows: a route sends it to workers
+struct tools *remote_tools(struct remote *remote); // engine_options.pools: starts what has tool_request.pool
 void remote_attach(struct remote *remote, struct engine *engine);
 // No more tasks are given, and whoever waits is told (503). Results are still taken.
 void remote_drain(struct remote *remote);
 // Those who would get answers are gone: none is given any more. After remote_shut.
 void remote_mute(struct remote *remote);
-// Nothing is delivered to the engine afterwards: local processes are ended, polls answered, calls refused (503).
+// Nothing is delivered to the engine afterwards: polls are answered, calls refused (503).
 void remote_shut(struct remote *remote);
 void remote_free(struct remote *remote); // NULL is fine
 void remote_tick(struct remote *remote); // with options.now only: what the thread would do now
@@ -109,7 +93,7 @@ bool remote_workers(struct remote *remote, struct str tenant, struct arena *aren
 struct remote_task {
     struct str token;
     int64_t lease_ms;
-    struct tool_request request; // without ticket and log
+    struct tool_request request; // without ticket and log; form NONE: a server that does not tell tasks from functions
 };
 // Of the answer to a poll. Strings live in `arena` or in `body`. E_INVALID, E_NOMEM.
 enum code remote_tasks_read(struct str body, struct arena *arena, struct remote_task **tasks, size_t *count,

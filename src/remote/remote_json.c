@@ -67,6 +67,11 @@ static void wire_process(struct buf *out, const struct tool_request *request)
     buf_byte(out, ']');
 }
 
+static const char *const form_names[] = {[EXECUTOR_NONE] = "",
+                                         [EXECUTOR_PROCESS] = "process",
+                                         [EXECUTOR_TASK] = "task",
+                                         [EXECUTOR_FUNCTION] = "function"};
+
 void wire_task(struct buf *out, const struct tool_request *request, struct str token, int64_t lease_ms)
 {
     struct buf key;
@@ -82,6 +87,7 @@ void wire_task(struct buf *out, const struct tool_request *request, struct str t
     wire_number(out, "attempt", request->logical);
     wire_number(out, "engineAttempt", request->engine);
     wire_text(out, "idempotencyKey", buf_str(&key));
+    wire_text(out, "form", str_from(form_names[request->form]));
     wire_text(out, "kind", request->kind);
     if (request->function.len > 0) {
         wire_name(out, "input");
@@ -162,6 +168,7 @@ static enum code read_process(const struct json *task, struct arena *arena, stru
     request->env_count = env_count;
     request->secrets = refs;
     request->secret_count = secret_count;
+    request->form = EXECUTOR_PROCESS;
     request->input = json_text(json_key(task, "stdin"));
     request->cwd = json_text(json_key(task, "cwd"));
     return OK;
@@ -195,6 +202,9 @@ static enum code read_task(const struct json *task, struct arena *arena, struct 
                                      .timeout_ms = json_integer(json_key(task, "timeoutMs"), 0),
                                      .output_max = (size_t)json_integer(json_key(task, "outputMax"), 1 << 20),
                                      .log_max = (size_t)json_integer(json_key(task, "logMax"), 1 << 24)};
+    struct str form = json_text(json_key(task, "form"));
+    for (size_t i = EXECUTOR_PROCESS; i < ARRAY_COUNT(form_names); i++)
+        if (str_is(form, form_names[i])) request->form = (enum executor)i;
     if (out->token.len == 0 || request->run.len == 0 || request->step.len == 0)
         return bad(err, "a task without a token");
     struct str *paths = NULL;

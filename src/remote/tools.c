@@ -79,62 +79,6 @@ void remote_tick(struct remote *r)
     unlock_and_answer(r);
 }
 
-// ---- local processes
-static void local_result(void *context, struct tool_result *result)
-{
-    struct remote *r = context;
-    pthread_mutex_lock(&r->mutex);
-    tell_engine(r, result);
-    pthread_mutex_unlock(&r->mutex);
-}
-
-static void local_line(void *context, uint64_t ticket, bool is_stderr, struct str line)
-{
-    struct remote *r = context;
-    pthread_mutex_lock(&r->mutex);
-    if (r->engine) engine_line(r->engine, ticket, is_stderr, line);
-    pthread_mutex_unlock(&r->mutex);
-}
-
-static enum code open_local(struct remote *r, struct error *err)
-{
-    if (r->local) return OK;
-    struct tool_options options = {.mark = r->options.mark,
-                                   .process_max = r->options.process_max,
-                                   .deliver = local_result,
-                                   .output = local_line,
-                                   .context = r,
-                                   .confinement = r->options.confinement,
-                                   .secrets = r->options.secrets};
-    return tools_open(&options, &r->local, err);
-}
-
-// ---- where an attempt goes
-static bool fits(struct str wanted, struct str given)
-{
-    return wanted.len == 0 || str_eq(wanted, given);
-}
-
-static struct str pool_of(const struct remote *r, const struct tool_request *request)
-{
-    if (request->queue.len > 0) return request->queue;
-    for (size_t i = 0; i < r->options.route_count; i++) {
-        const struct remote_route *route = &r->routes[i];
-        if (fits(route->tenant, request->tenant) && fits(route->environment, request->environment) &&
-            fits(route->kind, request->kind) && (route->pool.len > 0 || !r->options.no_local))
-            return route->pool;
-    }
-    return r->options.no_local || request->function.len > 0 ? STR("default") : (struct str){"", 0};
-}
-
-bool remote_knows(void *context, struct str function)
-{
-    const struct remote *r = context;
-    for (size_t i = 0; i < r->options.route_count; i++)
-        if (fits(r->routes[i].kind, function) && r->routes[i].pool.len > 0) return true;
-    return r->options.no_local;
-}
-
 // ---- tasks
 static struct str put(char **at, struct str text)
 {
@@ -145,10 +89,10 @@ static struct str put(char **at, struct str text)
     return (struct str){to, text.len};
 }
 
-static struct task *task_new(const struct tool_request *request, struct str token, struct str wire, struct str pool)
+static struct task *task_new(const struct tool_request *request, struct str token, struct str wire)
 {
-    struct str texts[] = {token,         wire,         request->tenant,       pool, request->kind, request->run,
-                          request->step, request->log, request->artifacts_dir};
+    struct str texts[] = {token,        wire,          request->tenant, request->pool,         request->kind,
+                          request->run, request->step, request->log,    request->artifacts_dir};
     size_t size = request->artifact_count * sizeof(struct str) + 16;
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) size += texts[i].len + 1;
     for (size_t i = 0; i < request->artifact_count; i++) size += request->artifacts[i].path.len + 1;
@@ -176,7 +120,7 @@ static struct task *task_new(const struct tool_request *request, struct str toke
 }
 
 // Encoded here, on the engine thread, without the lock: once for each attempt, however many polls there are.
-static struct task *task_of(const struct remote *r, const struct tool_request *request, struct str pool)
+static struct task *task_of(const struct remote *r, const struct tool_request *request)
 {
     struct task_claim claim = {.tenant = request->tenant,
                                .run = request->run,
@@ -190,7 +134,7 @@ static struct task *task_of(const struct remote *r, const struct tool_request *r
     buf_init(&wire, (size_t)256 << 20);
     auth_task_seal(&r->options.key, &claim, &token);
     if (buf_ok(&token)) wire_task(&wire, request, buf_str(&token), r->options.lease_ms);
-    if (buf_ok(&token) && buf_ok(&wire)) task = task_new(request, buf_str(&token), buf_str(&wire), pool);
+    if (buf_ok(&token) && buf_ok(&wire)) task = task_new(request, buf_str(&token), buf_str(&wire));
     buf_release(&token);
     buf_release(&wire);
     return task;
@@ -212,12 +156,8 @@ static bool enter(struct remote *r, struct task *task)
 static enum code start(struct tools *tools, const struct tool_request *request, struct error *err)
 {
     struct remote *r = of(tools);
-    struct str pool = pool_of(r, request);
-    if (pool.len == 0) {
-        enum code rc = open_local(r, err);
-        return rc ? rc : r->local->ops->start(r->local, request, err);
-    }
-    struct task *task = task_of(r, request, pool);
+    INVARIANT(request->pool.len > 0);
+    struct task *task = task_of(r, request);
     if (!task) return error_nomem(err);
     enum code rc = OK;
     pthread_mutex_lock(&r->mutex);
@@ -258,7 +198,6 @@ static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
     struct task *task = task_with(r, ticket);
     if (task) cancel_task(r, task, grace_ms);
     pthread_mutex_unlock(&r->mutex);
-    if (!task && r->local) r->local->ops->cancel(r->local, ticket, grace_ms);
 }
 
 // Whoever waits gets the tasks of a whole turn in one answer, from the thread that made them.
@@ -280,26 +219,6 @@ static void close_tools(struct tools *tools)
 static const struct tool_ops ops = {.start = start, .cancel = cancel, .flush = flush, .close = close_tools};
 
 // ---- for the owner
-static bool copy_options(struct remote *r)
-{
-    r->routes = ARENA_ARRAY(&r->memory, r->options.route_count + 1, struct remote_route);
-    if (!r->routes) return false;
-    struct str mark = arena_copy(&r->memory, str_from(r->options.mark));
-    if (!mark.ptr) return false;
-    r->options.mark = mark.ptr;
-    for (size_t i = 0; i < r->options.route_count; i++) {
-        const struct remote_route *from = &r->options.routes[i];
-        struct remote_route *to = &r->routes[i];
-        const struct str *given[] = {&from->tenant, &from->environment, &from->kind, &from->pool};
-        struct str *kept[] = {&to->tenant, &to->environment, &to->kind, &to->pool};
-        for (size_t k = 0; k < ARRAY_COUNT(given); k++) {
-            *kept[k] = arena_copy(&r->memory, *given[k]);
-            if (!kept[k]->ptr) return false;
-        }
-    }
-    return true;
-}
-
 static bool start_thread(struct remote *r)
 {
     sigset_t all, before;
@@ -317,7 +236,6 @@ enum code remote_open(const struct remote_options *options, struct remote **out,
     r->base.ops = &ops;
     r->options = *options;
     if (r->options.lease_ms <= 0) r->options.lease_ms = REMOTE_LEASE_MS;
-    arena_init(&r->memory, 1024, 1 << 24);
     heap_init(&r->due);
     r->last_waiter = &r->waiters;
     r->last_answer = &r->answers;
@@ -327,7 +245,7 @@ enum code remote_open(const struct remote_options *options, struct remote **out,
     INVARIANT(pthread_cond_init(&r->changed, &attr) == 0);
     pthread_condattr_destroy(&attr);
     r->done = calloc(DONE_MAX, sizeof(*r->done));
-    if (!r->done || !copy_options(r) || (!options->now && !start_thread(r))) {
+    if (!r->done || (!options->now && !start_thread(r))) {
         remote_free(r);
         return error_set(err, E_NOMEM, "no memory or no thread for the tasks of workers");
     }
@@ -358,8 +276,6 @@ void remote_shut(struct remote *r)
     unlock_and_answer(r);
     if (before) return;
     if (r->has_thread) pthread_join(r->thread, NULL);
-    if (r->local) r->local->ops->close(r->local);
-    r->local = NULL;
 }
 
 void remote_drain(struct remote *r)
@@ -401,7 +317,6 @@ void remote_free(struct remote *r)
     index_release(&r->done_index);
     heap_release(&r->due);
     free(r->done);
-    arena_release(&r->memory);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->log_mutex);
     pthread_mutex_destroy(&r->mutex);

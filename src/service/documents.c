@@ -177,7 +177,11 @@ void service_validate(struct call *call, const struct validate_call *given)
     }
     if (documents_get(call, given->document, file, given->parts, &program) != DOCUMENT_OK) return;
     struct error err = {0};
-    if (engine_supports(call->service->engine, program, &err)) { // as a start would say
+    struct run_ids ids = {
+        .tenant = call->who.tenant,
+        .environment = call->place.environment.len > 0 ? call->place.environment : STR("default"),
+    };
+    if (engine_supports(call->service->engine, &ids, program, &err)) { // as a start would say
         program_release(program);
         call_failed(call, &err);
         return;

@@ -41,13 +41,6 @@ struct tokens {
     size_t count, capacity;
 };
 
-// ---- toolset.c: the tools of playbooks, here or at workers
-struct toolset;
-enum code toolset_open(struct service *service, struct error *err) MUST_CHECK; // the store and service->remote are open
-struct engine_host toolset_host(struct toolset *toolset);
-void toolset_attach(struct toolset *toolset, struct engine *engine);
-void toolset_close(struct toolset *toolset); // before the engine; NULL is fine
-
 // ---- audit. owner: engine thread
 struct audit_tenant {
     struct str name;
@@ -164,8 +157,7 @@ struct service {
     struct store *store;
     struct engine *engine;
     struct remote *remote;
-    struct toolset *toolset; // tools of playbooks
-    char mark[33];
+    struct task_options task; // of the tasks of playbooks that run here
     struct metrics *metrics;
     struct auth *auth;
     pthread_t thread;

@@ -291,19 +291,21 @@ static enum code name_life(struct service *service, struct error *err)
 
 static enum code open_remote(struct service *service, struct error *err)
 {
-    char mark[33];
-    engine_mark(service->store, mark);
-    struct remote_options options = {.mark = mark,
-                                     .process_max = service->settings.processes ? service->settings.processes : 64,
-                                     .no_local = !service->settings.local_steps,
-                                     .confinement = service->settings.confinement,
-                                     .secrets = service->settings.secrets,
-                                     .routes = service->settings.routes,
-                                     .route_count = service->settings.route_count,
-                                     .lease_ms = service->settings.lease_ms,
-                                     .metrics = service->metrics};
+    struct remote_options options = {.lease_ms = service->settings.lease_ms, .metrics = service->metrics};
     enum code rc = key_note(service, STR("task"), &options.key, err);
     return rc ? rc : remote_open(&options, &service->remote, err);
+}
+
+// Of the tasks of playbooks that run here. Without a word nothing may be fetched.
+static enum code task_options(struct service *service, struct error *err)
+{
+    const struct service_settings *settings = &service->settings;
+    struct fetch_policy *policy = settings->fetch;
+    enum code rc = policy ? OK : fetch_policy_parse(NULL, &service->arena, &policy, err);
+    service->task = (struct task_options){.policy = policy,
+                                          .plugins = settings->tools_dir.len ? settings->tools_dir.ptr : NULL,
+                                          .credentials = settings->credentials};
+    return rc;
 }
 
 static enum code open_engine(struct service *service, struct error *err)
@@ -315,13 +317,16 @@ static enum code open_engine(struct service *service, struct error *err)
                                   .keep = service->settings.keep};
     enum code rc = store_open(service->settings.store, &store, &service->store, err);
     if (!rc) rc = open_remote(service, err);
-    if (!rc) rc = toolset_open(service, err);
+    if (!rc) rc = task_options(service, err);
     if (rc) return rc;
+    const struct service_settings *settings = &service->settings;
     struct engine_options options = {
         .store = service->store,
-        .tools = remote_tools(service->remote),
-        .host = {.tools = remote_tools(service->remote), .context = service->remote, .knows = remote_knows},
-        .tasks = toolset_host(service->toolset),
+        .confinement = settings->confinement,
+        .secrets = settings->secrets,
+        .task = &service->task,
+        .pools = remote_tools(service->remote),
+        .routes = {.at = settings->routes, .count = settings->route_count, .only_pools = !settings->local_steps},
         .contract = service->contract,
         .entropy = os_entropy(),
         .limits = engine_limits_default,
@@ -336,13 +341,12 @@ static enum code open_engine(struct service *service, struct error *err)
                      .refused = on_refused,
                      .left = on_left,
                      .appended = on_appended}};
-    if (service->settings.processes) options.limits.process_max = service->settings.processes;
-    options.limits.write_budget_ms = service->settings.write_budget_ms ? service->settings.write_budget_ms : 3000;
+    if (settings->processes) options.limits.process_max = settings->processes;
+    options.limits.write_budget_ms = settings->write_budget_ms ? settings->write_budget_ms : 3000;
     options.no_files = true; // what a run may read was sent with it
     rc = engine_open(&options, &service->engine, err);
     if (rc) return rc;
     remote_attach(service->remote, service->engine);
-    toolset_attach(service->toolset, service->engine);
     return OK;
 }
 
@@ -463,7 +467,6 @@ void service_close(struct service *service)
     if (!service) return;
     service_stop(service);
     if (service->remote) remote_mute(service->remote);
-    toolset_close(service->toolset);
     if (service->engine) engine_close(service->engine);
     projecting_close(service);
     remote_free(service->remote);

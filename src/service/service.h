@@ -33,7 +33,7 @@ struct service_settings {
     struct fetch_policy *fetch;        // NULL: no plan is fetched from anywhere
     uint32_t readers;                  // threads; 0 = 2
     uint32_t processes;                // of steps at once; 0 = 64
-    const struct remote_route *routes; // which steps go to which pools of workers
+    const struct executor_route *routes; // which steps go to which pools of workers
     size_t route_count;
     int64_t lease_ms;          // of a task that a worker has; 0 = 30 s
     int64_t engine_lease_ms;   // how long other engines of the store wait before they take this one for dead; 0 = 10 s

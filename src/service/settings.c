@@ -192,7 +192,7 @@ static enum code set_routes(const struct reading *r)
     static const char *const names[] = {"tenant", "environment", "kind", "pool"};
     if (r->value->type != JSON_ARRAY) return wrong(r, NULL, "must be a list of tables");
     if (r->value->count > ROUTES_MAX) return wrong(r, NULL, "has more than 1024 elements");
-    struct remote_route *routes = ARENA_ARRAY(r->arena, r->value->count + 1, struct remote_route);
+    struct executor_route *routes = ARENA_ARRAY(r->arena, r->value->count + 1, struct executor_route);
     enum code rc = routes ? OK : error_nomem(r->err);
     for (uint32_t i = 0; !rc && i < r->value->count; i++) {
         const struct json *route = &r->value->items[i];

@@ -78,11 +78,21 @@ static const struct task_kind *const kinds[] = {
 #undef X
 };
 
-static const struct task_kind *kind_of(const struct tasks *tasks, struct str name)
+static const struct task_kind *kind_of(const char *plugins, struct str name)
 {
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
         if (str_is(name, kinds[i]->name)) return kinds[i];
-    return task_plugin_known(tasks->options.plugins, name) ? &kind_plugin : NULL;
+    return task_plugin_known(plugins, name) ? &kind_plugin : NULL;
+}
+
+bool tasks_know(const struct tasks *tasks, struct str kind)
+{
+    return task_kind_known(tasks->options.plugins, kind);
+}
+
+bool task_kind_known(const char *plugins, struct str kind)
+{
+    return kind_of(plugins, kind) != NULL;
 }
 
 const char *task_kind_name(size_t index)
@@ -107,11 +117,6 @@ bool task_field_known(struct str kind, struct str field)
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
         if (str_is(kind, kinds[i]->name)) return knows(kinds[i], field);
     return true;
-}
-
-bool tasks_know(void *tasks, struct str kind)
-{
-    return kind_of(tasks, kind) != NULL;
 }
 
 // ---- the life of a task
@@ -372,7 +377,7 @@ static bool read_input(struct task_call *call)
 
 static void run_kind(struct task_call *call)
 {
-    call->kind = kind_of(call->tasks, call->name);
+    call->kind = kind_of(call->tasks->options.plugins, call->name);
     if (!call->kind) {
         call_fail(call, TASK_CLIENT, "UNKNOWN_KIND", "no tool is called %.*s here", STR_ARG(call->name));
         return;

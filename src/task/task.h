@@ -48,9 +48,10 @@ void tasks_read_with(struct tasks *tasks, struct task_results results);
 //   {"with": the task's, rendered; "keychain": entries as in net.keychain, rendered, marks in them too; "execution_id", "step", "task",
 //    "attempt"}
 struct tools *tasks_tools(struct tasks *tasks);
-bool tasks_know(void *tasks, struct str kind); // any thread
-// The kinds that the binary brings; NULL past the end. And whether DIR has an executable of that name.
+bool tasks_know(const struct tasks *tasks, struct str kind); // any thread
+// The kinds that the binary brings; NULL past the end. And whether DIR has an executable of that name; or either.
 const char *task_kind_name(size_t index);
+bool task_kind_known(const char *dir, struct str kind);
 bool task_plugin_known(const char *dir, struct str kind);
 // Whether a kind that the binary brings looks at that field; of other kinds: true.
 bool task_field_known(struct str kind, struct str field);

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "contract/contract.h"
+#include "executor/executor.h"
 #include "json/json.h"
 #include "os/os.h"
 #include "program/program.h"
@@ -31,6 +32,7 @@ struct tool_request {
     struct str run, step;           // step path
     struct str tenant, environment; // of the run: secrets belong to them
     uint64_t epoch;                 // of the run's lease when the attempt was ordered
+    enum executor form;             // what the document asks for: a process, a task or a function
     struct str kind;                // as in documents: "shell", "exec", "script", or the function
     uint32_t logical, engine;
     const struct str *argv; // argv[0] looked up in PATH when it has no slash
@@ -41,7 +43,7 @@ struct tool_request {
     size_t env_count;
     const struct secret_ref *secrets;
     size_t secret_count;
-    struct str queue;   // where a person sent it (UPDATE_TARGET); empty = wherever its kind goes
+    struct str pool;    // of the workers it waits for; empty = executed here
     struct str cwd;     // empty = as the engine; confined: a fresh directory of mode 0700 that goes with the attempt
     int64_t timeout_ms; // 0 = none
     struct str artifacts_dir;

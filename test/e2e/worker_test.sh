@@ -70,6 +70,75 @@ test_a_second_signal_cuts_off_what_still_runs() {
     wait "$server" || fail "the server ended with $?"
 }
 
+# The example of docs/format/serve.md: only a tenant that a route names waits for workers; the tasks and steps of all others are executed
+# here, and a function that nobody has for them is refused at the start.
+test_a_route_of_one_tenant_sends_nothing_of_the_others_to_workers() {
+    store
+    cat >cairn.toml <<'T'
+[serve]
+routes = [
+  { kind = "shell", environment = "prod", pool = "prod" },
+  { tenant = "acme", pool = "acme" },
+]
+T
+    serve --drain 0
+    token_of() { # token_of TENANT ROLE [POOL]
+        ask POST /v1/tokens "$(jq -nc --arg t "$1" --arg r "$2" --arg p "${3:-}" '{tenantId: $t, roles: [$r]} + if $p == "" then {} else {pool: $p} end')"
+        answers 201
+        jq -r .token body
+    }
+    declare -A of
+    for tenant in acme beta default; do of[$tenant]=$(token_of $tenant Engineer); done
+    worker_token=$(token_of acme Worker acme)
+    CAIRN_TOKEN=$worker_token "$CAIRN" worker --server "$url" --name w1 --pool acme -v >w1.out 2>w1.err &
+    workers=$!
+    trap 'kill -9 $server $workers 2>/dev/null; wait 2>/dev/null' EXIT
+    cat >book.yaml <<'Y'
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: book, path: book}
+workflow:
+  - step: count
+    tool: {kind: python, code: "result = {'rows': 1}"}
+    next: {arcs: [{step: list}]}
+  - step: list
+    tool: {kind: shell, command: "echo 1"}
+Y
+    begin() { token=${of[$1]} ask POST /v1/runs "$(jq -nc --arg r "$2" --arg d "$3" '{runId: $r, document: $d}')"; }
+    completed() { token=${of[$1]} ask GET "/v1/runs/$2/status" && [ "$(jq -r .status body)" = COMPLETED ]; }
+    plan=$(plan_text p "$(shell a 'echo hello')" | jq -r .)
+    charge=$(plan_text p '{"stepId":"a","kind":"charge","with":{}}' | jq -r .)
+    for tenant in acme beta default; do
+        begin $tenant book "$(cat book.yaml)" && answers 202
+        begin $tenant plan "$plan" && answers 202
+    done
+    for tenant in acme beta default; do
+        wait_for completed $tenant book
+        wait_for completed $tenant plan
+    done
+    begin beta charge "$charge"; answers 422; has body 'function \"charge\"'
+    begin acme charge "$charge"; answers 202
+    kill -TERM "$workers"
+    wait "$workers" || fail "the worker ended with $?"
+    has w1.err '3 results handed in' # two tasks and a step of acme
+}
+
+test_what_a_killed_service_left_running_is_gone_before_its_step_runs_again() {
+    store
+    serve --drain 0
+    start r1 "$(shell a "if [ \$CAIRN_ENGINE_ATTEMPT -ge 2 ]; then grep -q '^State:.[RSD]' /proc/\$(cat $PWD/pid)/status 2>/dev/null && echo both || echo alone; exit; fi; \
+        setsid bash -c 'echo \$\$ >$PWD/pid.new; mv $PWD/pid.new $PWD/pid; exec sleep 600' & sleep 600")"
+    wait_for test -e pid
+    kill -9 "$server"
+    wait "$server" 2>/dev/null
+    [ -d "/proc/$(cat pid)" ] || fail 'it went with the service'
+    serve --drain 0
+    wait_for ended r1 COMPLETED
+    ask GET /v1/runs/r1 && equal "$(jq -r '.steps[0].result' body)" alone
+    stop_serving
+    intact
+}
+
 # A result beside the log is read through the server, by the lease of the task that wants it.
 test_worker_reads_stored_results_by_reference_NX_2q_and_only_with_a_lease() {
     site 30s

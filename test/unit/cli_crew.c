@@ -116,14 +116,14 @@ static void site_open(struct site *site, const char *plan, int64_t lease_ms)
     diagnostics_init(&diagnostics, &site->memory);
     struct program_loader loader = {.host_kind = any_function};
     CHECK_OK(program_load(str_from(plan), STR("test"), &loader, &diagnostics, &site->program, &err), &err);
-    struct remote_options remote = {.no_local = true, .lease_ms = lease_ms};
+    struct remote_options remote = {.lease_ms = lease_ms};
     CHECK_OK(remote_open(&remote, &site->remote, &err), &err);
     struct engine_options engine = {
         .store = site->store,
         .contract = site->contract,
         .entropy = os_entropy(),
-        .tools = remote_tools(site->remote),
-        .host = {.tools = remote_tools(site->remote), .context = site->remote, .knows = remote_knows},
+        .pools = remote_tools(site->remote),
+        .routes = {.only_pools = true},
         .observer = {.context = site, .event = seen}};
     CHECK_OK(engine_open(&engine, &site->engine, &err), &err);
     remote_attach(site->remote, site->engine);

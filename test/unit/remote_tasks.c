@@ -219,7 +219,7 @@ static void worker_that_lives_but_takes_too_long_is_stopped(void)
 
 static void tenants_pools_and_kinds_are_kept_apart_and_take_turns(void)
 {
-    static const struct remote_route routes[] = {{.tenant = STR_INIT("acme"), .pool = STR_INIT("gpu")}};
+    static const struct executor_route routes[] = {{.tenant = STR_INIT("acme"), .pool = STR_INIT("gpu")}};
     struct rig rig;
     struct remote_task *tasks;
     rig_open(&rig, PLAN(SHELL("a", "", "") "," SHELL("b", "", "") "," SHELL("c", "", "")), routes, 1);

@@ -141,12 +141,13 @@ static void threads_complete_everything_once_although_some_die_I12_I13_I14(void)
     CHECK_OK(contract_open(&arena, &contract, &err), &err);
     struct store_options options = {.mode = STORE_WRITE, .create = true, .contract = contract, .entropy = os_entropy()};
     CHECK_OK(store_open(STR("memory:"), &options, &store, &err), &err);
-    struct remote_options remote = {.no_local = true, .lease_ms = LEASE_MS};
+    struct remote_options remote = {.lease_ms = LEASE_MS};
     CHECK_OK(remote_open(&remote, &world.remote, &err), &err);
     struct engine_options engine = {.store = store,
                                     .contract = contract,
                                     .entropy = os_entropy(),
-                                    .tools = remote_tools(world.remote),
+                                    .pools = remote_tools(world.remote),
+                                    .routes = {.only_pools = true},
                                     .observer = {.context = &world, .event = seen}};
     CHECK_OK(engine_open(&engine, &world.engine, &err), &err);
     remote_attach(world.remote, world.engine);

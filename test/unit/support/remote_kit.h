@@ -53,7 +53,7 @@ UNUSED static void rig_event(void *context, const struct engine_event *event)
     told_moment(&((struct rig *)context)->told, event->moment);
 }
 
-UNUSED static void rig_open(struct rig *rig, const char *plan, const struct remote_route *routes, size_t count)
+UNUSED static void rig_open(struct rig *rig, const char *plan, const struct executor_route *routes, size_t count)
 {
     memset(rig, 0, sizeof(*rig));
     os_log_level(LOG_ERROR);
@@ -69,14 +69,14 @@ UNUSED static void rig_open(struct rig *rig, const char *plan, const struct remo
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, &rig->memory);
     CHECK_OK(program_load(str_from(plan), STR("test"), NULL, &diagnostics, &rig->program, &err), &err);
-    struct remote_options remote = {
-        .routes = routes, .route_count = count, .no_local = true, .now = rig_now, .now_context = rig};
+    struct remote_options remote = {.now = rig_now, .now_context = rig};
     memset(&remote.key, 7, sizeof(remote.key));
     CHECK_OK(remote_open(&remote, &rig->remote, &err), &err);
     struct engine_options options = {.store = rig->store,
                                      .contract = rig->contract,
                                      .entropy = os_entropy(),
-                                     .tools = remote_tools(rig->remote),
+                                     .pools = remote_tools(rig->remote),
+                                     .routes = {.at = routes, .count = count, .only_pools = true},
                                      .observer = {.context = rig, .event = rig_event}};
     CHECK_OK(engine_open(&options, &rig->engine, &err), &err);
     remote_attach(rig->remote, rig->engine);

@@ -1,0 +1,160 @@
+// Those who execute attempts: which of them it is (executor/executor.h decides), and opening them when the first attempt needs them.
+#include "engine/inside.h"
+
+static enum code open_processes(struct engine *engine, struct error *err)
+{
+    if (engine->tools) return OK;
+    struct tool_options options = {.mark = engine->mark,
+                                   .process_max = engine->options.limits.process_max,
+                                   .deliver = mailbox_result,
+                                   .output = engine->options.observer.output ? mailbox_line : NULL,
+                                   .context = &engine->mailbox,
+                                   .confinement = engine->options.confinement,
+                                   .secrets = engine->options.secrets};
+    engine->own_tools = true;
+    return tools_open(&options, &engine->tools, err);
+}
+
+// A handle of its own: tasks run in threads of theirs.
+static enum code read_result(void *context, const struct tool_request *request, struct str ref, struct arena *arena,
+                             struct str *out, struct error *err)
+{
+    const struct engine *engine = context;
+    struct store_options options = {.mode = STORE_READ, .keep = store_keep(engine->store)};
+    struct store *store = NULL;
+    enum code rc = store_open(store_url(engine->store), &options, &store, err);
+    if (rc) return rc;
+    rc = store_result(store, request->tenant, request->run, ref, arena, out, err);
+    store_close(store);
+    return rc;
+}
+
+static enum code open_tasks(struct engine *engine, struct error *err)
+{
+    if (engine->tasks || engine->options.tasks.tools) return OK;
+    struct task_options options = engine->options.task ? *engine->options.task : (struct task_options){0};
+    options.mark = engine->mark;
+    options.process_max = engine->options.limits.process_max;
+    options.confinement = engine->options.confinement;
+    options.secrets = engine->options.secrets;
+    options.results = (struct task_results){.read = read_result, .context = engine};
+    enum code rc = tasks_open(&options, &engine->tasks, err);
+    if (rc) return rc;
+    tasks_connect(engine->tasks, mailbox_result, engine->options.observer.output ? mailbox_line : NULL,
+                  &engine->mailbox);
+    return OK;
+}
+
+// ---- which one
+static bool host_knows(const struct engine_host *host, struct str kind)
+{
+    return host->tools && host->knows && host->knows(host->context, kind);
+}
+
+// Any thread: only what engine_open was given is looked at.
+static bool is_here(const struct engine *engine, enum executor form, struct str kind)
+{
+    const struct engine_options *options = &engine->options;
+    if (form == EXECUTOR_PROCESS) return options->tools || !options->no_processes;
+    if (form == EXECUTOR_FUNCTION) return host_knows(&options->host, kind);
+    if (options->tasks.tools) return host_knows(&options->tasks, kind);
+    return !options->no_processes && task_kind_known(options->task ? options->task->plugins : NULL, kind);
+}
+
+static struct executor_choice choose(const struct engine *engine, const struct run_ids *ids, enum executor form,
+                                     struct str kind, struct str pool)
+{
+    struct executor_request request = {.form = form,
+                                       .here = is_here(engine, form, kind),
+                                       .kind = kind,
+                                       .tenant = ids->tenant,
+                                       .environment = ids->environment,
+                                       .pool = pool};
+    return executor_choose(&request, engine->options.pools ? &engine->options.routes : NULL);
+}
+
+struct str step_executes(const struct program_step *ps)
+{
+    return ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind));
+}
+
+enum code execution_open(struct engine *engine, const struct run_ids *ids, struct execution *execution,
+                         struct error *err)
+{
+    struct executor_choice choice = choose(engine, ids, execution->form, execution->kind, execution->pool);
+    enum code rc = OK;
+    execution->pool = choice.pool;
+    switch (choice.executor) {
+    case EXECUTOR_NONE:
+        return E_UNSUPPORTED;
+    case EXECUTOR_PROCESS:
+        rc = open_processes(engine, err);
+        execution->with = engine->tools;
+        return rc;
+    case EXECUTOR_TASK:
+        rc = open_tasks(engine, err);
+        execution->with = engine->tasks ? tasks_tools(engine->tasks) : engine->options.tasks.tools;
+        return rc;
+    case EXECUTOR_FUNCTION:
+        execution->with = engine->options.host.tools;
+        return OK;
+    case EXECUTOR_POOL:
+        execution->with = engine->options.pools;
+        return OK;
+    }
+    return E_UNSUPPORTED;
+}
+
+void executors_flush(const struct engine *engine)
+{
+    struct tools *pools = engine->options.pools;
+    if (pools && pools->ops->flush) pools->ops->flush(pools);
+}
+
+void executors_close(struct engine *engine)
+{
+    if (engine->own_tools && engine->tools) engine->tools->ops->close(engine->tools);
+    tasks_close(engine->tasks);
+}
+
+// ---- whether there is one for everything
+static bool has_executor(const struct engine *engine, const struct run_ids *ids, enum executor form, struct str kind)
+{
+    return choose(engine, ids, form, kind, (struct str){0}).executor != EXECUTOR_NONE;
+}
+
+static enum code supports_step(const struct engine *engine, const struct run_ids *ids, const struct program_step *ps,
+                               struct error *err)
+{
+    enum executor form = executor_of_step(ps->kind);
+    bool lacks = (form == EXECUTOR_PROCESS || form == EXECUTOR_FUNCTION) &&
+                 !has_executor(engine, ids, form, step_executes(ps));
+    if (lacks && form == EXECUTOR_PROCESS)
+        return error_set(err, E_UNSUPPORTED, "step %.*s (%s) needs a process, and this engine starts none",
+                         STR_ARG(ps->id), step_kind_name(ps->kind));
+    if (lacks)
+        return error_set(err, E_UNSUPPORTED, "step %.*s needs the function \"%.*s\", which is not registered here",
+                         STR_ARG(ps->id), STR_ARG(ps->function));
+    return ps->child ? engine_supports(engine, ids, ps->child, err) : OK;
+}
+
+static enum code supports_task(const struct engine *engine, const struct run_ids *ids, const struct net_task *task,
+                               struct error *err)
+{
+    bool own = task->in_process || str_is(task->kind, "playbook") || str_is(task->kind, "wait");
+    if (own) return task->child ? engine_supports(engine, ids, task->child, err) : OK;
+    if (has_executor(engine, ids, EXECUTOR_TASK, task->kind)) return OK;
+    return error_set(err, E_UNSUPPORTED, "task %.*s needs the tool \"%.*s\", which is not there", STR_ARG(task->label),
+                     STR_ARG(task->kind));
+}
+
+enum code engine_supports(const struct engine *engine, const struct run_ids *ids, const struct program *program,
+                          struct error *err)
+{
+    enum code rc = OK;
+    for (uint32_t i = 0; !rc && i < program->step_count; i++) rc = supports_step(engine, ids, &program->steps[i], err);
+    for (uint32_t i = 0; program->net && i < program->step_count; i++)
+        for (uint32_t k = 0; !rc && k < program->net->steps[i].task_count; k++)
+            rc = supports_task(engine, ids, &program->net->steps[i].tasks[k], err);
+    return rc;
+}
