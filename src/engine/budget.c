@@ -1,27 +1,22 @@
 // The write budget (ES-5, C-18): how long a service lets a result wait for its store.
 //
 // One append stores a whole turn, so there are two ways to be late. It took long and succeeded: then all of it is stored, and
-// that is that. It failed and is tried again: before each try the runs are folded from the store again (take_back), which is
+// that is that. It failed and is tried again: before each try the runs are folded from the store again (batch_take_back), which is
 // the look whether an event is there after all; a result that has waited too long becomes a failure of its attempt, and the
 // retry policy of the step decides.
 #include "engine/inside.h"
 
 enum { BUDGET_MS = 3000, BUDGET_MAX_MS = 3600000 };
 
-enum code append_in_time(struct engine *engine, struct store_batch *batch, struct error *err)
+void append_took(struct engine *engine, enum code rc, int64_t took_us, size_t items)
 {
-    int64_t before_us = os_mono_us();
-    enum code rc = store_append(engine->store, batch, engine->now.wall_ms, &engine->turn, err);
-    int64_t took_us = os_mono_us() - before_us, took_ms = took_us / 1000;
-    int64_t budget_ms = engine->options.limits.write_budget_ms;
+    int64_t budget_ms = engine->options.limits.write_budget_ms, took_ms = took_us / 1000;
     const struct engine_observer *observer = &engine->options.observer;
-    if (observer->appended) observer->appended(observer->context, rc, took_us, batch->item_count);
-    if (budget_ms > 0 && took_ms > budget_ms) {
-        engine->slow_writes++;
-        os_log(LOG_WARN, "the store is slow code=STATE_STORE_WRITE_BUDGET_EXCEEDED ms=%lld budget=%lld stored=%s",
-               (long long)took_ms, (long long)budget_ms, rc == OK ? "true" : "false");
-    }
-    return rc;
+    if (observer->appended) observer->appended(observer->context, rc, took_us, items);
+    if (budget_ms == 0 || took_ms <= budget_ms) return;
+    engine->slow_writes++;
+    os_log(LOG_WARN, "the store is slow code=STATE_STORE_WRITE_BUDGET_EXCEEDED ms=%lld budget=%lld stored=%s",
+           (long long)took_ms, (long long)budget_ms, rc == OK ? "true" : "false");
 }
 
 void queued_fail(struct queued *queued, struct fault fault)
@@ -47,7 +42,7 @@ void check_budget(const struct engine *engine, struct queued *queued)
 {
     static const struct str code = {"STATE_STORE_WRITE_BUDGET_EXCEEDED", 33};
     int64_t budget_ms = engine->options.limits.write_budget_ms, now_ms = engine->now.mono_ms;
-    if (queued->tries == 0) queued->since_mono = now_ms;
+    if (queued->storage_tries == 0) queued->since_mono = now_ms;
     if (budget_ms == 0 || !is_attempt(queued) || now_ms - queued->since_mono < budget_ms) return;
     if (str_eq(queued->input.fault.code, code)) return;
     queued_fail(queued, (struct fault){.code = code,

@@ -219,8 +219,14 @@ bool aside_wait(struct engine *engine, struct queued *queued, const char *why)
     uint32_t waits = queued->waits < WAITS_MAX ? queued->waits : WAITS_MAX;
     if (queued->waits == 0)
         os_log(LOG_WARN, "run waits for a result run=%.*s why=\"%s\"", STR_ARG(queued->resident->ids.run), why);
+    struct resident *resident = queued->resident;
+    if (is_recovery(queued) && resident->needs_recover) { // another is on its way
+        queued_release(queued);
+        return true;
+    }
     struct aside *aside = aside_take(engine, queued);
     if (!aside) return false;
+    if (is_recovery(&aside->queued)) resident->needs_recover = true;
     aside->queued.waits++;
     aside->due_mono = engine->now.mono_ms + ((int64_t)WAIT_MS << waits);
     return true;

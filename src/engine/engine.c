@@ -138,6 +138,19 @@ struct queued *queue_add(struct engine *engine, struct resident *resident, enum 
     return queued;
 }
 
+bool is_recovery(const struct queued *queued)
+{
+    return queued->input.kind == INPUT_RECOVER && queued->input.timer != TIMER_LOOK;
+}
+
+enum code need_recover(struct engine *engine, struct resident *resident, struct error *err)
+{
+    if (resident->needs_recover) return OK;
+    if (!queue_add(engine, resident, INPUT_RECOVER)) return error_nomem(err);
+    resident->needs_recover = true;
+    return OK;
+}
+
 struct queued *queue_last(struct engine *engine)
 {
     struct queue *q = &engine->queue;
@@ -166,6 +179,26 @@ enum code queue_last_first(struct engine *engine, size_t count, struct error *er
         q->count++;
     }
     return OK;
+}
+
+void bury(struct engine *engine)
+{
+    struct queue *q = &engine->queue;
+    size_t kept = 0;
+    for (size_t k = 0; k < q->count; k++) {
+        struct queued *queued = &q->items[(q->head + k) & (q->capacity - 1)];
+        if (queued->resident->gone)
+            queued_release(queued);
+        else
+            q->items[(q->head + kept++) & (q->capacity - 1)] = *queued;
+    }
+    q->count = kept;
+    asides_bury(engine);
+    while (engine->gone) {
+        struct resident *resident = engine->gone;
+        engine->gone = resident->next_gone;
+        resident_remove(engine, resident);
+    }
 }
 
 void queued_release(struct queued *queued)

@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 struct resident;
-struct turn;
+struct batch;
 struct aside;
 struct keeper;
 
@@ -59,13 +59,15 @@ struct resident {
     struct run_ids ids; // borrows run->ids, or `log`'s while the run is being folded again
     uint32_t tickets;   // attempts of this run with a tool
     struct timer *timers;
-    uint64_t turn;  // last turn that touched it
-    size_t summary; // index in that turn's summaries
+    uint64_t turn;  // last batch that touched it
+    uint32_t group; // its place among that batch's groups
+    bool begun;     // its start is stored: the store has it, and it is ours
     bool terminal;  // loaded only to answer a signal
     bool gone;      // ended or fenced: freed at the end of the turn
     struct resident *next_gone;
     bool idle; // loaded or made, but not driven: signals are decided, nothing starts before INPUT_RECOVER (ADR 0013)
     bool taken_up; // that input has been queued
+    bool needs_recover; // an INPUT_RECOVER for all that is owed is on its way: one at a time
     bool adopted;  // its orphans have not been looked for yet
     bool limit_hit;
     struct fan *fans; // steps whose child runs are a list; what is kept of them in memory
@@ -128,8 +130,9 @@ struct queued {
     size_t put_count;
     char decision_id[UUID_SIZE];
     bool stopping; // RESULT of an attempt that was asked to stop
-    uint32_t tries;
-    int64_t since_mono; // of the first try that could not be stored; tries > 0
+    bool second_chance;     // RESULT: what came out cannot be an event, and this is the failure in its place
+    uint32_t storage_tries; // that found no room, no memory or a lock
+    int64_t since_mono;     // of the first of them
 };
 
 struct put { // engine_put; lives in its own arena
@@ -158,7 +161,7 @@ struct engine {
     struct mailbox mailbox;
     struct message *arrived; // taken from the mailbox, not yet in the queue
     struct queue queue;
-    const struct turn *deciding;  // the turn whose inputs the kernel is asked about now; NULL: none
+    const struct batch *deciding; // the batch whose inputs the kernel is asked about now; NULL: none
     struct put *puts, **last_put; // waiting for the next turn; last_put NULL: none
     struct aside *asides;         // inputs that are not in the queue now (elsewhere.c)
     struct keeper *keeper;        // the thread that puts results elsewhere; NULL: not needed yet
@@ -194,6 +197,9 @@ void resident_gone(struct engine *engine, struct resident *resident); // once mo
 struct queued *queue_add(struct engine *engine, struct resident *resident,
                          enum input_kind kind) MUST_CHECK;         // NULL: out of memory
 bool queue_reserve(struct engine *engine, size_t more) MUST_CHECK; // power-of-two ring: room for so many more
+// An INPUT_RECOVER behind what is queued, unless one is on its way already.
+enum code need_recover(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
+bool is_recovery(const struct queued *queued);                     // for all that is owed; TIMER_LOOK asks for one step
 struct queued *queue_last(struct engine *engine);                  // the entry that was added last
 struct queued queue_take_last(struct engine *engine); // the entry that was added last, out of the queue again
 enum code queue_last_first(struct engine *engine, size_t count,
@@ -207,7 +213,8 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
                         struct resident **out, struct error *err) MUST_CHECK;
 enum code fold_stored(struct store *store, const struct program *program, const struct run_ids *ids, struct run **out,
                       struct error *err) MUST_CHECK;
-enum code reload(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
+// The run as the store has it, or as it was before a start that was never stored. *timed: a step of it has a time limit.
+enum code refold(struct engine *engine, struct resident *resident, bool *timed, struct error *err) MUST_CHECK;
 enum code take_up(struct engine *engine, struct resident *resident,
                   struct error *err) MUST_CHECK; // an idle one goes on
 void mark_adopted(struct engine *engine, struct resident *resident);
@@ -276,7 +283,7 @@ void relive(struct engine *engine, struct resident *resident); // marks the atte
 void relive_input(const struct queued *queued);                // the attempt whose result this is
 
 // budget.c: results that wait for the store
-enum code append_in_time(struct engine *engine, struct store_batch *batch, struct error *err) MUST_CHECK;
+void append_took(struct engine *engine, enum code rc, int64_t took_us, size_t items); // told, and noticed when it was long
 void queued_fail(struct queued *queued, struct fault fault); // a RESULT: it fails with `fault` instead
 // A RESULT that could not be stored and will be tried again: fails it when it has waited too long.
 void check_budget(const struct engine *engine, struct queued *queued);
@@ -315,7 +322,6 @@ const struct queued *aside_next(const struct engine *engine, const struct aside 
 void keeper_close(struct engine *engine); // before the runs and the mailbox go
 void asides_free(struct engine *engine);
 
-// subrun.c
 // turn.c
 bool turn_blob(const struct engine *engine, const struct digest *sha256, struct str *out);
 // playbooks.c

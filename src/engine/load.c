@@ -189,6 +189,7 @@ static enum code load_head(struct engine *engine, const struct run_head *head, b
         else
             (*out)->terminal = run_log_terminal(log);
         if (!rc) (*out)->idle = !(*out)->terminal;
+        if (!rc) (*out)->begun = true;
     }
     if (rc) {
         run_free(run);
@@ -209,15 +210,14 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
     return rc;
 }
 
-enum code reload(struct engine *engine, struct resident *resident, struct error *err)
+enum code refold(struct engine *engine, struct resident *resident, bool *timed, struct error *err)
 {
     struct run *run = NULL;
     const struct run_ids *ids = run_log_ids(resident->log);
     enum code rc = OK;
-    // One in the queue may have nothing but an entry in its ledger yet.
-    rc = fold_stored(engine->store, resident->entry->program, ids, &run, err);
-    if (rc == E_NOT_FOUND && run_log_last_seq(resident->log) == 0) { // its first batch was never stored
-        if (err) *err = (struct error){0};
+    if (resident->begun) {
+        rc = fold_stored(engine->store, resident->entry->program, ids, &run, err);
+    } else { // a run of this id in the store, if there is one, is not ours
         run = run_new(resident->entry->program, ids);
         if (run) run->files = arena_copy(&run->arena, resident->run->files); // its start is still in the queue
         rc = run && run->files.ptr ? OK : error_nomem(err);
@@ -229,11 +229,9 @@ enum code reload(struct engine *engine, struct resident *resident, struct error 
     run_free(resident->run);
     resident->run = run;
     relive(engine, resident);
-    // That the time of a step is over is known to its timer alone, and that may have come before.
-    bool timed = false;
+    *timed = false;
     for (uint32_t i = 0; run->net && i < run->program->step_count; i++)
-        timed = timed || (run->steps[i].state == NODE_RUNNING && run->steps[i].due_ms > 0);
-    if (timed && !queue_add(engine, resident, INPUT_RECOVER)) return error_nomem(err);
+        *timed = *timed || (run->steps[i].state == NODE_RUNNING && run->steps[i].due_ms > 0);
     return OK;
 }
 
@@ -281,7 +279,8 @@ enum code take_up(struct engine *engine, struct resident *resident, struct error
     if (!resident->idle || resident->taken_up) return OK;
     enum code rc = engine_supports(engine, &resident->ids, resident->entry->program, err);
     if (rc) return rc;
-    if (!queue_add(engine, resident, INPUT_RECOVER)) return error_nomem(err);
+    rc = need_recover(engine, resident, err);
+    if (rc) return rc;
     resident->taken_up = true;
     resident->run->recovering = true;
     mark_adopted(engine, resident);

@@ -341,7 +341,7 @@ enum code subrun_refused(struct engine *engine, struct str tenant, const struct 
     struct run_step *s = &parent->run->steps[step];
     if (why == E_EXISTS) { // another process was faster: take up what it made
         s->live = false;
-        return queue_add(engine, parent, INPUT_RECOVER) ? OK : error_nomem(err);
+        return need_recover(engine, parent, err);
     }
     struct fault fault = {.code = STR("CHILD_NOT_STARTED"),
                           .message = STR("the start of the child run could not be stored"),
@@ -366,5 +366,5 @@ enum code subrun_ended(struct engine *engine, struct resident *child, struct err
     // The child will not be heard of again: the parent asks.
     *err = (struct error){0};
     parent->run->steps[step].live = false;
-    return queue_add(engine, parent, INPUT_RECOVER) ? OK : error_nomem(err);
+    return need_recover(engine, parent, err);
 }

@@ -1,0 +1,65 @@
+// One batch of a turn. Private to turn.c, gather.c and settle.c. owner: engine thread.
+#ifndef CAIRN_ENGINE_BATCH_H
+#define CAIRN_ENGINE_BATCH_H
+
+#include "engine/inside.h"
+
+struct decided { // one input and what it led to
+    struct queued queued;
+    struct outcome outcome;
+    size_t first_item, item_count;
+    uint32_t group;
+    struct resident *made;       // RETRY_RUN: the new run, whose start is stored in the same batch
+    bool done;                   // settled, one way or the other: never to be tried again
+    const struct error *refused; // START: its notes do not fit; nothing of it is in the batch
+};
+
+// The inputs of one run. They are stepped in the order of the queue, among those of other runs.
+struct group {
+    struct resident *resident;
+    uint32_t count;   // those that are not done
+    uint32_t summary; // its place in the summaries + 1; 0: nothing of the run is stored
+    bool was_idle;    // before the first of them
+    bool starts;      // INPUT_START is one of them
+    bool recovers;    // one of those that are not done is a recovery
+};
+
+struct batch {
+    struct engine *engine;
+    struct decided *decided; // with room for one more run per input
+    size_t count;
+    size_t taken; // of the queue; the rest was made on the way
+    struct group *groups;
+    uint32_t group_count;
+    struct append_item *items;
+    size_t item_capacity;
+    struct store_batch sealed; // what is appended: items, summaries, blobs, ids of the inbox
+    struct append_summary *summaries;
+    struct append_blob *blobs;
+    int64_t *inbox;
+    struct note_draft notes;
+    struct put *puts; // that ride in this batch
+    bool waits;       // for a result that is elsewhere and cannot be had: nothing was stored
+};
+
+// turn.c
+enum code batch_decide(struct batch *batch, struct error *err) MUST_CHECK;    // inputs to moments and effects, in memory
+enum code batch_store(struct batch *batch, struct error *err) MUST_CHECK;     // THE append
+enum code batch_carry_out(struct batch *batch, struct error *err) MUST_CHECK; // effects and answers, once it is durable
+enum code batch_run(struct batch *batch, struct error *err) MUST_CHECK;       // the three of them
+// Nothing of the batch that is not done was stored: each of its runs is folded again, once, and runs made in it are gone.
+enum code batch_take_back(struct batch *batch, struct error *err) MUST_CHECK;
+
+// gather.c
+enum code gather(struct engine *engine, struct error *err) MUST_CHECK; // results and timers into the queue
+enum code prepare_adopted(struct engine *engine, struct error *err) MUST_CHECK;
+bool take_inputs(struct batch *batch, size_t max) MUST_CHECK; // out of the queue; false: out of memory
+
+// settle.c
+enum code batch_settle(struct batch *batch, enum code rc, struct error *err) MUST_CHECK; // rc: what came of batch_run
+enum code refuse_start(struct engine *engine, const struct queued *queued, const struct error *why,
+                       struct error *err) MUST_CHECK;
+bool is_lost(const struct engine *engine, enum code rc); // this engine was taken for dead (S17): nothing else is stored either
+void put_off(struct engine *engine, struct error *err);  // nothing was stored and nothing was done: there may be room later
+
+#endif

@@ -1,0 +1,77 @@
+// What a turn is made of: results and timers that have come, signals that runs without an owner were sent, and the inputs of the queue.
+#include "engine/batch.h"
+
+#include <string.h>
+
+enum code gather(struct engine *engine, struct error *err)
+{
+    struct message **last = &engine->arrived;
+    while (*last) last = &(*last)->next;
+    *last = mailbox_take(&engine->mailbox);
+    while (engine->arrived) {
+        struct message *m = engine->arrived;
+        enum code rc = OK;
+        if (m->aside) {
+            aside_arrived(engine, m->aside);
+        } else if (!m->is_line) {
+            rc = input_from_result(engine, &m->result, err);
+        } else if (engine->options.observer.output) {
+            struct ticket *ticket = ticket_find(engine, m->ticket);
+            if (ticket && ticket->resident) {
+                struct str path = kernel_path(ticket->resident->run, ticket->step, &engine->turn);
+                engine->options.observer.output(engine->options.observer.context, ticket->resident->ids.run, path,
+                                                m->is_stderr, (struct str){m->text, m->len});
+            }
+        }
+        if (rc) return rc; // it stays the first: no result is ever lost
+        engine->arrived = m->next;
+        message_free(m);
+    }
+    for (struct heap_node *node = heap_peek(&engine->timers); node && node->due <= engine->now.mono_ms;
+         node = heap_peek(&engine->timers)) {
+        struct timer *timer = CONTAINER_OF(node, struct timer, node);
+        struct queued *queued =
+            queue_add(engine, timer->resident, timer->kind == TIMER_LOOK ? INPUT_RECOVER : INPUT_TIMER);
+        if (!queued) return error_nomem(err);
+        queued->input.step = timer->step;
+        queued->input.logical = timer->logical;
+        queued->input.timer = timer->kind;
+        queued->input.due_ms = timer->due_ms;
+        timer_remove(engine, timer);
+    }
+    return asides_due(engine, err);
+}
+
+// What was asked of a run while nobody owned it is decided before the run goes on (ADR 0013).
+enum code prepare_adopted(struct engine *engine, struct error *err)
+{
+    if (engine->adopted == 0) return OK;
+    size_t before = engine->queue.count;
+    enum code rc = poll_inbox(engine, err);
+    if (!rc) rc = queue_last_first(engine, engine->queue.count - before, err);
+    if (rc == E_FULL || rc == E_LOCKED) rc = E_NOMEM; // tried again in a while, and nothing goes on before
+    if (!rc) sweep_orphans(engine);
+    return rc;
+}
+
+// Inputs of runs that are gone are dropped.
+bool take_inputs(struct batch *batch, size_t max)
+{
+    struct queue *q = &batch->engine->queue;
+    size_t count = q->count < max ? q->count : max;
+    batch->decided = ARENA_ARRAY(&batch->engine->turn, 2 * count + 1, struct decided);
+    if (!batch->decided) return false;
+    for (size_t i = 0; i < count; i++) {
+        struct queued *queued = &q->items[q->head];
+        q->head = (q->head + 1) & (q->capacity - 1);
+        q->count--;
+        if (is_recovery(queued)) queued->resident->needs_recover = false;
+        if (queued->resident->gone)
+            queued_release(queued);
+        else if (!queued->wanted || !aside_put(batch->engine, queued))
+            batch->decided[batch->count++].queued = *queued;
+        memset(queued, 0, sizeof(*queued));
+    }
+    batch->taken = batch->count;
+    return true;
+}

@@ -1,0 +1,136 @@
+// What becomes of a batch that cannot be stored: of its runs one by one, of their inputs, and of the queue.
+#include "support/engine_kit.h"
+
+static char large[600 * 1024];
+
+// Another engine on the same store, with tools of its own; both think that the id is free.
+static void second_engine(struct kit *second, const struct kit *first)
+{
+    *second = *first;
+    second->attempt_count = 0;
+    buf_init(&second->told, (size_t)1 << 20);
+    kit_open_engine(second);
+}
+
+static void second_engine_gone(struct kit *second)
+{
+    engine_close(second->engine);
+    buf_release(&second->told);
+}
+
+static void who_comes_second_to_a_run_id_is_refused_and_the_others_of_its_batch_go_on_I24(void)
+{
+    struct kit k, other;
+    kit_open(&k, LINEAR);
+    second_engine(&other, &k);
+    kit_start(&k, "r0");
+    kit_deliver(&k, "a", true, "ok", false); // in the same batch: it is stored, once
+    kit_queue_start(&k, "r1");
+    kit_queue_start(&k, "r2");
+    char id[UUID_SIZE];
+    struct signal pause = kit_make_signal(&k, SIGNAL_PAUSE, "", id);
+    kit_send(&k, "r1", &pause); // of the run that never begins
+    kit_start(&other, "r1");
+    buf_clear(&k.told);
+    kit_idle(&k);
+    CHECK_INT(k.start_refused, E_EXISTS);
+    CHECK(!kit_told(&k, "r1 "));
+    CHECK(kit_told(&k, "r0 STEP_COMPLETED a 1.1\nr0 STEP_STARTED b 1.1\n"));
+    CHECK(kit_told(&k, "r2 RUN_QUEUED\nr2 RUN_STARTED\nr2 STEP_STARTED a 1.1\n"));
+    CHECK(!engine_run(k.engine, STR("default"), STR("r1")));
+    CHECK_INT(k.decision_count, 0);
+    kit_done(&other, "a", "ok");
+    kit_done(&other, "b", "ok");
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    second_engine_gone(&other);
+    kit_close(&k);
+}
+
+// The id was free when the start was first tried, and there was no room for it.
+static void a_start_that_waited_for_room_is_refused_when_its_id_was_taken_meanwhile_I24(void)
+{
+    struct kit k, other;
+    kit_open(&k, LINEAR);
+    second_engine(&other, &k);
+    k.full_left = 1;
+    kit_start(&k, "r1");
+    kit_start(&other, "r1");
+    kit_pass(&k, 200);
+    CHECK_INT(k.start_refused, E_EXISTS);
+    CHECK_INT(k.attempt_count, 0);
+    CHECK_INT(other.attempt_count, 1);
+    second_engine_gone(&other);
+    kit_close(&k);
+}
+
+static void a_result_that_waited_for_room_fails_its_step_when_it_is_too_large(void)
+{
+    struct kit k;
+    kit_open(&k, PLAN(SHELL("a", "", "") "," SHELL("x", "", "")));
+    engine_close(k.engine);
+    k.limits.inline_max = (size_t)1 << 20; // so that it does not become a blob
+    kit_open_engine(&k);
+    memset(large, 'x', sizeof(large) - 1);
+    kit_start(&k, "r1");
+    buf_clear(&k.told);
+    k.full_left = 3;
+    kit_deliver(&k, "x", true, "small", false);
+    kit_deliver(&k, "a", true, large, false);
+    kit_turn(&k);
+    CHECK_INT(engine_activity(k.engine).resident, 1);
+    for (int i = 0; i < 3; i++) kit_pass(&k, 200);
+    CHECK(kit_told(&k, "r1 STEP_COMPLETED x 1.1\n"));
+    CHECK(kit_told(&k, "r1 STEP_FAILED a 1.1 PAYLOAD_TOO_LARGE\n"));
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_FAILED);
+    kit_close(&k);
+}
+
+// A step with a time limit is looked after again whenever its run is folded again.
+#define TIMED                                                                                                          \
+    "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\nworkflow:\n"                              \
+    "- step: make\n  spec: {policy: {lifecycle: {timeout_s: 3600}}}\n"                                                 \
+    "  loop: {in: [1, 2, 3, 4], iterator: n, spec: {mode: parallel, max_in_flight: 4}}\n"                              \
+    "  tool: {kind: python, code: x}\n"
+
+static bool knows(void *context, struct str function)
+{
+    (void)context;
+    return str_is(function, "python");
+}
+
+static void the_queue_does_not_grow_while_the_disk_is_full_I9(void)
+{
+    struct kit k;
+    kit_open(&k, TIMED);
+    k.engine->options.tasks = (struct engine_host){.tools = &k.tools, .knows = knows};
+    kit_start(&k, "r1");
+    CHECK_INT(k.attempt_count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        k.attempts[i].over = true;
+        struct tool_result result = {
+            .ticket = k.attempts[i].ticket, .ok = true, .output = STR("{\"result\":1,\"status\":\"ok\"}")};
+        engine_deliver(k.engine, &result);
+    }
+    k.full_left = 1000;
+    for (int i = 0; i < 1000; i++) {
+        kit_pass(&k, 200);
+        CHECK(k.engine->queue.count <= 5); // four results, and one recovery
+        CHECK(k.engine->queue.capacity <= 64);
+    }
+    CHECK_INT(k.full_left, 0);
+    kit_pass(&k, 200);
+    CHECK_INT(k.attempt_count, 4);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test tests[] = {
+        TEST(who_comes_second_to_a_run_id_is_refused_and_the_others_of_its_batch_go_on_I24),
+        TEST(a_start_that_waited_for_room_is_refused_when_its_id_was_taken_meanwhile_I24),
+        TEST(a_result_that_waited_for_room_fails_its_step_when_it_is_too_large),
+        TEST(the_queue_does_not_grow_while_the_disk_is_full_I9),
+    };
+    return test_main("engine_turn", tests, ARRAY_COUNT(tests), argc, argv);
+}
