@@ -248,7 +248,7 @@ static struct tool_request request_of(struct engine *engine, const struct reside
     int64_t timeout_ms = ps->timeout_ms;
     struct error local = {0};
     if (task && kernel_timeout(run, effect->step, &engine->env, &engine->turn, &timeout_ms, &local))
-        timeout_ms = task->timeout_ms; // what else was wrong is told of what the task is told
+        timeout_ms = task->timeout_ms; // no memory, or a value cannot be read: rendering the inputs reports it
     return (struct tool_request){.ticket = execution->ticket,
                                  .tenant = run->ids.tenant,
                                  .environment = run->ids.environment,

@@ -272,7 +272,7 @@ void engine_let_go(struct engine *engine, uint64_t shards);
 bool engine_pending(const struct engine *engine, struct str tenant, struct str run);
 // Takes signals that other processes posted from the store's inbox into the queue. engine_loop does this by itself.
 enum code engine_poll(struct engine *engine, struct error *err) MUST_CHECK;
-// Turns until *stop is set, or (when until_idle) no run is resident, or all resident runs are parked and exit_on_park.
+// Turns until *stop is set, no run is resident, or (exit_on_park) every resident run is parked.
 // Looks into the store's inbox at least every `poll_ms`.
 struct engine_loop {
     volatile bool *stop; // may be NULL

@@ -94,8 +94,8 @@ enum code engine_program(struct store *store, const struct run_head *head, struc
     return rc;
 }
 
-// Two runs share a program when main document and file agree; parts are pinned by the document's file in practice, so a
-// program with parts is not shared.
+// Two runs share a program when the bytes of their main document, the plan id and the version agree. A program with parts
+// (scripts, child documents) is not shared: the hash is of the main document alone, and its parts may differ.
 static enum code entry_for_head(struct engine *engine, const struct run_head *head, struct program_entry **out,
                                 struct error *err)
 {

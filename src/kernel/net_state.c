@@ -124,7 +124,6 @@ uint32_t lane_of(const struct run *run, const struct moment *m, uint32_t place)
     return p->lanes && m->iteration <= p->total ? p->lanes[m->iteration - 1] : NO_LANE;
 }
 
-// "load", "load:run:2", "each[3]", and of a lane with a task under way "each[3]/fetch:run:2".
 bool kernel_items(const struct run *run, uint32_t place, struct loop_counts *out)
 {
     if (!run->net || place >= run->program->top_count || !run->net->places[place].looped) return false;
@@ -133,6 +132,7 @@ bool kernel_items(const struct run *run, uint32_t place, struct loop_counts *out
     return true;
 }
 
+// "load", "load:run:2", "each[3]", and of a lane with a task under way "each[3]/fetch:run:2".
 struct str net_path(const struct run *run, uint32_t step, struct arena *arena)
 {
     uint32_t place = kernel_place(run, step);

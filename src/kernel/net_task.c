@@ -410,7 +410,7 @@ enum code net_outcome_seen(struct arena *arena, const struct json *outcome, stru
     return ok ? OK : error_nomem(err);
 }
 
-// `small`: unless it is small.
+// The outcome as it is recorded, without its result; `small`: a result that is a small object stays.
 static enum code without_result(struct arena *arena, const struct json *outcome, bool small, struct json *out,
                                 struct error *err)
 {
