@@ -54,7 +54,10 @@ def execute(task):
     return {"error": {"code": "EXIT_NONZERO", "message": f"exit {process.returncode}", "exitCode": process.returncode}}
 
 while True:
-    for task in call("poll", kinds=["shell", "exec", "script"], max=1, waitMs=20000).get("tasks", []):
+    asked = time.clock_gettime(time.CLOCK_BOOTTIME)
+    answer = call("poll", kinds=["shell", "exec", "script"], max=1, waitMs=20000)
+    for task in answer.get("tasks", []):
+        if time.clock_gettime(time.CLOCK_BOOTTIME) > asked + (answer["waitedMs"] + task["leaseMs"]) / 1000: continue  # it slept
         try: result = execute(task)
         except (OSError, KeyError) as error: result = {"error": {"code": "SPAWN_FAILED", "message": repr(error), "retryable": True}}
         print(name, task["run"], task["step"], call("complete", results=[{"token": task["token"], "epoch": task["epoch"], **result}]))

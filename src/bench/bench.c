@@ -183,13 +183,6 @@ static bool wanted(struct str list, const char *name)
     return false;
 }
 
-static void remove_tree(const char *path)
-{
-    char command[320];
-    snprintf(command, sizeof(command), "rm -rf '%s'", path);
-    if (system(command) != 0) fprintf(stderr, "bench: cannot remove %s\n", path);
-}
-
 // ext4 without a journal passes over inodes that were deleted in the last minutes, one by one, whenever a file is made: after
 // a bench or a test suite in the same place a new run costs four times as much. What is made in a top directory is put
 // elsewhere on the disk, by its name. File systems that know no such thing do as they always do.
@@ -216,7 +209,7 @@ int bench_run(struct console *console, struct str store, struct str only)
     make_top(top);
     snprintf(bench.dir, sizeof(bench.dir), "%s/XXXXXX", top);
     if (!mkdtemp(bench.dir)) {
-        remove_tree(top);
+        os_remove_tree(top);
         return console_fail(console, EXIT_ERROR, "bench: cannot make a directory below %s", top);
     }
     int rc = contract_open(&console->arena, &bench.contract, &err) == OK ? EXIT_OK : console_error(console, &err);
@@ -231,6 +224,6 @@ int bench_run(struct console *console, struct str store, struct str only)
     }
     bench_floor_end(&bench);
     bench_postgres_end(&bench);
-    remove_tree(top);
+    os_remove_tree(top);
     return rc;
 }

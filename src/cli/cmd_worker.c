@@ -1,7 +1,7 @@
 // Steps of a server, executed here.
 #include "cli/commands.h"
 #include "cli/confine.h"
-#include "cli/crew.h"
+#include "worker/worker.h"
 #include "cli/interrupt.h"
 #include "cli/plugins.h"
 #include "cli/tasking.h"
@@ -14,7 +14,7 @@
 
 enum { LOOK_MS = 50, TOKEN_MAX = 4096 };
 
-static pthread_mutex_t talk = PTHREAD_MUTEX_INITIALIZER; // stderr is shared by the threads of the crew
+static pthread_mutex_t talk = PTHREAD_MUTEX_INITIALIZER; // stderr is shared by the threads of the worker
 
 // Which task begins is for those who want to know more.
 static void say(void *context, bool warning, const char *text)
@@ -41,24 +41,24 @@ static int read_token(struct cli *cli, struct str *token)
 }
 
 // The first one and, after commas, others that share their runs with it.
-static int read_servers(struct cli *cli, struct crew_options *out)
+static int read_servers(struct cli *cli, struct worker_options *out)
 {
     struct str all = args_text(&cli->args, FLAG_SERVER, "");
-    struct str *more = ARENA_ARRAY(&cli->io.arena, CREW_SERVERS_MAX, struct str);
+    struct str *more = ARENA_ARRAY(&cli->io.arena, WORKER_SERVERS_MAX, struct str);
     if (!more) return cli_nomem(cli);
     out->link.url = str_trim(str_cut(all, ',', &all));
     out->more_servers = more;
     while (all.len > 0) {
         struct str one = str_trim(str_cut(all, ',', &all));
         if (one.len == 0) continue;
-        if (out->more_count + 1 == CREW_SERVERS_MAX)
-            return cli_fail(cli, EXIT_USAGE, "--server: more than %d servers", CREW_SERVERS_MAX);
+        if (out->more_count + 1 == WORKER_SERVERS_MAX)
+            return cli_fail(cli, EXIT_USAGE, "--server: more than %d servers", WORKER_SERVERS_MAX);
         more[out->more_count++] = one;
     }
     return EXIT_OK;
 }
 
-static int read_options(struct cli *cli, struct crew_options *out)
+static int read_options(struct cli *cli, struct worker_options *out)
 {
     int64_t slots;
     char host[256] = "";
@@ -66,7 +66,7 @@ static int read_options(struct cli *cli, struct crew_options *out)
     gethostname(host, sizeof(host) - 1);
     const char *name = cli_format(cli, "%s-%ld", host[0] ? host : "worker", (long)getpid());
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!args_int(&cli->args, FLAG_CONCURRENCY, 1, CREW_SLOTS_MAX, cores > 0 && cores < 64 ? cores : 4, &cli->io.arena,
+    if (!args_int(&cli->args, FLAG_CONCURRENCY, 1, WORKER_SLOTS_MAX, cores > 0 && cores < 64 ? cores : 4, &cli->io.arena,
                   &slots))
         return cli_usage(cli);
     int listed = read_servers(cli, out);
@@ -87,73 +87,22 @@ static int read_options(struct cli *cli, struct crew_options *out)
     return code;
 }
 
-static int open_tasks(struct cli *cli, struct crew_options *out)
-{
-    struct task_options options;
-    struct error err = {0};
-    int code = tasking_read(cli, &options);
-    if (code) return code;
-    options.mark = cli_format(cli, "worker-%ld", (long)getpid()); // other workers of this machine are left alone
-    options.process_max = out->slots;
-    options.confinement = out->confinement;
-    options.secrets = out->secrets;
-    return tasks_open(&options, &out->tasks, &err) ? cli_error(cli, &err) : EXIT_OK;
-}
-
-static int read_kinds(struct cli *cli, struct crew_options *out)
-{
-    static const struct str processes[] = {STR_INIT("shell"), STR_INIT("exec"), STR_INIT("script")};
-    struct str all = args_text(&cli->args, FLAG_KINDS, "");
-    size_t named = all.len > 0, count = ARRAY_COUNT(processes), tools = 0;
-    if (out->functions) count += functions_names(out->functions, NULL, 0);
-    size_t others = count;
-    while (task_kind_name(tools)) tools++;
-    count += tools;
-    if (count > REMOTE_BATCH_MAX) return cli_fail(cli, EXIT_USAGE, "more than %d kinds", REMOTE_BATCH_MAX);
-    struct str *kinds = ARENA_ARRAY(&cli->io.arena, count + all.len + 1, struct str);
-    if (!kinds) return cli_nomem(cli);
-    memcpy(kinds, processes, sizeof(processes));
-    if (out->functions) functions_names(out->functions, kinds + ARRAY_COUNT(processes), count);
-    for (size_t i = 0, at = others; i < tools; i++) {
-        struct str name = str_from(task_kind_name(i));
-        if (str_is(name, "shell")) // is there already, as a process
-            count--;
-        else
-            kinds[at++] = name;
-    }
-    struct str *known = kinds;
-    out->kinds = named ? kinds + count : kinds;
-    out->kind_count = named ? 0 : count;
-    while (all.len > 0) {
-        struct str kind = str_trim(str_cut(all, ',', &all));
-        size_t i = 0;
-        while (i < count && !str_eq(kind, known[i])) i++;
-        if (i == count && !tasks_know(out->tasks, kind))
-            return cli_fail(cli, EXIT_USAGE,
-                            "--kinds: this worker executes shell, exec, script, the functions of its plugins and the "
-                            "tools of playbooks, not \"%.*s\"",
-                            STR_ARG(kind));
-        kinds[count + out->kind_count++] = kind;
-    }
-    return EXIT_OK;
-}
-
 static void rest(void)
 {
     struct timespec time = {.tv_nsec = LOOK_MS * 1000000};
     nanosleep(&time, NULL);
 }
 
-static int work(struct cli *cli, struct crew *crew)
+static int work(struct cli *cli, struct worker *worker)
 {
     struct error err = {0};
     bool draining = false;
     for (;;) {
-        size_t busy = crew_busy(crew, &err);
+        size_t busy = worker_busy(worker, &err);
         if (err.code) break;
         if (interrupts_count() > 0 && !draining) {
             draining = true;
-            crew_drain(crew);
+            worker_drain(worker);
             pthread_mutex_lock(&talk);
             if (busy > 0)
                 cli_note(cli, "draining: %zu step%s at hand; once more stops at once", busy, busy == 1 ? "" : "s");
@@ -162,7 +111,7 @@ static int work(struct cli *cli, struct crew *crew)
         if ((draining && busy == 0) || interrupts_count() > 1) break;
         rest();
     }
-    size_t left = crew_busy(crew, &err);
+    size_t left = worker_busy(worker, &err);
     pthread_mutex_lock(&talk);
     if (left > 0 && !err.code) cli_warn(cli, "%zu step%s stopped and given back", left, left == 1 ? "" : "s");
     pthread_mutex_unlock(&talk);
@@ -171,26 +120,27 @@ static int work(struct cli *cli, struct crew *crew)
 
 int command_worker(struct cli *cli)
 {
-    struct crew_options options = {.say = say, .context = cli};
-    struct crew *crew;
+    struct worker_options options = {.say = say, .context = cli};
+    struct task_options task;
+    struct worker *worker;
     struct error err = {0};
     int code = read_options(cli, &options);
     if (code == EXIT_OK) code = plugins_open_for(cli, options.slots);
     options.functions = cli->functions;
-    if (code == EXIT_OK) code = open_tasks(cli, &options);
+    if (code == EXIT_OK) code = tasking_read(cli, &task);
+    options.task = &task;
     options.quiet = cli->io.verbose == 0;
-    if (code == EXIT_OK) code = read_kinds(cli, &options);
-    if (code) {
-        tasks_close(options.tasks);
-        return code;
-    }
+    if (code) return code;
+    enum code rc = worker_kinds(&options, args_text(&cli->args, FLAG_KINDS, ""), &cli->io.arena, &err);
+    if (rc == E_INVALID) return cli_fail(cli, EXIT_USAGE, "--kinds: %s", err.message);
+    if (rc) return cli_error(cli, &err);
     interrupts_catch();
     cli_note(cli, "worker %.*s: pool %.*s of %.*s, %u step%s at once", STR_ARG(options.name), STR_ARG(options.pool),
              STR_ARG(options.link.url), options.slots, options.slots == 1 ? "" : "s");
-    if (crew_open(&options, &crew, &err)) return cli_error(cli, &err);
-    code = work(cli, crew);
-    uint64_t count = crew_count(crew);
-    crew_close(crew);
+    if (worker_open(&options, &worker, &err)) return cli_error(cli, &err);
+    code = work(cli, worker);
+    uint64_t count = worker_count(worker);
+    worker_close(worker);
     cli_note(cli, "worker %.*s: %llu result%s handed in", STR_ARG(options.name), (unsigned long long)count,
              count == 1 ? "" : "s");
     return code;

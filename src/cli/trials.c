@@ -3,7 +3,6 @@
 #include "os/os.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -12,18 +11,6 @@
 #include <unistd.h>
 
 #define TEST_SIZE_MAX ((size_t)8 << 20)
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
-{
-    (void)info, (void)kind, (void)place;
-    remove(path);
-    return 0;
-}
-
-void remove_tree(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
 
 // ^C must not leave the directory behind. Only what a signal handler may call: another program removes it.
 static char scratch[4096];
@@ -73,7 +60,7 @@ int trials_open(struct trials *trials, struct cli *cli)
 
 void trials_close(struct trials *trials)
 {
-    if (trials->scratch) remove_tree(trials->scratch);
+    if (trials->scratch) os_remove_tree(trials->scratch);
 }
 
 bool is_test_file(struct str path)

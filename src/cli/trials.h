@@ -28,6 +28,5 @@ bool is_test_file(struct str path); // *.test.yaml, *.test.yml, *.test.json
 const char *beside(struct cli *cli, struct str file, struct str name);
 // Replaces the file whole, or not at all.
 int write_file(struct cli *cli, const char *path, struct str text);
-void remove_tree(const char *path);
 
 #endif

@@ -22,6 +22,11 @@ int64_t os_mono_us(void)
     return read_clock(CLOCK_MONOTONIC, 1000000);
 }
 
+int64_t os_boot_ms(void)
+{
+    return read_clock(CLOCK_BOOTTIME, 1000);
+}
+
 bool os_lock_lingers(int64_t pid, unsigned *tries)
 {
     enum { TRIES_MAX = 2000 };

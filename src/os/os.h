@@ -16,6 +16,7 @@ struct moment_in_time {
 };
 struct moment_in_time os_now(void);
 int64_t os_mono_us(void);
+int64_t os_boot_ms(void); // never goes back, and goes on while the machine sleeps: for promises made to other machines
 // A lock outlives its process for a moment when a child was between fork and exec: the child's copy of the descriptor holds
 // it. Call this between looks at a lock whose owner is `pid`: true after a millisecond's wait when that process is gone
 // and looking again is worth while, false when it lives or *tries (start at 0) has been used up.
@@ -88,6 +89,7 @@ enum code os_sync_parent(const char *path, struct error *err) MUST_CHECK;
 // new file; the umask applies.
 enum code os_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *err) MUST_CHECK;
 enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK; // with parents
+void os_remove_tree(const char *path); // as much of it as can be removed
 // Files, directories and symbolic links of `from` (a directory), with their modes; anything else is left out. OK when there is
 // no `from`. E_EXISTS when there is a `to`. What was copied before a failure stays.
 enum code os_copy_tree(const char *from, const char *to, struct error *err) MUST_CHECK;

@@ -93,7 +93,7 @@ struct waiter {
     struct waiter *next;
     bool beat;   // a heartbeat, else a poll
     bool looked; // at its tokens
-    int64_t until;
+    int64_t since, until;
     remote_reply reply;
     bool (*alive)(const void *context);
     void *context;

@@ -93,6 +93,7 @@ bool remote_workers(struct remote *remote, struct str tenant, struct arena *aren
 struct remote_task {
     struct str token;
     int64_t lease_ms;
+    int64_t waited_ms; // how long the poll had waited at the server when it got the task; -1: the server does not say
     struct tool_request request; // without ticket and log; form NONE: a server that does not tell tasks from functions
 };
 // Of the answer to a poll. Strings live in `arena` or in `body`. E_INVALID, E_NOMEM.

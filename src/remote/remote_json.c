@@ -229,7 +229,10 @@ enum code remote_tasks_read(struct str body, struct arena *arena, struct remote_
     if (!json_is(list, JSON_ARRAY)) return bad(err, "no tasks");
     *tasks = ARENA_ARRAY(arena, list->count + 1, struct remote_task);
     if (!*tasks) return error_nomem(err);
-    for (uint32_t i = 0; !rc && i < list->count; i++) rc = read_task(&list->items[i], arena, &(*tasks)[i], err);
+    for (uint32_t i = 0; !rc && i < list->count; i++) {
+        rc = read_task(&list->items[i], arena, &(*tasks)[i], err);
+        (*tasks)[i].waited_ms = json_integer(json_key(&answer, "waitedMs"), -1);
+    }
     if (!rc) *count = list->count;
     return rc;
 }

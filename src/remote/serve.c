@@ -215,7 +215,9 @@ static bool try_waiter(struct remote *r, struct waiter *w, int64_t now)
         buf_release(&body);
         return false;
     }
-    buf_text(&body, "]}");
+    buf_byte(&body, ']');
+    wire_number(&body, "waitedMs", now - w->since);
+    buf_byte(&body, '}');
     answer_later(r, w->reply, w->context, 200, &body);
     return true;
 }
@@ -240,6 +242,7 @@ static void wait_or_answer(struct remote *r, struct waiter *w)
 {
     pthread_mutex_lock(&r->mutex);
     int64_t now = remote_now(r);
+    w->since = now;
     w->until = w->until > 0 ? now + w->until : now;
     struct remote_caller caller = {.tenant = w->tenant, .pool = w->pool};
     for (size_t i = 0; i < w->token_count; i++) { // whether the answer comes now or later: the worker lives

@@ -85,11 +85,6 @@ static const struct task_kind *kind_of(const char *plugins, struct str name)
     return task_plugin_known(plugins, name) ? &kind_plugin : NULL;
 }
 
-bool tasks_know(const struct tasks *tasks, struct str kind)
-{
-    return task_kind_known(tasks->options.plugins, kind);
-}
-
 bool task_kind_known(const char *plugins, struct str kind)
 {
     return kind_of(plugins, kind) != NULL;
@@ -586,11 +581,6 @@ void tasks_connect(struct tasks *tasks, tool_deliver deliver, tool_output output
     tasks->deliver = deliver;
     tasks->output = output;
     tasks->context = context;
-}
-
-void tasks_read_with(struct tasks *tasks, struct task_results results)
-{
-    if (!tasks->options.results.read) tasks->options.results = results;
 }
 
 struct tools *tasks_tools(struct tasks *tasks)

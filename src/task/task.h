@@ -42,13 +42,10 @@ struct task_options {
 enum code tasks_open(const struct task_options *options, struct tasks **out, struct error *err) MUST_CHECK;
 // Where outcomes and lines go; any thread of theirs. Before the first request.
 void tasks_connect(struct tasks *tasks, tool_deliver deliver, tool_output output, void *context);
-// Who reads stored results, if the options did not say. Before the first request.
-void tasks_read_with(struct tasks *tasks, struct task_results results);
 // Executes tool_request.function, which is a kind, with tool_request.input:
 //   {"with": the task's, rendered; "keychain": entries as in net.keychain, rendered, marks in them too; "execution_id", "step", "task",
 //    "attempt"}
 struct tools *tasks_tools(struct tasks *tasks);
-bool tasks_know(const struct tasks *tasks, struct str kind); // any thread
 // The kinds that the binary brings; NULL past the end. And whether DIR has an executable of that name; or either.
 const char *task_kind_name(size_t index);
 bool task_kind_known(const char *dir, struct str kind);

@@ -336,8 +336,8 @@ static void many_run_at_once(void)
 static void kinds_that_nobody_has_are_unknown(void)
 {
     task_begin(current, NULL);
-    CHECK(tasks_know(kit.tasks, str_from(current->kind)));
-    CHECK(!tasks_know(kit.tasks, STR("no_such_kind")) && !tasks_know(kit.tasks, STR("../bin/sh")));
+    CHECK(task_kind_known(current->plugins, str_from(current->kind)));
+    CHECK(!task_kind_known(current->plugins, STR("no_such_kind")) && !task_kind_known(current->plugins, STR("../bin/sh")));
     struct json outcome = task_do_kind("no_such_kind", "{}");
     task_is(&outcome, "error.code", "\"UNKNOWN_KIND\"");
     task_end();

@@ -234,6 +234,33 @@ test_worker_that_sleeps_longer_than_its_lease_changes_nothing_when_it_wakes() {
     intact
 }
 
+# The answer to its poll lies in the socket while the lease runs out, another worker completes the step, and the first one goes on.
+test_worker_that_was_stopped_after_its_poll_does_not_begin_what_is_over() {
+    site 1s
+    worker w1
+    first=$worker
+    polls() { ask GET /v1/workers && [ "$(jq -r '.items[] | select(.worker == "w1").slots' body)" = 4 ]; }
+    wait_for polls
+    kill -STOP "$first"
+    wait_for grep -q '^State:.T' "/proc/$first/status"
+    start r1 "$(shell a "echo \$CAIRN_ENGINE_ATTEMPT >> $PWD/ran; echo \$CAIRN_ENGINE_ATTEMPT")"
+    wait_for counted r1 StepRedispatched 1 # it was given to the first, whose lease is over
+    worker w2
+    wait_for ended r1 COMPLETED
+    kill -TERM "$worker"
+    wait "$worker" || fail "the second worker ended with $?"
+    kill -CONT "$first"
+    start r2 "$(shell a 'echo again')" # the first one asks for it after it has looked at the answer
+    wait_for ended r2 COMPLETED
+    kill -TERM "$first"
+    wait "$first" || fail "the worker ended with $?"
+    has w1.err 'the lease of r1/a was over before it could begin'
+    equal "$(cat ran)" 2 'engine attempts that began'
+    has w1.err '1 result handed in'
+    stop_serving
+    intact
+}
+
 test_worker_survives_a_server_that_is_killed() {
     site 2s
     worker w1

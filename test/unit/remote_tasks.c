@@ -61,7 +61,7 @@ static void silent_worker_is_lost_and_its_late_result_refused_C_34_I14(void)
     rig_pass(&rig, 1);
     rig_expect(&rig, "STEP_REDISPATCHED a 1.2\n");
     remote_tick(rig.remote);
-    CHECK_TEXT(asleep.body, "{\"tasks\":[]}"); // whoever asked is asleep or dead: somebody else shall have it
+    CHECK_TEXT(asleep.body, "{\"tasks\":[],\"waitedMs\":1}"); // whoever asked is asleep or dead: somebody else shall have it
     CHECK_INT(complete(&rig, &old, DONE), 409);
     CHECK(has(&rig.said, "STALE_ATTEMPT"));
     struct remote_task task = poll_one(&rig);
@@ -121,11 +121,11 @@ static void poll_waits_for_work_or_for_its_time(void)
     rig_pass(&rig, 19999);
     CHECK_INT(late.count, 0);
     rig_pass(&rig, 1);
-    CHECK_TEXT(late.body, "{\"tasks\":[]}");
+    CHECK_TEXT(late.body, "{\"tasks\":[],\"waitedMs\":20000}");
     rig_start(&rig, "r2");
     rig_gone = true;
     ask_into(&rig, REMOTE_POLL, "{\"worker\":\"w1\",\"waitMs\":20000}", &late);
-    CHECK_TEXT(late.body, "{\"tasks\":[]}"); // nobody reads it
+    CHECK_TEXT(late.body, "{\"tasks\":[],\"waitedMs\":0}"); // nobody reads it
     rig_gone = false;
     (void)poll_one(&rig);
     rig_close(&rig);

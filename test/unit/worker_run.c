@@ -1,6 +1,6 @@
-// A crew (`cairn worker`) against the product's server side over a real socket: engine, task table, HTTP, processes,
+// A worker (`cairn worker`) against the product's server side over a real socket: engine, task table, HTTP, processes,
 // functions.
-#include "cli/crew.h"
+#include "worker/worker.h"
 #include "harness/test.h"
 #include "net/net.h"
 #include "unit/support/explained_store.h"
@@ -31,7 +31,7 @@ struct site {
     atomic_bool down; // answers 503
     struct buf told;  // engine thread, and read when the engine stands
     char url[64];
-    struct crew *crew;
+    struct worker *worker;
     struct functions *functions; // of the worker; NULL: none
     struct str kinds[16];
     pthread_mutex_t mutex;
@@ -158,11 +158,11 @@ static void say(void *context, bool warning, const char *text)
     pthread_mutex_unlock(&site->mutex);
 }
 
-static void crew_start(struct site *site, uint32_t slots)
+static void start_worker(struct site *site, uint32_t slots)
 {
     struct str kinds[16] = {STR("shell")};
     size_t more = site->functions ? functions_names(site->functions, kinds + 1, ARRAY_COUNT(kinds) - 1) : 0;
-    struct crew_options options = {.link = {.url = str_from(site->url)},
+    struct worker_options options = {.link = {.url = str_from(site->url)},
                                    .name = STR("w1"),
                                    .pool = STR("default"),
                                    .kinds = kinds,
@@ -172,22 +172,22 @@ static void crew_start(struct site *site, uint32_t slots)
                                    .say = say,
                                    .context = site};
     struct error err = {0};
-    memcpy(site->kinds, kinds, sizeof(kinds)); // they live as long as the crew
+    memcpy(site->kinds, kinds, sizeof(kinds)); // they live as long as the worker
     options.kinds = site->kinds;
-    CHECK_OK(crew_open(&options, &site->crew, &err), &err);
+    CHECK_OK(worker_open(&options, &site->worker, &err), &err);
 }
 
-static void crew_end(struct site *site, uint64_t results)
+static void end_worker(struct site *site, uint64_t results)
 {
     struct error err;
-    crew_drain(site->crew);
-    for (int i = 0; crew_busy(site->crew, &err) > 0; i++) {
+    worker_drain(site->worker);
+    for (int i = 0; worker_busy(site->worker, &err) > 0; i++) {
         CHECK(i < 3000);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
     CHECK_INT(err.code, OK);
-    CHECK_INT(crew_count(site->crew), results);
-    crew_close(site->crew);
+    CHECK_INT(worker_count(site->worker), results);
+    worker_close(site->worker);
 }
 
 static void start(struct site *site, const char *run)
@@ -216,10 +216,10 @@ static bool told(const struct site *site, const char *text)
     return strstr(site->told.ptr, text) != NULL;
 }
 
-// Run r1, of whose steps so many are in the hands of the crew.
+// Run r1, of whose steps so many are in the hands of the worker.
 static void start_and_lease(struct site *site, uint32_t slots, uint32_t leases)
 {
-    crew_start(site, slots);
+    start_worker(site, slots);
     start(site, "r1");
     run_until(site, "STEP_STARTED");
     int64_t until = os_now().mono_ms + 20000;
@@ -278,14 +278,14 @@ static void steps_run_at_a_worker_with_logs_outputs_faults_and_artifacts(void)
             "file", "mkdir $ARTIFACTS_DIR/d; echo 42 > $ARTIFACTS_DIR/d/r.txt; echo $ARTIFACTS_DIR",
             ",\"artifacts\":[{\"path\":\"d/r.txt\"}]") "," SHELL("late", "sleep 60", ",\"timeout\":\"200ms\"")),
         0);
-    crew_start(&site, 4);
+    start_worker(&site, 4);
     start(&site, "r1");
     run_until(&site, NULL);
     CHECK(told(&site, "STEP_COMPLETED good 1.1"));
     CHECK(told(&site, "STEP_FAILED bad 1.1 EXIT_NONZERO"));
     CHECK(told(&site, "STEP_COMPLETED file 1.1"));
     CHECK(told(&site, "STEP_FAILED late 1.1 TIMEOUT"));
-    crew_end(&site, 4);
+    end_worker(&site, 4);
     struct str log = file(&site, "store/r1/logs/good.1.1.log");
     CHECK(holds(log, " out out\n") && holds(log, " out good\n") && holds(log, " err err\n") &&
           holds(log, " end exit 0\n"));
@@ -298,9 +298,9 @@ static void many_steps_pass_through_few_slots(void)
     enum { RUNS = 20 };
     struct site site;
     site_open(&site, PLAN(SHELL("a", "true", "") "," SHELL("b", "true", "") "," SHELL("c", "true", "")), 0);
-    crew_start(&site, 3);
+    start_worker(&site, 3);
     run_many(&site, RUNS);
-    crew_end(&site, 3 * RUNS);
+    end_worker(&site, 3 * RUNS);
     site_close(&site);
 }
 
@@ -313,7 +313,7 @@ static void cancelled_run_kills_the_process_at_the_worker(void)
     emergency_stop(&site);
     CHECK(told(&site, "STEP_FAILED a 1.1 CANCELLED\nRUN_CANCELLED"));
     CHECK(os_now().mono_ms - began < 8000); // by the notice, not by the end of the lease
-    crew_end(&site, 1);
+    end_worker(&site, 1);
     site_close(&site);
 }
 
@@ -331,7 +331,7 @@ static void server_that_is_away_is_waited_for_and_nothing_is_lost(void)
     atomic_store(&site.down, false);
     run_until(&site, NULL);
     CHECK(told(&site, "STEP_COMPLETED a 1.1\nRUN_COMPLETED"));
-    crew_end(&site, 1);
+    end_worker(&site, 1);
     site_close(&site);
 }
 
@@ -347,7 +347,7 @@ static void attempt_whose_lease_cannot_be_renewed_is_stopped_and_runs_elsewhere_
     run_until(&site, NULL);
     CHECK(told(&site, "STEP_COMPLETED a 1.2\nRUN_COMPLETED") || told(&site, "STEP_COMPLETED a 1.3\nRUN_COMPLETED"));
     CHECK(!told(&site, "LATE_RESULT"));
-    crew_end(&site, 1); // at once: the sleep was killed
+    end_worker(&site, 1); // at once: the sleep was killed
     site_close(&site);
 }
 
@@ -358,13 +358,13 @@ static void stopped_worker_gives_its_steps_back(void)
     start_and_lease(&site, 1, 1);
     // The last call is answered when it is durable, so somebody has to turn the engine meanwhile.
     pthread_t closing;
-    CHECK(pthread_create(&closing, NULL, (void *(*)(void *))(void (*)(void))crew_close, site.crew) == 0);
+    CHECK(pthread_create(&closing, NULL, (void *(*)(void *))(void (*)(void))worker_close, site.worker) == 0);
     run_until(&site, "STEP_REDISPATCHED a 1.2");
     pthread_join(closing, NULL);
-    crew_start(&site, 1);
+    start_worker(&site, 1);
     run_until(&site, NULL);
     CHECK(told(&site, "STEP_COMPLETED a 1.2\nRUN_COMPLETED"));
-    crew_end(&site, 1);
+    end_worker(&site, 1);
     site_close(&site);
 }
 
@@ -461,14 +461,14 @@ static void functions_of_plugins_run_at_a_worker_beside_processes(void)
                   "late", "block", ",\"timeout\":\"100ms\"") "," SHELL("process", "echo hello", "")),
               0);
     functions_start(&site);
-    crew_start(&site, 4);
+    start_worker(&site, 4);
     start(&site, "r1");
     run_until(&site, NULL);
     CHECK(told(&site, "STEP_COMPLETED good 1.1"));
     CHECK(told(&site, "STEP_FAILED bad 1.1 CARD_DECLINED"));
     CHECK(told(&site, "STEP_FAILED late 1.1 TIMEOUT"));
     CHECK(told(&site, "STEP_COMPLETED process 1.1"));
-    crew_end(&site, 4);
+    end_worker(&site, 4);
     struct str log = file(&site, "store/r1/logs/good.1.1.log"), events = file(&site, "store/r1/events.jsonl");
     CHECK(holds(log, " out bouncing\n") && holds(log, " end done\n"));
     CHECK(holds(events, "{\"n\":[1,{\"a\":\"b\"}]}") && holds(events, "no money"));
@@ -485,9 +485,9 @@ static void functions_by_the_hundred_are_at_hand_at_once(void)
     site_open(&site, PLAN(CALL("a", "gather", "")), 0);
     functions_start(&site);
     later.enough = RUNS;
-    crew_start(&site, RUNS);
+    start_worker(&site, RUNS);
     run_many(&site, RUNS);
-    crew_end(&site, RUNS);
+    end_worker(&site, RUNS);
     functions_end(&site);
     site_close(&site);
 }
@@ -502,7 +502,7 @@ static void cancelled_function_is_told_wherever_it_waits(void)
     emergency_stop(&site);
     CHECK(told(&site, "STEP_FAILED a 1.1 CANCELLED") && told(&site, "STEP_FAILED b 1.1"));
     CHECK(told(&site, "RUN_CANCELLED"));
-    crew_end(&site, 2);
+    end_worker(&site, 2);
     functions_end(&site);
     CHECK_INT(atomic_load(&later.told), 2);
     site_close(&site);
@@ -521,5 +521,5 @@ int main(int argc, char **argv)
         TEST(functions_by_the_hundred_are_at_hand_at_once),
         TEST(cancelled_function_is_told_wherever_it_waits),
     };
-    return test_main("cli_crew", tests, ARRAY_COUNT(tests), argc, argv);
+    return test_main("worker_run", tests, ARRAY_COUNT(tests), argc, argv);
 }
