@@ -21,6 +21,7 @@ $(B)/test/conformance/%_test: $(B)/test/conformance/%_test.o $(CONF_SHARED:test/
 	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -Wl,--as-needed -lpq
 $(B)/test/unit/%: $(B)/test/unit/%.o $(HARNESS_OBJS) $(B)/libcairn-all.a
 	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(B)/test/unit/log_bytes: $(B)/test/sim/workload.o
 $(B)/test/fuzz/%: $(B)/test/fuzz/%.o $(B)/test/fuzz/replay.o $(B)/libcairn-all.a
 	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(B)/test/sim/sim: $(SIM:test/%.c=$(B)/test/%.o) $(B)/libcairn-all.a
