@@ -150,6 +150,8 @@ enum code kernel_return_step(const struct run *run, uint32_t index, const struct
 enum code kernel_net_result(const struct run *run, struct str step, const struct kernel_env *env, struct arena *arena,
                             struct json *out, struct error *err) MUST_CHECK;
 
+const struct json *kernel_ctx(const struct run *run); // the variables of a playbook
+
 struct kernel_env {
     void *context;
     // Content of a blob, by hash. Pure in the sense that matters: the same hash always gives the same bytes. E_NOT_FOUND: it is gone;
@@ -274,6 +276,9 @@ struct run *run_new(const struct program *program, const struct run_ids *ids);
 struct str run_artifacts_dir(const struct run *run); // `files` when somebody has set it, else as the start says
 void run_free(struct run *run);
 void run_verify(const struct run *run);
+
+// The state as text, all of it that is made of the log: two runs whose texts are equal are in the same state (K1).
+void kernel_dump(const struct run *run, struct buf *out);
 
 enum code kernel_step(struct run *run, const struct input *input, const struct kernel_env *env, struct outcome *outcome,
                       struct error *err) MUST_CHECK;

@@ -50,6 +50,11 @@ struct net_lane *lane_at(const struct run *run, uint32_t lane)
     return run->net->lanes[lane - run->program->step_count];
 }
 
+const struct json *kernel_ctx(const struct run *run)
+{
+    return &run->net->ctx;
+}
+
 uint32_t kernel_place(const struct run *run, uint32_t step)
 {
     return run->net && step >= run->program->step_count ? lane_at(run, step)->place : step;

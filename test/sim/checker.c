@@ -16,7 +16,10 @@ void checker_init(struct checker *checker)
 
 void checker_release(struct checker *checker)
 {
-    for (size_t i = 0; i < checker->run_count; i++) run_free(checker->runs[i]->shadow);
+    for (size_t i = 0; i < checker->run_count; i++) {
+        run_free(checker->runs[i]->shadow);
+        if (checker->runs[i]->dumped_at > 0) buf_release(&checker->runs[i]->dump);
+    }
     arena_release(&checker->arena);
     arena_release(&checker->scratch);
 }

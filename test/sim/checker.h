@@ -101,6 +101,8 @@ struct model_run {
     struct str *applied; // signals that paused or resumed the run
     size_t applied_count, applied_capacity;
     struct run *shadow; // folded record by record
+    struct buf dump;    // of the shadow with so many records:
+    size_t dumped_at;
     struct run_view view;
     bool paused, cancel_asked, terminal;
     uint64_t paused_seq;
@@ -183,7 +185,6 @@ void checker_net_same(struct checker *checker, const struct model_run *run, stru
 struct model_net *net_model_new(struct checker *checker, const struct program *program);
 void net_model_absorb(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq);
 void net_model_start(struct checker *checker, struct model_run *run, const struct tool_request *request);
-void net_model_live(struct checker *checker, const struct model_run *run, const struct run *live); // K1
 void model_offer_notes(struct checker *checker, const struct commit *commit);
 void model_absorb_notes(struct checker *checker);
 int model_find_notes(struct checker *checker, struct store *store);

@@ -1,8 +1,6 @@
-// Playbooks: tokens, visits, loops, tasks and attempts, worked out from the log alone and apart from src/kernel (N1 to N6); the state
-// in memory against the state of the log (K1); the end against the end without crashes (N0).
+// Playbooks: tokens, visits, loops, tasks and attempts, worked out from the log alone and apart from src/kernel (N1 to N6); the end
+// against the end without crashes (N0).
 #include "sim/checker.h"
-
-#include "kernel/net_inside.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -503,75 +501,6 @@ void net_model_start(struct checker *checker, struct model_run *run, const struc
     if (attempt) attempt->started_engine = request->engine;
 }
 
-// ---- K1
-static bool same_json(const struct json *a, const struct json *b)
-{
-    return a->type == b->type && (a->type == 0 || json_equal(a, b));
-}
-
-static bool same_value(const struct net_value *a, const struct net_value *b)
-{
-    return same_json(&a->value, &b->value) && a->has_blob == b->has_blob &&
-           (!a->has_blob || digest_eq(&a->blob, &b->blob)) && a->size == b->size &&
-           same_json(&a->extracted, &b->extracted);
-}
-
-static const char *place_difference(const struct net_place *a, const struct net_place *b)
-{
-    if (a->phase != b->phase || a->failed != b->failed || a->skipped != b->skipped) return "phase";
-    if (a->visit != b->visit || a->lane != b->lane) return "visit";
-    if (a->token != b->token || (a->token && !same_json(&a->token_args, &b->token_args))) return "token";
-    if (a->looped != b->looped || a->loop_over != b->loop_over || a->total != b->total ||
-        a->scheduled != b->scheduled || a->open != b->open || a->done != b->done || a->failures != b->failures)
-        return "loop";
-    if (a->started_ms != b->started_ms || a->due_ms != b->due_ms) return "time";
-    if (!same_value(&a->value, &b->value)) return "result";
-    if (a->phase == PLACE_IDLE) return NULL;
-    if (!same_json(&a->args, &b->args) || !same_json(&a->written, &b->written)) return "arguments";
-    if (!a->looped || a->phase != PLACE_RUNNING) return NULL;
-    if (!same_json(&a->items, &b->items)) return "collection";
-    for (uint32_t i = 0; i < a->total; i++)
-        if (a->lanes[i] != b->lanes[i] || !same_value(&a->results[i], &b->results[i])) return "iterations";
-    return NULL;
-}
-
-static const char *lane_difference(const struct run *run, const struct net_lane *a, const struct net_lane *b)
-{
-    if (a->phase != b->phase) return "phase";
-    if (a->phase == LANE_FREE) return NULL;
-    if (a->place != b->place || a->iteration != b->iteration) return "place";
-    if (a->pc != b->pc || a->attempt != b->attempt || a->last != b->last) return "task";
-    if (a->failed != b->failed || a->action != b->action || (a->action && a->target != b->target)) return "decision";
-    if (!same_json(&a->iter, &b->iter)) return "variables";
-    for (uint32_t i = 0; i < run->program->net->steps[a->place].task_count; i++)
-        if (a->runs[i] != b->runs[i] || !same_value(&a->results[i], &b->results[i])) return "results";
-    return NULL;
-}
-
-void net_model_live(struct checker *checker, const struct model_run *model, const struct run *live)
-{
-    const struct net_state *a = live->net, *b = model->shadow->net;
-    const char *what = NULL;
-    if (a->lane_count != b->lane_count || a->free_lane != b->free_lane) what = "lanes";
-    if (a->serial != b->serial || a->live != b->live || a->tokens != b->tokens || a->unhandled != b->unhandled)
-        what = "counts";
-    if (!same_json(&a->ctx, &b->ctx) || !same_json(&a->workload, &b->workload)) what = "variables";
-    for (uint32_t i = 0; !what && i < live->program->step_count; i++)
-        what = place_difference(&a->places[i], &b->places[i]);
-    for (uint32_t i = 0; !what && i < a->lane_count; i++) {
-        const struct run_step *s = &live->steps[live->program->step_count + i],
-                              *t = &model->shadow->steps[live->program->step_count + i];
-        what = lane_difference(live, a->lanes[i], b->lanes[i]);
-        if (!what && a->lanes[i]->phase == LANE_FREE) continue;
-        if (!what &&
-            (s->state != t->state || s->logical != t->logical || s->engine != t->engine || s->due_ms != t->due_ms))
-            what = "attempt";
-    }
-    if (what)
-        checker_fail(checker, "K1", "%.*s: %s of the live net is not that of its log", STR_ARG(model->ids.run), what);
-    checker->checks++;
-}
-
 // ---- N0
 // References name the run they are of.
 static struct str without_name(struct str text, struct str run, struct arena *arena)
@@ -591,15 +520,15 @@ struct str checker_net_end(const struct checker *checker, const struct model_run
 {
     struct buf out;
     struct error err = {0};
-    const struct net_state *net = run->shadow->net;
     buf_init(&out, (size_t)16 << 20);
     buf_printf(&out, "%s ", run_status_name(run->status));
-    json_canon(&out, &net->ctx);
+    json_canon(&out, kernel_ctx(run->shadow));
     for (uint32_t i = 0; i < run->program->step_count; i++) {
+        const struct model_place *p = &run->net->places[i];
         struct json value;
-        INVARIANT(net_place_value(run->shadow, i, &checker->env, arena, &value, &err) == OK);
-        buf_printf(&out, "\n%.*s: visits %u%s%s ", STR_ARG(run->program->steps[i].id), net->places[i].visit,
-                   net->places[i].failed ? ", failed" : "", net->places[i].skipped ? ", refused" : "");
+        INVARIANT(kernel_output(run->shadow, i, &checker->env, arena, &value, &err) == OK);
+        buf_printf(&out, "\n%.*s: visits %u%s%s ", STR_ARG(run->program->steps[i].id), p->visit,
+                   p->failed ? ", failed" : "", p->skipped ? ", refused" : "");
         if (value.type != 0) json_canon(&out, &value);
     }
     buf_printf(&out, "\n%zu tasks, %zu attempts", run->net->task_count, run->net->attempt_count);

@@ -35,7 +35,7 @@ static void bad(struct story *s, const char *path, const char *kind, bool retrya
 
 static int64_t ctx(const struct story *s, const char *path)
 {
-    return json_integer(json_at(&s->run->net->ctx, str_from(path)), -1);
+    return json_integer(json_at(kernel_ctx(s->run), str_from(path)), -1);
 }
 
 static size_t count(const struct story *s, const char *text)
@@ -157,7 +157,7 @@ static void a_task_without_the_inputs_that_it_expects_does_not_begin_C_47(void)
     struct story s;
     open_with(&s, cases[1].tool);
     CHECK_STR(s.run->failed_step, STR("start"));
-    CHECK_STR(s.run->net->places[0].fault.message,
+    CHECK_STR(s.run->fault.message,
               STR("the task expects inputs that it was not given: a, c; its inputs are: b"));
     story_close(&s);
 }
@@ -239,7 +239,7 @@ static void numbers_that_are_templates_are_rendered_where_they_apply_C_46(void)
                HEAD "workload: {t: 3}\nworkflow:\n  - {step: start, spec: {policy: {lifecycle: {timeout_s: '{{ t * 2 "
                     "}}', deadline_s: '{{ none }}'}}}, tool: " SHELL "}\n");
     story_start(&s);
-    CHECK_INT(s.run->net->places[0].due_ms, 6000);
+    CHECK_INT(story_take(&s, EFFECT_TIMER, "start").due_ms, 6000);
     story_close(&s);
 }
 
@@ -259,7 +259,7 @@ static void as_many_iterations_at_once_as_a_template_says(void)
                        cases[i].most);
         story_open(&s, text);
         story_start(&s);
-        CHECK_INT(s.run->net->places[0].open, cases[i].open);
+        CHECK_INT(s.run->in_flight, cases[i].open);
         CHECK_INT(s.run->status, cases[i].open ? RUN_STATUS_RUNNING : RUN_STATUS_FAILED);
         story_close(&s);
     }

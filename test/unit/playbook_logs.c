@@ -7,7 +7,7 @@
 //   page P of N                 a page of results
 //   big N                       a text of N bytes, which is kept beside the log
 #include "harness/test.h"
-#include "kernel/net_inside.h"
+#include "kernel/kernel.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -315,12 +315,12 @@ static void a_crash_after_any_batch_changes_nothing_NX_2T_I1_I11_I14(void)
                failed = count_words("\"event_type\":\"task.failed\"");
         struct buf ctx;
         buf_init(&ctx, 1 << 20);
-        json_canon(&ctx, &life.run->net->ctx);
+        json_canon(&ctx, kernel_ctx(life.run));
         for (int at = 1; at < batches; at++, worlds++) {
             begin(names[i], at);
             struct buf again;
             buf_init(&again, 1 << 20);
-            json_canon(&again, &life.run->net->ctx);
+            json_canon(&again, kernel_ctx(life.run));
             if (life.run->status != status || count_words("\"event_type\":\"task.done\"") != done ||
                 count_words("\"event_type\":\"task.failed\"") != failed || !str_eq(buf_str(&again), buf_str(&ctx)))
                 test_fail(__FILE__, __LINE__,
@@ -356,7 +356,7 @@ static void results_are_what_their_authors_mean(void)
         begin(wants[i].file, BATCHES_MAX);
         struct buf text;
         buf_init(&text, 1 << 20);
-        const struct json *value = json_at(&life.run->net->ctx, str_from(wants[i].path));
+        const struct json *value = json_at(kernel_ctx(life.run), str_from(wants[i].path));
         if (!value) test_fail(__FILE__, __LINE__, "%s: ctx.%s is not there", wants[i].file, wants[i].path);
         json_canon(&text, value);
         CHECK_STR(buf_str(&text), str_from(wants[i].value));
