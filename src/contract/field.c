@@ -357,14 +357,12 @@ static enum code explain_failure(const struct json *value, struct error *err)
 {
     struct buf buf;
     buf_init(&buf, SIZE_MAX / 4);
-    json_write(&buf, value); // keeps lexemes: fails for memory and depth only
-    bool written = buf_ok(&buf);
+    json_canon(&buf, value);
+    bool written = buf_ok(&buf) && buf.len > RECORD_SIZE_MAX;
     size_t size = buf.len;
     buf_release(&buf);
     if (!written) return error_nomem(err);
-    if (size > RECORD_SIZE_MAX)
-        return error_set(err, E_LIMIT, "a record of %zu bytes is larger than %zu", size, RECORD_SIZE_MAX);
-    return error_set(err, E_INVALID, "a record holds a number that no double can hold");
+    return error_set(err, E_LIMIT, "a record of %zu bytes is larger than %zu", size, RECORD_SIZE_MAX);
 }
 
 enum code record_write(const struct json *value, struct arena *arena, struct str *out, struct error *err)

@@ -34,9 +34,8 @@
     X("E0109", "a key is not a simple text",                                                       \
       "Keys of mappings must be texts; lists and mappings cannot be keys.")                        \
     X("E0110", "a scalar that is not a JSON value",                                                \
-      "Infinities and not-a-number have no JSON form, integers in hexadecimal or octal must fit "  \
-      "64 bits, and a value under !!int, !!float, !!bool or !!null must be one. Quote the value "  \
-      "when it is meant as text.")                                                                 \
+      "Infinities and not-a-number have no JSON form, and a value under !!int, !!float, !!bool "   \
+      "or !!null must be one. Quote the value when it is meant as text.")                          \
     X("E0111", "the document is empty",                                                            \
       "There is nothing in the file but white space and comments.")                                \
     X("E0201", "the document is not a mapping",                                                    \
@@ -180,7 +179,7 @@
       "Loops inside loops and documents run by documents go up to 16 levels.")                     \
     X("E0508", "a limit of the reader",                                                            \
       "JSON nests up to 64 levels and holds up to 100,000 values; in JSON and YAML, texts go up to "  \
-      "1 MiB, mappings up to 10,000 keys, numbers up to 64 characters.")                              \
+      "1 MiB, mappings up to 10,000 keys, numbers up to 4,300 digits.")                               \
     X("E0601", "a step that can never run",                                                        \
       "Whatever the outcomes of the steps before it and the values that conditions see, the step " \
       "is never started. In a plan a failure stops all unrelated work: only steps directly below " \

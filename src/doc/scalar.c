@@ -1,5 +1,7 @@
 #include "doc/internal.h"
 
+#include "json/integer.h"
+
 #include <string.h>
 
 static bool is_digit(char c)
@@ -76,24 +78,11 @@ enum scalar scalar_kind(struct str text)
     return number_kind(text);
 }
 
-static enum code radix_value(struct str text, unsigned radix, struct json *out)
+// JSON wants digits on both sides of the point, no plus sign and no zeros in front. A float stays one: 5. is 5.0.
+static enum code decimal_value(struct str text, bool real, struct arena *arena, struct json *out)
 {
-    int64_t value = 0;
-    for (size_t i = 2; i < text.len; i++) {
-        char c = text.ptr[i];
-        int digit = is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10;
-        if (__builtin_mul_overflow(value, (int64_t)radix, &value) || __builtin_add_overflow(value, digit, &value))
-            return E_INVALID;
-    }
-    *out = json_int(value);
-    return OK;
-}
-
-// JSON wants digits on both sides of the point, no plus sign and no zeros in front.
-static enum code decimal_value(struct str text, struct arena *arena, struct json *out)
-{
-    if (text.len >= json_limits_default.number_size_max) return E_LIMIT;
-    char *to = arena_alloc(arena, text.len + 2);
+    if (text.len > JSON_NUMBER_SIZE_MAX) return E_LIMIT;
+    char *to = arena_alloc(arena, text.len + 4);
     if (!to) return E_NOMEM;
     size_t len = 0;
     size_t at = skip_sign(text);
@@ -114,11 +103,11 @@ static enum code decimal_value(struct str text, struct arena *arena, struct json
     }
     memcpy(to + len, text.ptr + at, text.len - at);
     len += text.len - at;
-    struct str lexeme = {to, len};
-    int64_t integer;
-    *out = str_int64(lexeme, &integer) ? json_int(integer) : json_number(lexeme);
-    double unused;
-    return json_double(out, &unused) ? OK : E_INVALID;
+    enum code rc = json_parse((struct str){to, len}, NULL, arena, out, NULL);
+    if (rc || !real || !json_is_integer(out)) return rc;
+    memcpy(to + len, ".0", 2);
+    *out = (struct json){.type = JSON_NUMBER, .text = {to, len + 2}};
+    return OK;
 }
 
 enum code scalar_value(struct str text, enum scalar kind, struct arena *arena, struct json *out)
@@ -129,5 +118,6 @@ enum code scalar_value(struct str text, enum scalar kind, struct arena *arena, s
     if (kind == SCALAR_BOOL) *out = json_bool(text.ptr[0] == 't' || text.ptr[0] == 'T');
     if (kind != SCALAR_INT && kind != SCALAR_FLOAT) return OK;
     unsigned radix = radix_of(text);
-    return radix ? radix_value(text, radix, out) : decimal_value(text, arena, out);
+    if (radix) return integer_read(arena, str_slice(text, 2, text.len), radix, false, out);
+    return decimal_value(text, kind == SCALAR_FLOAT, arena, out);
 }

@@ -337,7 +337,7 @@ static enum scalar tagged_kind(const yaml_char_t *tag, enum scalar plain)
     if (is_tag(tag, "null")) return SCALAR_NULL;
     if (is_tag(tag, "bool")) return SCALAR_BOOL;
     if (is_tag(tag, "int")) return SCALAR_INT;
-    if (is_tag(tag, "float")) return plain == SCALAR_INT || plain == SCALAR_NONFINITE ? plain : SCALAR_FLOAT;
+    if (is_tag(tag, "float")) return plain == SCALAR_NONFINITE ? plain : SCALAR_FLOAT;
     return (enum scalar)0;
 }
 
@@ -352,7 +352,8 @@ static enum scalar kind_of(struct yaml_reader *r, const yaml_event_t *event, str
         refuse_tag(r, event, tag);
         return SCALAR_STRING;
     }
-    if (asked != SCALAR_STRING && asked != found) {
+    bool whole = asked == SCALAR_FLOAT && found == SCALAR_INT; // !!float 3 is 3.0
+    if (asked != SCALAR_STRING && asked != found && !whole) {
         fault(r, "E0110", event, "the value is not of the type its tag asks for", NULL);
         return SCALAR_STRING;
     }

@@ -41,8 +41,7 @@ static bool number_of(struct str text, struct arena *arena, struct json *out)
 {
     text = str_trim(text);
     bool plausible = text.len && (text.ptr[0] == '-' || (text.ptr[0] >= '0' && text.ptr[0] <= '9'));
-    double unused;
-    return plausible && json_parse(text, &json_limits_default, arena, out, NULL) == OK && json_double(out, &unused);
+    return plausible && json_parse(text, &json_limits_default, arena, out, NULL) == OK;
 }
 
 static enum code parse_reference(struct parser *p, struct when_atom *atom)
@@ -137,22 +136,20 @@ const struct when_atom *when_atoms(const struct when *when, size_t *count)
     return when->atoms;
 }
 
-static int compare_numbers(const struct json *a, const struct json *b)
+// Equality is one of texts. A real that is whole has two of them, 7.0 and 7: what made it may not know the difference.
+static bool equal(const struct json *value, struct str left, struct str right)
 {
-    if (a->type == JSON_INT && b->type == JSON_INT) return (a->integer > b->integer) - (a->integer < b->integer);
-    double x = 0, y = 0;
-    bool finite = json_double(a, &x) && json_double(b, &y);
-    INVARIANT(finite);
-    return (x > y) - (x < y);
+    if (str_eq(left, right)) return true;
+    return json_is(value, JSON_NUMBER) && str_ends(left, STR(".0")) && str_eq(str_slice(left, 0, left.len - 2), right);
 }
 
-static bool compare(const struct when_atom *atom, struct str left, struct arena *arena)
+static bool compare(const struct when_atom *atom, const struct json *value, struct str left, struct arena *arena)
 {
-    if (str_is(atom->operator_text, "==")) return str_eq(left, atom->right);
-    if (str_is(atom->operator_text, "!=")) return !str_eq(left, atom->right);
+    if (str_is(atom->operator_text, "==")) return equal(value, left, atom->right);
+    if (str_is(atom->operator_text, "!=")) return !equal(value, left, atom->right);
     struct json a, b;
     if (!number_of(left, arena, &a) || !number_of(atom->right, arena, &b)) return false;
-    int order = compare_numbers(&a, &b);
+    int order = json_number_cmp(&a, &b);
     if (str_is(atom->operator_text, "<")) return order < 0;
     if (str_is(atom->operator_text, ">")) return order > 0;
     return str_is(atom->operator_text, "<=") ? order <= 0 : order >= 0;
@@ -166,7 +163,7 @@ enum code when_atom_eval(const struct when_atom *atom, const struct scope *scope
     if (rc) return rc;
     if (expr_text(&value, arena, &out->left)) return error_nomem(err);
     out->atom = atom;
-    out->result = compare(atom, out->left, arena);
+    out->result = compare(atom, &value, out->left, arena);
     return OK;
 }
 

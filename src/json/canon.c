@@ -1,8 +1,6 @@
-// RFC 8785, the JSON Canonicalization Scheme: members in the order of their keys' UTF-16 code units, numbers as ECMAScript
-// prints them. The rest of it is how write.c writes anyway.
+// The order of RFC 8785, the JSON Canonicalization Scheme: members by their keys' UTF-16 code units. Numbers are in number.c;
+// the rest of it is how write.c writes anyway.
 #include "json/internal.h"
-
-#define SAFE_INTEGER (INT64_C(1) << 53)
 
 // RFC 8785 §3.2.3: by UTF-16 code units. UTF-8 sorts like code points. UTF-16 differs in one place: characters beyond U+FFFF (lead bytes
 // from F0) are written with surrogates D800 to DFFF and so come before U+E000 to U+FFFF (EE, EF).
@@ -72,20 +70,4 @@ bool json_order_init(struct json_order *order, const struct json_member *members
 void json_order_release(struct json_order *order)
 {
     buf_release(&order->spill);
-}
-
-void json_canon_number(struct buf *out, const struct json *number)
-{
-    double value;
-    if (number->type == JSON_INT && number->integer >= -SAFE_INTEGER && number->integer <= SAFE_INTEGER) {
-        buf_int(out, number->integer);
-        return;
-    }
-    if (!json_double(number, &value)) {
-        out->failed = true; // no double, no canonical form
-        return;
-    }
-    char text[32];
-    size_t len = json_double_format(value, text);
-    buf_add(out, (struct str){text, len});
 }

@@ -38,16 +38,10 @@ static inline size_t word_first(uint64_t mask)
 #endif
 }
 
-// Length of the JSON number at the start of `text`, 0 when there is none. *integral: no fraction,
-// no exponent and not "-0".
+// Length of the JSON number at the start of `text`, 0 when there is none. *integral: no fraction and no exponent.
 size_t json_number_scan(struct str text, bool *integral);
-// False when it is beyond the range of a double.
-bool json_number_double(struct str lexeme, double *out);
-// By value and exactly: 1.0 equals 1e0, 9007199254740993 does not equal 9007199254740992.
-bool json_number_equal(struct str a, struct str b);
-
 bool json_in_order(const struct json_member *members, uint32_t count);
-void json_canon_number(struct buf *out, const struct json *number); // fails the buf where no double holds it
+void json_canon_number(struct buf *out, const struct json *number);
 
 // The order of members by key. index is NULL when they already are in order.
 struct json_order {

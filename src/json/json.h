@@ -1,7 +1,8 @@
 // JSON values: immutable once built, living in an arena, never freed one by one.
 //
-//  - Integers that fit int64 are JSON_INT; every other number keeps its source text (JSON_NUMBER), so 1.10 stays 1.10
-//    until someone asks for the canonical form.
+//  - A number is an integer (no point, no exponent) or a real, and exact in either case. Integers that fit int64 are
+//    JSON_INT; every other number keeps its source text (JSON_NUMBER), so 1.10 stays 1.10 until someone asks for the
+//    canonical form, which writes 1.1. No number goes through a double unless someone calculates with it.
 //  - Objects keep insertion order; duplicate keys are an error in the reader. json_canon sorts (RFC 8785) and is the only
 //    input to hashes.
 //  - Values read from text carry their position (1-based line and column in bytes); built values have 0.
@@ -16,7 +17,9 @@
 
 // Ceilings whatever the limits say. Writers, json_copy and json_equal go no deeper: they fail (the buf, false, false).
 #define JSON_DEPTH_MAX 512
-#define JSON_NUMBER_SIZE_MAX 1024
+#define JSON_NUMBER_DIGITS_MAX 4300 // significant ones: as many as Python reads and writes
+#define JSON_NUMBER_SIZE_MAX 4400   // of the text; the canonical form of what is read fits too
+#define JSON_EXPONENT_MAX 999999999 // of the first significant digit, either way
 
 enum json_type { JSON_NULL = 1, JSON_BOOL, JSON_INT, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
@@ -65,14 +68,13 @@ struct json_limits {
     uint32_t node_count_max;
     size_t string_size_max;
     uint32_t key_count_max; // per object
-    uint32_t number_size_max;
 };
 extern const struct json_limits json_limits_default; // reliability §4.4: what strangers send
 extern const struct json_limits json_limits_result;  // what tasks gave, on its way and from the store: rows, pages, blobs
 
 // The whole text must be one value with optional white space around it. Strings without escapes borrow `text`, which must
 // therefore live as long as the value. E_INVALID (position in err), E_LIMIT, E_NOMEM. `limits` may be NULL: the defaults.
-// A number beyond the range of a double is E_INVALID; "-0" is a JSON_NUMBER.
+// A number may be beyond the range of a double; "-0" is the integer 0.
 enum code json_parse(struct str text, const struct json_limits *limits, struct arena *arena, struct json *out,
                      struct error *err) MUST_CHECK;
 
@@ -99,7 +101,10 @@ bool json_is(const struct json *value, enum json_type type); // false for NULL
 #endif
 struct str json_text(const struct json *value); // of a string; empty otherwise
 int64_t json_integer(const struct json *value, int64_t otherwise);
-bool json_double(const struct json *value, double *out);     // INT or NUMBER, finite
+bool json_is_number(const struct json *value);
+bool json_is_integer(const struct json *value);              // a number without point and exponent, of any length
+bool json_double(const struct json *value, double *out);     // INT or NUMBER; false beyond the range of a double
+int json_number_cmp(const struct json *a, const struct json *b); // both are numbers; exact
 bool json_equal(const struct json *a, const struct json *b); // numbers by value, objects regardless of order
 const char *json_type_name(enum json_type type);
 bool json_copy(struct arena *arena, const struct json *value, struct json *out) MUST_CHECK; // deep
@@ -107,8 +112,14 @@ bool json_copy(struct arena *arena, const struct json *value, struct json *out) 
 void json_write(struct buf *out, const struct json *value);        // compact, order and lexemes kept
 void json_write_pretty(struct buf *out, const struct json *value); // two blanks, one member a line
 void json_write_string(struct buf *out, struct str text);          // quoted and escaped as json_canon does
-void json_canon(struct buf *out, const struct json *value);        // RFC 8785; members already in order cost no sort
+// RFC 8785 where that loses nothing, with exact numbers (docs/format/events.md). Members already in order cost no sort.
+void json_canon(struct buf *out, const struct json *value);
 // Shortest text that reads back as `value`, as ECMAScript prints it. Needs 32 bytes; returns the length. Finite only.
 size_t json_double_format(double value, char out[32]);
+// The same as a real, which is its canonical form: 1.0 and -0.0, where ECMAScript prints 1 and 0.
+size_t json_real_format(double value, char out[32]);
+// All digits of a double from 2^53 on, which is an integer. Returns the length.
+#define JSON_WHOLE_SIZE 320
+size_t json_whole_format(double value, char out[JSON_WHOLE_SIZE]);
 
 #endif

@@ -1,5 +1,6 @@
 // Numbers between text and double. This file alone in the pure tier calls strtod and snprintf (for
 // "%.*e"). Both are exact in glibc, and nobody calls setlocale, so the decimal point is a point.
+#include "json/decimal.h"
 #include "json/internal.h"
 
 #include <math.h>
@@ -20,10 +21,9 @@ static size_t skip_digits(struct str text, size_t i)
 size_t json_number_scan(struct str text, bool *integral)
 {
     size_t i = text.len && text.ptr[0] == '-' ? 1 : 0;
-    size_t first = i;
     if (i == text.len || !is_digit(text.ptr[i])) return 0;
     i = text.ptr[i] == '0' ? i + 1 : skip_digits(text, i);
-    *integral = first == 0 || text.ptr[first] != '0';
+    *integral = true;
     if (i < text.len && text.ptr[i] == '.') {
         size_t fraction = i + 1;
         i = skip_digits(text, fraction);
@@ -40,72 +40,45 @@ size_t json_number_scan(struct str text, bool *integral)
     return i;
 }
 
-bool json_number_double(struct str lexeme, double *out)
+bool json_is_number(const struct json *value)
 {
-    INVARIANT(lexeme.len <= JSON_NUMBER_SIZE_MAX);
-    char text[JSON_NUMBER_SIZE_MAX + 1];
-    memcpy(text, lexeme.ptr, lexeme.len);
-    text[lexeme.len] = '\0';
-    double value = strtod(text, NULL);
-    if (!isfinite(value)) return false;
-    *out = value;
+    return value && (value->type == JSON_INT || value->type == JSON_NUMBER);
+}
+
+bool json_is_integer(const struct json *value)
+{
+    if (!json_is_number(value)) return false;
+    for (size_t i = 0; value->type == JSON_NUMBER && i < value->text.len; i++) {
+        char c = value->text.ptr[i];
+        if (c == '.' || c == 'e' || c == 'E') return false;
+    }
     return true;
 }
 
-// A lexeme as 0.d1d2d3 * 10^exponent with d1 not 0; the digits are text[first..last], less the
-// point.
-struct decimal {
-    struct str text;
-    size_t first, last;
-    int64_t exponent;
-    bool zero, negative;
-};
-
-enum { EXPONENT_MAX = 1000000000 };
-
-static int64_t exponent_of(struct str digits)
+bool json_double(const struct json *value, double *out)
 {
-    bool negative = digits.len && digits.ptr[0] == '-';
-    size_t i = digits.len && !is_digit(digits.ptr[0]) ? 1 : 0;
-    int64_t exponent = 0;
-    for (; i < digits.len; i++) {
-        if (exponent < EXPONENT_MAX) exponent = exponent * 10 + (digits.ptr[i] - '0');
+    if (!json_is_number(value)) return false;
+    if (value->type == JSON_INT) {
+        *out = (double)value->integer;
+        return true;
     }
-    return negative ? -exponent : exponent;
+    INVARIANT(value->text.len <= JSON_NUMBER_SIZE_MAX);
+    char text[JSON_NUMBER_SIZE_MAX + 1];
+    memcpy(text, value->text.ptr, value->text.len);
+    text[value->text.len] = '\0';
+    double found = strtod(text, NULL);
+    if (!isfinite(found)) return false;
+    *out = found;
+    return true;
 }
 
-static struct decimal decimal_of(struct str lexeme)
+int json_number_cmp(const struct json *a, const struct json *b)
 {
-    struct decimal d = {.zero = true, .negative = lexeme.len && lexeme.ptr[0] == '-'};
-    size_t mark = str_find(lexeme, 'e', 0);
-    if (mark == lexeme.len) mark = str_find(lexeme, 'E', 0);
-    struct str rest = str_slice(lexeme, mark + 1, lexeme.len);
-    d.text = str_slice(lexeme, d.negative ? 1 : 0, mark);
-    size_t point = str_find(d.text, '.', 0);
-    for (size_t i = 0; i < d.text.len; i++) {
-        if (i == point || d.text.ptr[i] == '0') continue;
-        if (d.zero) d.first = i;
-        d.zero = false;
-        d.last = i;
-    }
-    int64_t whole_digits = (int64_t)point - (int64_t)d.first + (d.first > point);
-    d.exponent = whole_digits + exponent_of(rest);
-    return d;
-}
-
-bool json_number_equal(struct str a, struct str b)
-{
-    struct decimal x = decimal_of(a);
-    struct decimal y = decimal_of(b);
-    if (x.zero || y.zero) return x.zero && y.zero;
-    if (x.negative != y.negative || x.exponent != y.exponent) return false;
-    size_t i = x.first, j = y.first;
-    for (;; i++, j++) {
-        if (i <= x.last && x.text.ptr[i] == '.') i++;
-        if (j <= y.last && y.text.ptr[j] == '.') j++;
-        if (i > x.last || j > y.last) return i > x.last && j > y.last;
-        if (x.text.ptr[i] != y.text.ptr[j]) return false;
-    }
+    INVARIANT(json_is_number(a) && json_is_number(b));
+    if (a->type == JSON_INT && b->type == JSON_INT) return (a->integer > b->integer) - (a->integer < b->integer);
+    char left[DECIMAL_SCRATCH], right[DECIMAL_SCRATCH];
+    struct decimal x = decimal_of(a, left), y = decimal_of(b, right);
+    return decimal_cmp(&x, &y);
 }
 
 enum { DIGITS_MAX = 17, DIGITS_SAFE = 15 };
@@ -127,7 +100,10 @@ static void digits_round(double value, int count, struct digits *out)
     if (fraction) memcpy(out->text + 1, text + 2, fraction);
     const char *exponent = text + (count > 1 ? count + 1 : 1) + 1;
     out->count = count;
-    out->exponent = (int)exponent_of(str_from(exponent)) + 1;
+    int64_t power = 0;
+    bool read = str_int64(str_from(exponent + (*exponent == '+')), &power);
+    INVARIANT(read);
+    out->exponent = (int)power + 1;
 }
 
 static void digits_increment(struct digits *digits)
@@ -174,68 +150,113 @@ static void digits_shortest(double value, struct digits *out)
     while (out->count > 1 && out->text[out->count - 1] == '0') out->count--;
 }
 
-static char *put(char *to, const char *from, int count)
+static char *put(char *to, const char *from, size_t count)
 {
-    memcpy(to, from, (size_t)count);
+    memcpy(to, from, count);
     return to + count;
 }
 
-static char *put_zeros(char *to, int count)
+static char *put_zeros(char *to, size_t count)
 {
-    memset(to, '0', (size_t)count);
+    memset(to, '0', count);
     return to + count;
 }
 
-// ECMAScript's Number::toString, from the digits on.
-static char *put_digits(char *to, const struct digits *digits)
+// ECMAScript's Number::toString, from the digits on: 0.d1d2d3 * 10^point. A real has a point or an exponent in any case.
+static char *put_digits(char *to, const char *digits, size_t count, int64_t point, bool real)
 {
-    int count = digits->count;
-    int point = digits->exponent;
-    if (point >= count && point <= 21) {
-        to = put(to, digits->text, count);
-        return put_zeros(to, point - count);
+    int64_t many = (int64_t)count;
+    if (point >= many && point <= 21) {
+        to = put(to, digits, count);
+        to = put_zeros(to, (size_t)(point - many));
+        return real ? put(to, ".0", 2) : to;
     }
-    if (point > 0 && point < count) {
-        to = put(to, digits->text, point);
+    if (point > 0 && point < many && point <= 21) {
+        to = put(to, digits, (size_t)point);
         *to++ = '.';
-        return put(to, digits->text + point, count - point);
+        return put(to, digits + point, count - (size_t)point);
     }
     if (point > -6 && point <= 0) {
         to = put(to, "0.", 2);
-        to = put_zeros(to, -point);
-        return put(to, digits->text, count);
+        to = put_zeros(to, (size_t)-point);
+        return put(to, digits, count);
     }
-    *to++ = digits->text[0];
+    *to++ = digits[0];
     if (count > 1) {
         *to++ = '.';
-        to = put(to, digits->text + 1, count - 1);
+        to = put(to, digits + 1, count - 1);
     }
+    int64_t exponent = point - 1;
     *to++ = 'e';
-    int exponent = point - 1;
     *to++ = exponent < 0 ? '-' : '+';
-    exponent = abs(exponent);
-    if (exponent >= 100) *to++ = (char)('0' + exponent / 100);
-    if (exponent >= 10) *to++ = (char)('0' + exponent / 10 % 10);
-    *to++ = (char)('0' + exponent % 10);
-    return to;
+    char text[24];
+    size_t at = sizeof(text);
+    for (uint64_t rest = (uint64_t)(exponent < 0 ? -exponent : exponent); rest; rest /= 10)
+        text[--at] = (char)('0' + rest % 10);
+    return put(to, text + at, sizeof(text) - at);
 }
 
-size_t json_double_format(double value, char out[32])
+static size_t format(double value, bool real, char out[32])
 {
     INVARIANT(isfinite(value));
     char *p = out;
-    if (value < 0) {
+    if (value < 0 || (real && signbit(value))) {
         *p++ = '-';
         value = -value;
     }
     if (value == 0) {
         *p++ = '0'; // ECMAScript prints -0 as 0
+        if (real) p = put(p, ".0", 2);
     } else {
         struct digits digits = {0};
         digits_shortest(value, &digits);
-        p = put_digits(p, &digits);
+        p = put_digits(p, digits.text, (size_t)digits.count, digits.exponent, real);
     }
     *p = '\0';
     INVARIANT(p - out < 32);
     return (size_t)(p - out);
+}
+
+size_t json_double_format(double value, char out[32])
+{
+    return format(value, false, out);
+}
+
+size_t json_real_format(double value, char out[32])
+{
+    return format(value, true, out);
+}
+
+size_t json_whole_format(double value, char out[JSON_WHOLE_SIZE])
+{
+    INVARIANT(isfinite(value));
+    int len = snprintf(out, JSON_WHOLE_SIZE, "%.0f", value);
+    INVARIANT(len > 0 && len < JSON_WHOLE_SIZE);
+    return (size_t)len;
+}
+
+// A real: its own digits where ECMAScript would put those of the double. Both are the same for as many digits as a double holds.
+static void write_real(struct buf *out, struct str lexeme)
+{
+    enum { AROUND_MAX = 64 }; // sign, zeros, point, exponent
+    struct decimal d = decimal_text(lexeme);
+    char digits[JSON_NUMBER_SIZE_MAX], text[JSON_NUMBER_SIZE_MAX + AROUND_MAX], *to = text;
+    size_t count = 0;
+    INVARIANT(lexeme.len <= JSON_NUMBER_SIZE_MAX);
+    for (size_t i = 0; i < d.digits.len; i++) {
+        if (d.digits.ptr[i] != '.') digits[count++] = d.digits.ptr[i];
+    }
+    if (lexeme.ptr[0] == '-') *to++ = '-';
+    to = count ? put_digits(to, digits, count, d.exponent, true) : put(to, "0.0", 3);
+    buf_add(out, (struct str){text, (size_t)(to - text)});
+}
+
+void json_canon_number(struct buf *out, const struct json *number)
+{
+    if (number->type == JSON_INT)
+        buf_int(out, number->integer);
+    else if (json_is_integer(number))
+        buf_add(out, number->text);
+    else
+        write_real(out, number->text);
 }

@@ -6,6 +6,7 @@
 //     [ | "a" | {x: 1, y: 2}           and is one more child of the first
 //
 // The stack starts in a local array and spills into a buf; the arena holds results only.
+#include "json/decimal.h"
 #include "json/internal.h"
 
 enum { SLOT_COUNT = 48, PAIRWISE_MAX = 16, SHOWN_MAX = 64 };
@@ -215,25 +216,36 @@ static enum code read_string(struct reader *r, struct str *out)
     return OK;
 }
 
+// Only a long number or one with an exponent can be beyond the limits.
+static enum code check_number(const struct reader *r, struct str lexeme)
+{
+    if (lexeme.len > JSON_NUMBER_SIZE_MAX) return over_limit(r, r->p, "number too long", JSON_NUMBER_SIZE_MAX);
+    bool power = str_find(lexeme, 'e', 0) < lexeme.len || str_find(lexeme, 'E', 0) < lexeme.len;
+    if (!power && lexeme.len <= JSON_NUMBER_DIGITS_MAX) return OK;
+    struct decimal d = decimal_text(lexeme);
+    int64_t exponent = d.digit_count ? d.exponent - 1 : 0;
+    bool integer = json_is_integer(&(struct json){.type = JSON_NUMBER, .text = lexeme});
+    if (d.digit_count > JSON_NUMBER_DIGITS_MAX || (integer && exponent >= JSON_NUMBER_DIGITS_MAX))
+        return over_limit(r, r->p, "number of too many digits", JSON_NUMBER_DIGITS_MAX);
+    if (exponent < -JSON_EXPONENT_MAX || exponent > JSON_EXPONENT_MAX)
+        return over_limit(r, r->p, "number with too large an exponent", JSON_EXPONENT_MAX);
+    return OK;
+}
+
 static enum code read_number(struct reader *r, struct json *out)
 {
     struct str rest = {r->p, (size_t)(r->end - r->p)};
     bool integral;
     size_t len = json_number_scan(rest, &integral);
     if (len == 0) return invalid(r, r->p, "malformed number");
-    size_t limit = r->limits->number_size_max;
-    if (limit > JSON_NUMBER_SIZE_MAX) limit = JSON_NUMBER_SIZE_MAX;
-    if (len > limit) return over_limit(r, r->p, "number too long", limit);
     struct str lexeme = {r->p, len};
     int64_t integer;
     if (integral && str_int64(lexeme, &integer)) {
         out->type = JSON_INT;
         out->integer = integer;
     } else {
-        // The check is dear, and short numbers without an exponent pass it.
-        double value;
-        bool huge = len > 300 || str_find(lexeme, 'e', 0) < len || str_find(lexeme, 'E', 0) < len;
-        if (huge && !json_number_double(lexeme, &value)) return invalid(r, r->p, "number beyond the range of a double");
+        enum code rc = check_number(r, lexeme);
+        if (rc) return rc;
         out->type = JSON_NUMBER;
         out->text = lexeme;
     }

@@ -8,7 +8,6 @@ const struct json_limits json_limits_default = {
     .node_count_max = 100000,
     .string_size_max = 1024 * 1024,
     .key_count_max = 10000,
-    .number_size_max = 64,
 };
 
 const struct json_limits json_limits_result = {
@@ -17,7 +16,6 @@ const struct json_limits json_limits_result = {
     .node_count_max = 2000000,
     .string_size_max = 64 * 1024 * 1024,
     .key_count_max = 1000000,
-    .number_size_max = 512,
 };
 
 struct json json_null(void)
@@ -157,15 +155,6 @@ int64_t json_integer(const struct json *value, int64_t otherwise)
     return json_is(value, JSON_INT) ? value->integer : otherwise;
 }
 
-bool json_double(const struct json *value, double *out)
-{
-    if (json_is(value, JSON_INT)) {
-        *out = (double)value->integer;
-        return true;
-    }
-    return json_is(value, JSON_NUMBER) && json_number_double(value->text, out);
-}
-
 static bool equal(const struct json *a, const struct json *b, uint32_t depth);
 
 // Two orders side by side: linear but for the sort, whatever order the keys came in.
@@ -200,33 +189,9 @@ static bool equal_objects(const struct json *a, const struct json *b, uint32_t d
     return true;
 }
 
-static struct str number_text(const struct json *value, struct buf *scratch)
-{
-    if (value->type == JSON_NUMBER) return value->text;
-    buf_int(scratch, value->integer);
-    return buf_str(scratch);
-}
-
-static bool equal_numbers(const struct json *a, const struct json *b)
-{
-    if (a->type == JSON_INT && b->type == JSON_INT) return a->integer == b->integer;
-    struct buf scratch;
-    buf_init(&scratch, 32);
-    // At most one of them is an integer.
-    bool same = json_number_equal(number_text(a, &scratch), number_text(b, &scratch));
-    if (!buf_ok(&scratch)) same = false;
-    buf_release(&scratch);
-    return same;
-}
-
-static bool is_number(const struct json *value)
-{
-    return value->type == JSON_INT || value->type == JSON_NUMBER;
-}
-
 static bool equal(const struct json *a, const struct json *b, uint32_t depth)
 {
-    if (is_number(a) && is_number(b)) return equal_numbers(a, b);
+    if (json_is_number(a) && json_is_number(b)) return json_number_cmp(a, b) == 0;
     if (a->type != b->type || depth > JSON_DEPTH_MAX) return false;
     switch ((enum json_type)a->type) {
     case JSON_NULL:

@@ -11,6 +11,7 @@ const struct template_limits net_limits = {.step_count_max = 10000000,
                                            .undefined = TEMPLATE_CHAIN};
 
 // ---- values
+// Whether the log gives the value back as it is. The text of a JSON_NUMBER may not be the canonical one.
 static bool is_canonical(const struct json *value, uint32_t depth)
 {
     bool object = value->type == JSON_OBJECT;

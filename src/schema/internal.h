@@ -7,30 +7,9 @@
 #define CAIRN_SCHEMA_INTERNAL_H
 
 #include "base/map.h"
+#include "json/decimal.h"
 #include "schema/pattern.h"
 #include "schema/schema.h"
-
-// ---- exact decimals: 0.d1d2d3… × 10^exponent, d1 and the last digit not 0
-struct decimal {
-    struct str digits; // may hold the point
-    int64_t exponent;
-    uint32_t digit_count; // without the point; 0 for zero
-    bool negative;
-};
-
-#define DECIMAL_SCRATCH 24
-
-// `scratch` backs the digits of an integer; the text of other numbers is borrowed.
-struct decimal decimal_of(const struct json *number, char scratch[DECIMAL_SCRATCH]);
-int decimal_cmp(const struct decimal *a, const struct decimal *b);
-bool decimal_integral(const struct decimal *d);
-
-struct divisor { // value × 10^exponent
-    uint64_t value;
-    int64_t exponent;
-};
-bool divisor_of(const struct decimal *d, struct divisor *out); // false: zero, negative or above 18 digits
-bool decimal_divides(const struct divisor *divisor, const struct decimal *d);
 
 // ---- URI references (RFC 3986 §5.2), without the fragment
 // NULL ptr: out of memory.

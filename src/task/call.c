@@ -17,7 +17,6 @@ const struct json_limits task_limits = {
     .node_count_max = 20000000,
     .string_size_max = (size_t)128 << 20,
     .key_count_max = 1000000,
-    .number_size_max = 512,
 };
 
 struct str task_script(const char *path)

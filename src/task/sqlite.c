@@ -128,7 +128,7 @@ static struct json value_of(struct task_call *call, sqlite3_stmt *statement, int
     case SQLITE_INTEGER:
         return json_int(sqlite3_column_int64(statement, column));
     case SQLITE_FLOAT:
-        json_double_format(sqlite3_column_double(statement, column), number);
+        json_real_format(sqlite3_column_double(statement, column), number);
         value = json_number(call_printf(call, "%s", number));
         return value;
     case SQLITE_NULL:

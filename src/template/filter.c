@@ -27,8 +27,7 @@ static enum code run_int(struct eval *e, struct call *call, struct json *out)
 {
     const struct json *v = &call->self;
     struct number n;
-    int64_t base, value;
-    bool large = false;
+    int64_t base;
     double real;
     enum code rc = int_arg(e, call, 1, 10, &base);
     if (rc) return rc;
@@ -36,21 +35,16 @@ static enum code run_int(struct eval *e, struct call *call, struct json *out)
     if (v->type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value for int");
     if (v->type == JSON_STRING) {
         if (base != 0 && (base < 2 || base > 36)) return OK; // int() refuses such a base, and so the default is taken
-        if (text_int(v->text, (int)base, &value, &large)) {
-            if (large) return eval_fault(e, E_LIMIT, "an integer beyond 64 bits");
-            *out = json_int(value);
-        } else if (text_float(v->text, &real)) {
-            return number_to_int(e, real, out);
-        }
-        return OK;
+        struct json read;
+        rc = eval_charge(e, v->text.len / BYTES_PER_STEP * v->text.len / BYTES_PER_STEP);
+        if (!rc) rc = text_int(e->arena, v->text, (int)base, &read);
+        if (rc == E_INVALID) return text_float(v->text, &real) ? number_to_int(e, real, out) : OK;
+        if (!rc) *out = read;
+        return number_done(e, rc);
     }
     if (!value_number(v, &n)) return OK;
-    if (n.is_large) {
-        *out = *v;
-        return OK;
-    }
     if (n.is_float) return number_to_int(e, n.real, out);
-    *out = json_int(n.integer);
+    *out = value_integer(v);
     return OK;
 }
 
@@ -62,8 +56,9 @@ static enum code run_float(struct eval *e, struct call *call, struct json *out)
     if (v->type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value for float");
     *out = call->given[0] ? call->args[0] : value_float(0);
     if (v->type == JSON_STRING && text_float(v->text, &real)) *out = value_float(real);
-    if (value_number(v, &n)) *out = value_float(n.real);
-    return OK;
+    if (!value_number(v, &n)) return OK;
+    *out = value_float(n.real);
+    return number_finite(e, &n);
 }
 
 static enum code run_string(struct eval *e, struct call *call, struct json *out)
@@ -142,8 +137,7 @@ static enum code run_abs(struct eval *e, struct call *call, struct json *out)
         if (call->self.type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value for abs");
         return eval_fault(e, E_INVALID, "abs does not take a %s", value_type_name(&call->self));
     }
-    bool negative = n.is_float ? __builtin_signbit(n.real) != 0 : n.is_large ? n.real < 0 : n.integer < 0;
-    if (negative) return number_negate(e, &call->self, out);
+    if (n.is_float ? __builtin_signbit(n.real) : n.real < 0) return number_negate(e, &call->self, out);
     *out = call->self.type == JSON_BOOL ? json_int(n.integer) : call->self;
     return OK;
 }

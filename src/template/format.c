@@ -1,6 +1,8 @@
 // "%05.2f" % value and "{:>8}".format(value): the common part of Python's two ways to format.
 #include "template/internal.h"
 
+#include "json/integer.h"
+
 #include <string.h>
 
 struct spec {
@@ -43,22 +45,23 @@ static enum code number_text(struct eval *e, const struct spec *spec, const stru
 {
     struct number n;
     struct buf plain;
-    if (!value_number(v, &n) || n.is_large) return no_format(e, spec, v);
-    *negative = n.is_float ? __builtin_signbit(n.real) != 0 : n.integer < 0;
+    if (!value_number(v, &n)) return no_format(e, spec, v);
+    *negative = n.is_float ? __builtin_signbit(n.real) != 0 : n.real < 0;
     double real = *negative ? -n.real : n.real;
-    uint64_t integer = n.integer < 0 ? 0 - (uint64_t)n.integer : (uint64_t)n.integer;
+    struct json integer = n.is_float ? json_int(0) : value_integer(v);
     int precision = spec->precision < 0 ? 6 : (int)spec->precision;
     bool whole = spec->type && strchr("dixXo", spec->type);
     if (whole && n.is_float) return no_format(e, spec, v);
-    buf_init(&plain, 4096);
-    if (spec->type == 'x' || spec->type == 'X' || spec->type == 'o')
-        buf_printf(&plain,
-                   spec->type == 'x'   ? "%llx"
-                   : spec->type == 'X' ? "%llX"
-                                       : "%llo",
-                   (unsigned long long)integer);
-    else if (whole || (!n.is_float && !spec->type))
-        buf_printf(&plain, "%llu", (unsigned long long)integer);
+    whole = whole || (!n.is_float && !spec->type);
+    enum code rc = whole ? OK : number_finite(e, &n);
+    if (rc) return rc;
+    buf_init(&plain, JSON_NUMBER_SIZE_MAX * 4);
+    if (whole)
+        integer_write(&plain, &integer,
+                      spec->type == 'o'                          ? 8
+                      : spec->type == 'x' || spec->type == 'X' ? 16
+                                                                 : 10,
+                      spec->type == 'X');
     else if (spec->type == 'e' || spec->type == 'E')
         buf_printf(&plain, spec->type == 'e' ? "%.*e" : "%.*E", precision, real);
     else if (spec->type == 'g' || spec->type == 'G')
@@ -75,7 +78,7 @@ static enum code number_text(struct eval *e, const struct spec *spec, const stru
         buf_add(out, buf_str(&plain));
     bool ok = buf_ok(&plain);
     buf_release(&plain);
-    return ok ? OK : eval_fault(e, E_LIMIT, "a number of more than 4096 digits");
+    return ok ? OK : eval_fault(e, E_LIMIT, "a number of too many digits");
 }
 
 static void pad(struct buf *out, struct str fill, int64_t count)

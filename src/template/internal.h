@@ -179,8 +179,8 @@ bool token_is(const struct parser *p, const char *text); // a name or an operato
 // Moves on when the token is this.
 enum code token_accept(struct parser *p, const char *text, bool *accepted) MUST_CHECK;
 enum code token_expect(struct parser *p, const char *text) MUST_CHECK;
-// Python's int() and float() of a text; false: it is none. An integer beyond int64 sets *large.
-bool text_int(struct str text, int base, int64_t *out, bool *large);
+// Python's int() of a text: E_INVALID when it is none, E_LIMIT, E_NOMEM. And its float(); false: it is none.
+enum code text_int(struct arena *arena, struct str text, int base, struct json *out) MUST_CHECK;
 bool text_float(struct str text, double *out);
 
 enum code parse_expression(struct parser *p, bool with_if, struct node **out) MUST_CHECK; // one value
@@ -293,11 +293,12 @@ struct json value_tuple(void);
 double value_double(const struct json *v); // of a VALUE_FLOAT
 
 struct number {
-    bool is_float, is_large; // large: an integer beyond int64; only its double is known
-    int64_t integer;
-    double real; // set in every case
+    bool is_float, is_large; // large: an integer beyond int64
+    int64_t integer;         // of one that is not large
+    double real;             // set in every case; infinite beyond the range of a double
 };
 bool value_number(const struct json *v, struct number *out); // int, float, bool
+struct json value_integer(const struct json *v);             // of an int or a bool
 bool value_is_list(const struct json *v);                    // list or tuple
 bool value_truth(const struct json *v);
 const char *value_type_name(const struct json *v); // Python's name
@@ -333,6 +334,8 @@ enum code arithmetic(struct eval *e, enum operator op, const struct json *a, con
 enum code number_negate(struct eval *e, const struct json *v, struct json *out) MUST_CHECK;
 enum code number_round(struct eval *e, const struct json *v, int64_t digits, char method,
                        struct json *out) MUST_CHECK; // method: 'c'ommon, 'u'p, 'd'own
+enum code number_finite(struct eval *e, const struct number *n) MUST_CHECK; // within the range of a double
+enum code number_done(struct eval *e, enum code rc) MUST_CHECK;             // what json/integer.h gave
 enum code number_to_int(struct eval *e, double d, struct json *out) MUST_CHECK;
 // "%05.2f" % values
 enum code text_percent(struct eval *e, struct str format, const struct json *values, struct json *out) MUST_CHECK;

@@ -1,5 +1,6 @@
 // Tokens of expressions. They are read when the parser asks, because what ends an expression depends on where it stands:
 // "}}" closes a print only when no bracket is open.
+#include "json/integer.h"
 #include "template/internal.h"
 
 #include <string.h>
@@ -63,27 +64,13 @@ static struct str cut_prefix(struct str text, int *base)
     return text;
 }
 
-bool text_int(struct str text, int base, int64_t *out, bool *large)
+enum code text_int(struct arena *arena, struct str text, int base, struct json *out)
 {
     text = text_strip(text, (struct str){0}, true, true, true);
     bool negative = text.len && text.ptr[0] == '-';
     if (text.len && (text.ptr[0] == '-' || text.ptr[0] == '+')) text = str_slice(text, 1, text.len);
     text = cut_prefix(text, &base);
-    if (!text.len || text.ptr[0] == '_' || text.ptr[text.len - 1] == '_') return false;
-    int64_t value = 0;
-    *large = false;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] == '_') {
-            if (text.ptr[i - 1] == '_') return false;
-            continue;
-        }
-        int digit = digit_value(text.ptr[i]);
-        if (digit >= base) return false;
-        if (__builtin_mul_overflow(value, base, &value) || __builtin_sub_overflow(value, digit, &value)) *large = true;
-    }
-    if (!negative && value == INT64_MIN) *large = true;
-    *out = *large ? 0 : negative ? value : -value;
-    return true;
+    return integer_read(arena, text, (unsigned)base, negative, out);
 }
 
 // Digits with single underscores between them, copied without.
@@ -182,7 +169,7 @@ static size_t number_end(struct str text, size_t at, bool after_dot, bool *is_fl
 
 static enum code read_number(struct parser *p)
 {
-    bool is_float, large = false;
+    bool is_float;
     size_t start = p->at;
     size_t end = number_end(p->text, start, start && p->text.ptr[start - 1] == '.', &is_float);
     struct str text = str_slice(p->text, start, end);
@@ -195,12 +182,13 @@ static enum code read_number(struct parser *p)
         p->token.value = value_float(value);
         return OK;
     }
-    int64_t value;
     p->token.kind = TOKEN_INT;
-    if (!text_int(text, 0, &value, &large) || (text.len > 1 && text.ptr[0] == '0' && is_digit(text.ptr[1]) && value))
+    enum code rc = text_int(p->arena, text, 0, &p->token.value);
+    if (rc == E_NOMEM) return error_nomem(p->err);
+    if (rc == E_LIMIT) return parser_fault(p, rc, start, "an integer of too many digits", text);
+    bool padded = text.len > 1 && text.ptr[0] == '0' && is_digit(text.ptr[1]);
+    if (rc || (padded && integer_sign(&p->token.value)))
         return parser_fault(p, E_INVALID, start, "not a number", text);
-    if (large) return parser_fault(p, E_LIMIT, start, "an integer beyond 64 bits", text);
-    p->token.value = json_int(value);
     return OK;
 }
 

@@ -1,8 +1,13 @@
-// Arithmetic as Python does it, with integers of 64 bits: what does not fit is an error, never a wrong number. Results that
-// are not finite are errors too, because no document can hold them.
+// Arithmetic as Python does it: integers are exact, of up to JSON_NUMBER_DIGITS_MAX digits, and more is an error, never a
+// wrong number. Results that are not finite are errors too, because no document can hold them.
 #include "template/internal.h"
 
+#include "json/integer.h"
+
 #include <math.h>
+#include <string.h>
+
+#define TWO_53 9007199254740992.0
 
 static enum code finite(struct eval *e, double d, struct json *out)
 {
@@ -11,9 +16,15 @@ static enum code finite(struct eval *e, double d, struct json *out)
     return OK;
 }
 
-static enum code overflow(struct eval *e)
+enum code number_finite(struct eval *e, const struct number *n)
 {
-    return eval_fault(e, E_LIMIT, "an integer beyond 64 bits");
+    return isfinite(n->real) ? OK : eval_fault(e, E_LIMIT, "a number beyond the range of a float");
+}
+
+enum code number_done(struct eval *e, enum code rc)
+{
+    if (rc == E_LIMIT) return eval_fault(e, rc, "an integer of more than %d digits", JSON_NUMBER_DIGITS_MAX);
+    return rc ? error_nomem(e->err) : OK;
 }
 
 static enum code by_zero(struct eval *e)
@@ -21,50 +32,82 @@ static enum code by_zero(struct eval *e)
     return eval_fault(e, E_INVALID, "division by zero");
 }
 
-static enum code integer_power(struct eval *e, int64_t base, int64_t exponent, struct json *out)
+static size_t digits_of(const struct json *v)
 {
-    int64_t result = 1;
-    while (exponent) {
-        if ((exponent & 1) && __builtin_mul_overflow(result, base, &result)) return overflow(e);
-        exponent >>= 1;
-        if (exponent && __builtin_mul_overflow(base, base, &base)) return overflow(e);
-    }
-    *out = json_int(result);
-    return OK;
+    return v->type == JSON_NUMBER ? v->text.len : 1;
 }
 
-static enum code integers(struct eval *e, enum operator op, int64_t a, int64_t b, struct json *out)
+// The longer the numbers, the more steps they cost.
+static enum code long_integers(struct eval *e, enum operator op, const struct json *a, const struct json *b,
+                               struct json *out)
 {
-    int64_t result = 0;
-    bool over = false;
+    struct json unused;
+    enum code rc = eval_charge(e, 1 + digits_of(a) * digits_of(b) / 4096 + (op == OPERATOR_POW ? 64 : 0));
+    if (rc) return rc;
     switch ((int)op) {
     case OPERATOR_ADD:
-        over = __builtin_add_overflow(a, b, &result);
-        break;
+        return number_done(e, integer_add(e->arena, a, b, out));
     case OPERATOR_SUB:
-        over = __builtin_sub_overflow(a, b, &result);
-        break;
+        return number_done(e, integer_subtract(e->arena, a, b, out));
     case OPERATOR_MUL:
-        over = __builtin_mul_overflow(a, b, &result);
-        break;
-    case OPERATOR_DIV:
-        return b ? finite(e, (double)a / (double)b, out) : by_zero(e);
+        return number_done(e, integer_multiply(e->arena, a, b, out));
     case OPERATOR_FLOOR_DIV:
+        return number_done(e, integer_divide(e->arena, a, b, out, &unused));
     case OPERATOR_MOD:
-        if (!b) return by_zero(e);
-        if (b == -1) { // INT64_MIN / -1 traps
-            over = op == OPERATOR_FLOOR_DIV && __builtin_sub_overflow(0, a, &result);
-            break;
-        }
-        result = op == OPERATOR_MOD ? a % b : a / b;
-        if (a % b && (a < 0) != (b < 0)) result += op == OPERATOR_MOD ? b : -1;
-        break;
+        return number_done(e, integer_divide(e->arena, a, b, &unused, out));
     default: // OPERATOR_POW
-        if (b >= 0) return integer_power(e, a, b, out);
-        return a ? finite(e, pow((double)a, (double)b), out) : by_zero(e);
+        return number_done(e, integer_power(e->arena, a, b, out));
     }
-    *out = json_int(result);
-    return over ? overflow(e) : OK;
+}
+
+static int exponent_of(double d)
+{
+    uint64_t bits;
+    memcpy(&bits, &d, sizeof(bits));
+    return (int)(bits >> 52 & 0x7FF);
+}
+
+// The double that is nearest to the quotient: 59 bits of it and whether there is more say how to round.
+static enum code quotient_of(struct eval *e, const struct number *x, const struct json *a, const struct number *y,
+                             const struct json *b, struct json *out)
+{
+    int shift = 60 - (exponent_of(x->real) - exponent_of(y->real));
+    const struct json two = json_int(2), many = json_int(shift < 0 ? -shift : shift);
+    struct json power, scaled, quotient, rest;
+    enum code rc = integer_power(e->arena, &two, &many, &power);
+    if (!rc) rc = integer_multiply(e->arena, shift < 0 ? b : a, &power, &scaled);
+    if (!rc) rc = integer_divide(e->arena, shift < 0 ? a : &scaled, shift < 0 ? &scaled : b, &quotient, &rest);
+    if (rc) return number_done(e, rc);
+    INVARIANT(quotient.type == JSON_INT);
+    double bits = (double)(quotient.integer | (integer_sign(&rest) != 0));
+    return finite(e, bits * pow(2, -shift / 2) * pow(2, -shift - -shift / 2), out); // in two steps: 2^-1084 is no double
+}
+
+static enum code integers(struct eval *e, enum operator op, const struct json *a, const struct json *b,
+                          struct json *out)
+{
+    struct number x, y;
+    int64_t result = 0;
+    if (!value_number(a, &x) || !value_number(b, &y)) return E_INVALID;
+    bool zero = !y.is_large && y.integer == 0, large = x.is_large || y.is_large;
+    if (op == OPERATOR_DIV || (op == OPERATOR_POW && y.real < 0)) {
+        enum code rc = number_finite(e, &x);
+        if (!rc) rc = number_finite(e, &y);
+        if (rc) return rc;
+        bool large_enough = fabs(x.real) > TWO_53 || fabs(y.real) > TWO_53;
+        if (op == OPERATOR_DIV && zero) return by_zero(e);
+        if (op == OPERATOR_DIV && large_enough && integer_sign(a)) return quotient_of(e, &x, a, &y, b, out);
+        if (op == OPERATOR_DIV) return finite(e, x.real / y.real, out);
+        return integer_sign(a) ? finite(e, pow(x.real, y.real), out) : by_zero(e);
+    }
+    if (zero && (op == OPERATOR_FLOOR_DIV || op == OPERATOR_MOD)) return by_zero(e);
+    if ((op == OPERATOR_ADD && !large && !__builtin_add_overflow(x.integer, y.integer, &result)) ||
+        (op == OPERATOR_SUB && !large && !__builtin_sub_overflow(x.integer, y.integer, &result)) ||
+        (op == OPERATOR_MUL && !large && !__builtin_mul_overflow(x.integer, y.integer, &result))) {
+        *out = json_int(result);
+        return OK;
+    }
+    return long_integers(e, op, a, b, out);
 }
 
 static enum code floor_divide(struct eval *e, double a, double b, bool quotient, struct json *out)
@@ -159,9 +202,11 @@ enum code arithmetic(struct eval *e, enum operator op, const struct json *a, con
         return eval_undefined(e, "a value that is reckoned with");
     if (op == OPERATOR_MOD && a->type == JSON_STRING) return text_percent(e, a->text, b, out);
     if (value_number(a, &x) && value_number(b, &y)) {
-        if ((x.is_large && !y.is_float) || (y.is_large && !x.is_float)) return overflow(e);
-        if (x.is_float || y.is_float) return floats(e, op, x.real, y.real, out);
-        return integers(e, op, x.integer, y.integer, out);
+        struct json left = value_integer(a), right = value_integer(b);
+        if (!x.is_float && !y.is_float) return integers(e, op, &left, &right, out);
+        enum code rc = number_finite(e, &x);
+        if (!rc) rc = number_finite(e, &y);
+        return rc ? rc : floats(e, op, x.real, y.real, out);
     }
     if (op == OPERATOR_ADD && a->type == b->type && is_sequence(a)) return join(e, a, b, out);
     if (op == OPERATOR_MUL && is_sequence(a) && is_whole(b, &y)) return repeat(e, a, y.integer, out);
@@ -174,32 +219,35 @@ enum code number_negate(struct eval *e, const struct json *v, struct json *out)
     struct number n;
     if (v->type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value with a sign");
     if (!value_number(v, &n)) return eval_fault(e, E_INVALID, "a %s has no sign", value_type_name(v));
-    if (n.is_large || (!n.is_float && n.integer == INT64_MIN)) return overflow(e);
-    *out = n.is_float ? value_float(-n.real) : json_int(-n.integer);
-    return OK;
+    const struct json zero = json_int(0), whole = value_integer(v);
+    if (!n.is_float) return integers(e, OPERATOR_SUB, &zero, &whole, out);
+    *out = value_float(-n.real);
+    return number_finite(e, &n);
 }
 
 enum code number_to_int(struct eval *e, double d, struct json *out)
 {
-    if (!(d > -9223372036854775808.0 && d < 9223372036854775808.0)) return overflow(e);
-    *out = json_int((int64_t)d);
-    return OK;
+    struct number n = {.real = d};
+    enum code rc = number_finite(e, &n);
+    return rc ? rc : number_done(e, integer_of_double(e->arena, d, out));
 }
 
 // Half to even, digits < 0.
-static enum code round_integer(struct eval *e, int64_t n, int64_t digits, struct json *out)
+static enum code round_integer(struct eval *e, const struct json *n, int64_t digits, struct json *out)
 {
-    struct json power;
+    struct json ten = json_int(10), many = json_int(digits < 0 ? -digits : 0), two = json_int(2);
+    struct json unit, quotient, rest, twice, odd;
     *out = json_int(0);
-    if (digits < -18) return OK;
-    enum code rc = integer_power(e, 10, -digits, &power);
+    if (digits < -JSON_NUMBER_DIGITS_MAX + 1) return OK;
+    enum code rc = long_integers(e, OPERATOR_POW, &ten, &many, &unit);
+    if (!rc) rc = number_done(e, integer_divide(e->arena, n, &unit, &quotient, &rest));
+    if (!rc) rc = long_integers(e, OPERATOR_MUL, &rest, &two, &twice);
+    if (!rc) rc = long_integers(e, OPERATOR_MOD, &quotient, &two, &odd);
     if (rc) return rc;
-    int64_t unit = power.integer, rest = n % unit, base = n - rest;
-    int64_t magnitude = rest < 0 ? -rest : rest;
-    bool odd = (base / unit) % 2 != 0, up = magnitude > unit - magnitude || (magnitude == unit - magnitude && odd);
-    if (up && __builtin_add_overflow(base, n < 0 ? -unit : unit, &base)) return overflow(e);
-    *out = json_int(base);
-    return OK;
+    int half = json_number_cmp(&twice, &unit);
+    struct json up = json_int(half > 0 || (half == 0 && odd.integer));
+    rc = integers(e, OPERATOR_ADD, &quotient, &up, &quotient);
+    return rc ? rc : integers(e, OPERATOR_MUL, &quotient, &unit, out);
 }
 
 // The C library prints the exact value, rounded half to even: what Python's round does.
@@ -227,12 +275,14 @@ enum code number_round(struct eval *e, const struct json *v, int64_t digits, cha
     struct number n;
     if (v->type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value to round");
     if (!value_number(v, &n)) return eval_fault(e, E_INVALID, "a %s cannot be rounded", value_type_name(v));
-    if (n.is_large) return overflow(e);
-    if (method == 'c') {
-        if (n.is_float) return round_float(e, n.real, digits, out);
-        *out = json_int(n.integer);
-        return digits >= 0 ? OK : round_integer(e, n.integer, digits, out);
+    if (method == 'c' && !n.is_float) {
+        struct json whole = value_integer(v);
+        *out = whole;
+        return digits >= 0 ? OK : round_integer(e, &whole, digits, out);
     }
+    enum code rc = number_finite(e, &n);
+    if (rc) return rc;
+    if (method == 'c') return round_float(e, n.real, digits, out);
     double unit = pow(10, (double)digits), scaled = n.real * unit;
     return finite(e, (method == 'u' ? ceil(scaled) : floor(scaled)) / unit, out);
 }

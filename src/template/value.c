@@ -32,13 +32,6 @@ bool value_is_list(const struct json *v)
     return v->type == JSON_ARRAY || v->type == VALUE_TUPLE;
 }
 
-static bool is_integer_text(struct str text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (strchr(".eE", text.ptr[i])) return false;
-    return true;
-}
-
 bool value_number(const struct json *v, struct number *out)
 {
     *out = (struct number){0};
@@ -54,17 +47,20 @@ bool value_number(const struct json *v, struct number *out)
         out->real = value_double(v);
         return true;
     case JSON_NUMBER:
-        if (!json_double(v, &out->real)) return false;
-        if (!is_integer_text(v->text))
-            out->is_float = true;
-        else
-            out->is_large = !str_is(v->text, "-0"); // which is 0 in Python
+        out->is_large = json_is_integer(v);
+        out->is_float = !out->is_large;
+        if (!json_double(v, &out->real)) out->real = v->text.ptr[0] == '-' ? -__builtin_inf() : __builtin_inf();
         return true;
     default:
         return false;
     }
     out->real = (double)out->integer;
     return true;
+}
+
+struct json value_integer(const struct json *v)
+{
+    return v->type == JSON_BOOL ? json_int(v->boolean) : *v;
 }
 
 bool value_truth(const struct json *v)
@@ -140,11 +136,23 @@ enum code value_put(struct eval *e, struct json *dict, struct str key, struct js
 
 // ---- comparison
 
-static int compare_numbers(const struct number *a, const struct number *b)
+// A number of which all digits are known. Those of a float are the double's, as in Python, unless it is beyond them.
+static struct json exact(const struct json *v, const struct number *n, char text[JSON_WHOLE_SIZE])
 {
-    bool integers = !a->is_float && !a->is_large && !b->is_float && !b->is_large;
-    if (integers) return (a->integer > b->integer) - (a->integer < b->integer);
-    return (a->real > b->real) - (a->real < b->real);
+    if (!n->is_float) return value_integer(v);
+    if (!__builtin_isfinite(n->real)) return *v;
+    bool whole = __builtin_fabs(n->real) >= 9007199254740992.0;
+    size_t len = whole ? json_whole_format(n->real, text) : json_real_format(n->real, text);
+    return json_number((struct str){text, len});
+}
+
+static int compare_numbers(const struct json *v, const struct number *a, const struct json *w, const struct number *b)
+{
+    char left[JSON_WHOLE_SIZE], right[JSON_WHOLE_SIZE];
+    if (a->is_float && b->is_float && __builtin_isfinite(a->real) && __builtin_isfinite(b->real))
+        return (a->real > b->real) - (a->real < b->real);
+    struct json x = exact(v, a, left), y = exact(w, b, right);
+    return json_number_cmp(&x, &y);
 }
 
 static enum code equal_within(struct eval *e, const struct json *a, const struct json *b, uint32_t depth, bool *out);
@@ -180,7 +188,7 @@ static enum code equal_within(struct eval *e, const struct json *a, const struct
     if (depth > VALUE_DEPTH) return eval_fault(e, E_LIMIT, "values of more than %d levels", VALUE_DEPTH);
     *out = false;
     if (value_number(a, &x) && value_number(b, &y)) {
-        *out = x.is_large && y.is_large ? str_eq(a->text, b->text) : compare_numbers(&x, &y) == 0;
+        *out = compare_numbers(a, &x, b, &y) == 0;
         return OK;
     }
     if (a->type != b->type) return OK;
@@ -218,7 +226,7 @@ static enum code compare_within(struct eval *e, const struct json *a, const stru
     if (a->type == TEMPLATE_UNDEFINED || b->type == TEMPLATE_UNDEFINED)
         return eval_undefined(e, "a value that is compared");
     if (value_number(a, &x) && value_number(b, &y)) {
-        *out = compare_numbers(&x, &y);
+        *out = compare_numbers(a, &x, b, &y);
         return OK;
     }
     if (a->type == JSON_STRING && b->type == JSON_STRING) {

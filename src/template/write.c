@@ -1,6 +1,7 @@
 // Values as text: Python's str() and repr(), and JSON as json.dumps writes it.
 #include "template/internal.h"
 
+#include "json/decimal.h"
 #include "schema/pattern.h"
 
 #include <string.h>
@@ -49,6 +50,22 @@ void float_write(struct buf *out, double d)
         buf_byte(out, i < (int)count ? digits[i] : '0');
     }
     if ((int)count <= exponent + 1) buf_text(out, ".0");
+}
+
+// A float that nobody has calculated with: with digits that no double holds it is written as it is.
+static void real_write(struct buf *out, const struct json *v, double d)
+{
+    char text[32];
+    struct decimal digits = decimal_text(v->text), read;
+    if (!__builtin_isfinite(d)) {
+        json_canon(out, v);
+        return;
+    }
+    read = decimal_text((struct str){text, json_double_format(d, text)});
+    if (digits.digit_count <= 15 || decimal_cmp(&digits, &read) == 0)
+        float_write(out, d);
+    else
+        json_canon(out, v);
 }
 
 // Python shows these as escapes. The list has the blocks that are known not to print; it does not know unassigned ones.
@@ -126,9 +143,9 @@ enum code value_repr(struct eval *e, const struct json *v, struct buf *out, uint
         return OK;
     case JSON_NUMBER:
         if (value_number(v, &n) && n.is_float)
-            float_write(out, n.real);
+            real_write(out, v, n.real);
         else
-            buf_add(out, n.is_large ? v->text : STR("0"));
+            buf_add(out, v->text);
         return OK;
     case JSON_STRING:
         repr_text(v->text, out);

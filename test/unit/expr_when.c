@@ -133,7 +133,7 @@ static void trouble_is_located(void)
         {"$n.output == \"7\"", 14},
         {"$n.output == '7", 14},
         {"$n.output == 07", 14},
-        {"$n.output == 1e999", 14},
+        {"$n.output == 1e9999999999", 14},
         {"$n.output == $n.output", 14},
         {"$n.output. == 7", 10},
         {"$n.output == 7 &&", 18},

@@ -153,7 +153,8 @@ static void lexemes_become_integers_when_they_fit(void)
     CHECK_INT(json_number(STR("9223372036854775808")).type, JSON_NUMBER);
     CHECK_INT(json_number(STR("-9223372036854775808")).integer, INT64_MIN);
     CHECK_INT(json_number(STR("1.0")).type, JSON_NUMBER);
-    CHECK_INT(json_number(STR("-0")).type, JSON_NUMBER);
+    CHECK_INT(json_number(STR("-0")).type, JSON_INT);
+    CHECK_INT(json_number(STR("-0.0")).type, JSON_NUMBER);
 }
 
 static void doubles_of_values(void)
@@ -211,6 +212,98 @@ static void equality_is_by_value_and_exact(void)
     }
 }
 
+static struct arena arena;
+
+static void check_canon(struct str text, struct str want)
+{
+    struct json value, again;
+    struct error err = {0};
+    struct buf out, second;
+    buf_init(&out, JSON_NUMBER_SIZE_MAX + 1);
+    buf_init(&second, JSON_NUMBER_SIZE_MAX + 1);
+    CHECK_OK(json_parse(text, NULL, &arena, &value, &err), &err);
+    json_canon(&out, &value);
+    if (want.ptr) CHECK_STR(buf_str(&out), want);
+    CHECK_OK(json_parse(buf_str(&out), NULL, &arena, &again, &err), &err); // also at the limits
+    CHECK(json_equal(&value, &again));
+    CHECK_INT(json_is_integer(&value), json_is_integer(&again));
+    json_canon(&second, &again);
+    CHECK_STR(buf_str(&second), buf_str(&out));
+    buf_release(&out);
+    buf_release(&second);
+}
+
+// What docs/format/events.md says, from the file that other implementations can read.
+static void canonical_vectors(void)
+{
+    struct json file, value;
+    struct error err = {0};
+    arena_init(&arena, 4096, SIZE_MAX);
+    CHECK_OK(json_parse(test_read_file("test/golden/numbers/canonical.json"), NULL, &arena, &file, &err), &err);
+    const struct json *vectors = json_key(&file, "vectors"), *refused = json_key(&file, "refused");
+    CHECK(vectors && vectors->count > 60 && refused && refused->count > 8);
+    for (uint32_t i = 0; i < vectors->count; i++)
+        check_canon(json_text(json_key(&vectors->items[i], "text")),
+                    json_text(json_key(&vectors->items[i], "canonical")));
+    for (uint32_t i = 0; i < refused->count; i++)
+        CHECK(json_parse(refused->items[i].text, NULL, &arena, &value, NULL) != OK);
+    arena_release(&arena);
+}
+
+static void canonical_form_at_the_limits(void)
+{
+    static const char *const forms[][2] = {{"", ""},          {"-", ""},      {"0.00000", ""}, {"-0.000000", ""},
+                                           {"-", "e-9"},      {"", "e99999"}, {"-7.", "e20"},  {"-0.", "e-999999999"},
+                                           {"-1", ".0e9999"}, {"-0.", "e1000000000"}};
+    struct buf text;
+    arena_init(&arena, 4096, SIZE_MAX);
+    buf_init(&text, JSON_NUMBER_SIZE_MAX);
+    for (size_t i = 0; i < ARRAY_COUNT(forms); i++) {
+        buf_clear(&text);
+        buf_text(&text, forms[i][0]);
+        for (size_t k = 0; k < JSON_NUMBER_DIGITS_MAX - 2; k++) buf_byte(&text, '7');
+        buf_text(&text, forms[i][1]);
+        if (i != 7) check_canon(buf_str(&text), (struct str){0});
+    }
+    buf_release(&text);
+    arena_release(&arena);
+}
+
+// Logs of before hold numbers as ECMAScript prints doubles: those are canonical as they are, but for the integral ones that
+// were reals and are integers there.
+static void what_ecmascript_prints_is_canonical(void)
+{
+    uint64_t state = 3;
+    arena_init(&arena, 4096, SIZE_MAX);
+    for (int i = 0; i < 100000; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        uint64_t bits = state ^ state >> 29;
+        if ((bits >> 52 & 0x7FF) == 0x7FF) continue;
+        if (i % 2) bits = (bits & UINT64_C(0x800FFFFFFFFFFFFF)) | (uint64_t)(1023 - 30 + i % 120) << 52;
+        char text[32], real[32];
+        struct str printed = {text, json_double_format(from_bits(bits), text)};
+        check_canon(printed, printed);
+        struct str canonical = {real, json_real_format(from_bits(bits), real)};
+        check_canon(canonical, canonical);
+        arena_reset(&arena);
+    }
+    arena_release(&arena);
+}
+
+static void order_is_exact(void)
+{
+    static const char *const rising[] = {"-1e400", "-9223372036854775809", "-9223372036854775808", "-1.5", "-1e-400", "0",
+                                         "1e-999999999", "0.1", "0.1000000000000000055511151231257827", "1",
+                                         "9007199254740992", "9007199254740992.5", "9007199254740993",
+                                         "9223372036854775807", "9223372036854775808", "1e30", "1e400", "1e999999999"};
+    for (size_t i = 0; i < ARRAY_COUNT(rising); i++) {
+        for (size_t k = 0; k < ARRAY_COUNT(rising); k++) {
+            struct json a = json_number(str_from(rising[i])), b = json_number(str_from(rising[k]));
+            CHECK_INT(json_number_cmp(&a, &b), (i > k) - (i < k));
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -218,6 +311,8 @@ int main(int argc, char **argv)
         TEST(powers_of_two),       TEST(random_doubles_read_back),
         TEST(misuse_aborts),       TEST(lexemes_become_integers_when_they_fit),
         TEST(doubles_of_values),   TEST(equality_is_by_value_and_exact),
+        TEST(canonical_vectors),   TEST(canonical_form_at_the_limits),
+        TEST(order_is_exact),      TEST(what_ecmascript_prints_is_canonical),
     };
     return test_main("json_number", tests, ARRAY_COUNT(tests), argc, argv);
 }

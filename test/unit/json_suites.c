@@ -60,15 +60,13 @@ static void json_test_suite(void)
     char path[PATH_MAX];
     DIR *dir = open_suite("json-parsing", path);
     size_t count = 0;
-    struct json_limits limits = json_limits_default;
-    limits.number_size_max = JSON_NUMBER_SIZE_MAX; // one of the y_ numbers has 82 bytes
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
         const char *name = entry->d_name;
         if (!str_ends(str_from(name), STR(".json"))) continue;
         arena_init(&arena, 4096, SIZE_MAX);
         struct json value;
         struct error err = {0};
-        enum code rc = json_parse(read_in(path, name), &limits, &arena, &value, &err);
+        enum code rc = json_parse(read_in(path, name), NULL, &arena, &value, &err);
         if (!is_fine(name, rc)) test_fail(__FILE__, __LINE__, "%s: %s: %s", name, code_name(rc), err.message);
         if (rc)
             CHECK(err.code == rc && err.line > 0 && err.column > 0 && err.message[0]);
@@ -79,6 +77,18 @@ static void json_test_suite(void)
     }
     closedir(dir);
     CHECK(count >= 300);
+}
+
+// RFC 8785 knows doubles alone, so that 56.0 is 56 and 333333333.33333329 is 333333333.3333333 in the suite. Everything else of
+// it holds here too.
+static void make_doubles(struct json *value)
+{
+    double real;
+    char text[32];
+    if (value->type == JSON_NUMBER && json_double(value, &real))
+        *value = json_number(arena_copy(&arena, (struct str){text, json_double_format(real, text)}));
+    for (uint32_t i = 0; value->type == JSON_ARRAY && i < value->count; i++) make_doubles(&value->items[i]);
+    for (uint32_t i = 0; value->type == JSON_OBJECT && i < value->count; i++) make_doubles(&value->members[i].value);
 }
 
 static void canonical_suite(void)
@@ -97,6 +107,7 @@ static void canonical_suite(void)
         struct buf out;
         buf_init(&out, 1 << 20);
         CHECK_OK(json_parse(read_in(path, name), NULL, &arena, &value, &err), &err);
+        make_doubles(&value);
         json_canon(&out, &value);
         CHECK_STR(buf_str(&out), read_in(wanted, name));
         buf_release(&out);

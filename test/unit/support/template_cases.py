@@ -14,6 +14,7 @@ except ImportError:
 
 VARS = {
     "n": 7, "zero": 0, "neg": -3, "big": 4000000000, "f": 2.5, "g": -0.75, "tiny": 1e-7, "huge": 1.5e20,
+    "id": 761295407002419364, "edge": 2**63, "low": -2**63, "large": 10**30 + 7,
     "s": "hello world", "t": "  padded\t", "u": "Grüße, МИР", "empty": "", "num": "42", "numf": "3.75", "q": "it's \"so\"",
     "yes": True, "no": False, "nothing": None,
     "list": [3, 1, 2], "mixed": [1, "two", 3.5, None, True], "words": ["pear", "Apple", "fig", "apple"], "none_list": [],
@@ -34,7 +35,7 @@ def plain(value):
     if isinstance(value, jinja2.Undefined): return None
     if isinstance(value, bool) or value is None: return value
     if isinstance(value, int):
-        if not -2**63 <= value < 2**63: raise Documented
+        if abs(value) >= 10**4300: raise Documented
         return value
     if isinstance(value, float):
         if not math.isfinite(value): raise Documented
@@ -70,7 +71,7 @@ def case(text, expression=False, variables=VARS):
     except OverflowError:
         return
     except Exception as fault:
-        if re.search(r"64 bits|MemoryError", repr(fault)): return
+        if re.search(r"4300 digits|MemoryError", repr(fault)): return
         made["error"] = f"{type(fault).__name__}: {fault}"
     print(json.dumps(made))
 
@@ -87,7 +88,7 @@ class Maker:
     def number(self, depth):
         r = self.r
         if depth <= 0:
-            return self.pick("n", "zero", "neg", "f", "g", "big", "yes", "d.a", "list[0]", "rows[1].age", "1", "2", "3.5", "0.1", "10", "1e3", "-4",
+            return self.pick("n", "zero", "neg", "f", "g", "big", "id", "edge", "low", "large", "yes", "d.a", "9007199254740993", "list[0]", "rows[1].age", "1", "2", "3.5", "0.1", "10", "1e3", "-4",
                              "list|length", "(num|int)", "output.http.status", "tiny")
         return self.pick(
             lambda: f"({self.number(depth-1)} {r.choice(['+', '-', '*', '/', '//', '%'])} {self.number(depth-1)})",
@@ -409,6 +410,81 @@ list|batch(2)|list
 rows|groupby('age')|length
 x|default([])|length
 9223372036854775807
+id
+id + 1
+id * id
+id ** 7
+(id ** 7) // (id ** 3 - 1)
+(id ** 7) % (id ** 3 - 1)
+-(id ** 7) // (id ** 3 - 1)
+-(id ** 7) % (id ** 3 - 1)
+(id ** 7) // -(id ** 3 - 1)
+(id ** 7) % -(id ** 3 - 1)
+edge - 1 + low
+low // -1
+low % -1
+-low
+low|abs
+large / 7
+large / id
+id / large
+1 / large
+9007199254740993 / 1
+9007199254740993 == 9007199254740992.0
+9007199254740993 > 9007199254740992.0
+9007199254740993 <= 9007199254740993.0
+2 ** 60 == 2.0 ** 60
+2 ** 2000 > 1.0e308
+-(2 ** 2000) < -1.0e308
+large == large + 0
+large in [large - 1, large]
+[large, id, edge]|sort
+[large, id, edge]|max
+[large, id, edge]|sum
+[large, large + 0, id]|unique|list
+large|string
+large|tojson
+{'a': large}|tojson
+(large ~ '')|int == large
+'761295407002419364761295407002419364'|int + 1
+'0xffffffffffffffffffff'|int(base=16)
+'ffff_ffff_ffff_ffff_ffff'|int(base=16)
+'zzzzzzzzzzzzzzzzzzzz'|int(base=36)
+1e30|int
+-1.5e20|int
+huge|int
+large|float
+large|round
+large|round(-3)
+-large|round(-29)
+1500000000000000000000000000000|round(-30)
+2500000000000000000000000000000|round(-30)
+'%d' % large
+'%x' % large
+'%X' % -large
+'%o' % large
+'%040d' % -large
+'{:,}'.format(large)
+'{:>40}'.format(large)
+'{:x}'.format(large)
+'{:.3f}'.format(large)
+'{:e}'.format(large)
+'%d' % 1e30
+large is divisibleby 7
+large is odd
+large is integer
+large is float
+1.0
+2.0 * 3
+10 / 5
+7 // 2.0
+0x1fffffffffffffffff
+1_000_000_000_000_000_000_000
+0 ** large
+1 ** large
+(zero - 1) ** large
+(zero - 1) ** (large + 1)
+true + edge
 'a,b;c'.split(',')[1].split(';')|last
 'x'|attr('y')
 rows|map(attribute='zz', default=0)|sum

@@ -1,19 +1,19 @@
-#include "schema/internal.h"
+#include "json/decimal.h"
 
-enum { EXPONENT_MAX = 1000000000, DIVISOR_DIGITS_MAX = 18, DIVISOR_BITS = 60 };
+enum { DIVISOR_DIGITS_MAX = 18, DIVISOR_BITS = 60 };
 
 static int64_t exponent_of(struct str text)
 {
     bool negative = text.len && text.ptr[0] == '-';
     size_t i = text.len && (text.ptr[0] == '-' || text.ptr[0] == '+') ? 1 : 0;
     int64_t value = 0;
-    for (; i < text.len; i++) {
-        if (value < EXPONENT_MAX) value = value * 10 + (text.ptr[i] - '0');
+    for (; i < text.len; i++) { // far beyond what is read it makes no difference
+        if (value <= JSON_EXPONENT_MAX) value = value * 10 + (text.ptr[i] - '0');
     }
     return negative ? -value : value;
 }
 
-static struct decimal from_text(struct str text)
+struct decimal decimal_text(struct str text)
 {
     struct decimal d = {.negative = text.len && text.ptr[0] == '-'};
     size_t e = 0;
@@ -40,7 +40,7 @@ static struct decimal from_text(struct str text)
 
 struct decimal decimal_of(const struct json *number, char scratch[DECIMAL_SCRATCH])
 {
-    if (number->type == JSON_NUMBER) return from_text(number->text);
+    if (number->type == JSON_NUMBER) return decimal_text(number->text);
     INVARIANT(number->type == JSON_INT);
     bool negative = number->integer < 0;
     uint64_t rest = negative ? -(uint64_t)number->integer : (uint64_t)number->integer;
@@ -50,7 +50,7 @@ struct decimal decimal_of(const struct json *number, char scratch[DECIMAL_SCRATC
         rest /= 10;
     } while (rest);
     if (negative) scratch[--at] = '-';
-    return from_text((struct str){scratch + at, DECIMAL_SCRATCH - at});
+    return decimal_text((struct str){scratch + at, DECIMAL_SCRATCH - at});
 }
 
 static int magnitude_cmp(const struct decimal *a, const struct decimal *b)
