@@ -313,7 +313,7 @@ test_a_reader_waits_for_what_it_has_not_seen() {
     wait_for eval 'ask GET /v1/runs/r1 && [ "$(jq -r ".steps[0].status" body)" = RUNNING ]'
     seq=$(sed -n 's/^ETag: "r-\(.*\)"\r/\1/p' head)
     ask GET /v1/runs/r1/status '' "If-None-Match: \"r-$seq\"" && answers 304
-    (sleep 0.3; touch go) &
+    (wait_for is_connected "${url##*:}"; touch go) &
     ask GET /v1/runs/r1 '' "If-None-Match: \"r-$seq\"" 'Prefer: wait=20' && answers 200
     [ "$(jq .lastEventSeq body)" -gt "$seq" ] || fail "nothing had happened"
     ask GET /v1/runs/r1/status '' "Cairn-Min-Seq: $((seq + 1))" && answers 200

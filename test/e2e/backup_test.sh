@@ -24,7 +24,7 @@ test_a_backup_of_a_working_service_is_of_one_moment_I46() {
     work_beside 1 & local one=$!
     work_beside 2 & local two=$!
     for i in 1 2 3; do
-        sleep 0.2
+        wait_for differs "$(sql store.db 'select count(*) from runs')" sql store.db 'select count(*) from runs'
         cairn_is 0 store backup "$PWD/backup.db" --store "sqlite:$PWD/store.db"
         # Every request that is remembered has its run, and every run of a request is remembered.
         equal "$(sql backup.db "select count(*) from notes where space='request'")" "$(sql backup.db "select count(*) from runs")" "requests and runs"

@@ -96,6 +96,7 @@ test_one_file_per_run_EL_4c() {
 test_one_object_a_line_that_stays_EL_4d_EL_1b() {
     store=(--store "files:$PWD/f")
     nodes
+    sed -i 's/sleep 0.2" }/until [ -e seen.1 ]; do sleep 0.02; done" }/; s/sleep 0.2; echo B/until [ -e seen.2 ]; do sleep 0.02; done; echo B/' n.yaml
     start n.yaml --run-id n-1
     local looks=0 size last=0 line
     wait_for test -s f/n-1/events.jsonl
@@ -104,7 +105,7 @@ test_one_object_a_line_that_stays_EL_4d_EL_1b() {
         cp f/n-1/events.jsonl now
         size=$(stat -c %s kept)
         cmp -s -n "$size" kept now || fail 'bytes that were there have changed'
-        [ "$(stat -c %s now)" -gt "$size" ] && looks=$((looks + 1))
+        [ "$(stat -c %s now)" -gt "$size" ] && looks=$((looks + 1)) && touch "seen.$looks" # what it waits for to go on
         mv now kept
         sleep 0.02
     done

@@ -59,10 +59,10 @@ test_engines_answer_for_themselves_while_the_database_is_away() {
     start_at one r-1 v.json; wait_for is_at one r-1 COMPLETED
     kill -QUIT "$pg_pid"; wait "$pg_pid" 2>/dev/null
     asks one GET /v1/runs/r-1/status >late &
-    local asked=$!
+    local asked=$! port; port=$(sed 's/.*://' one/url)
+    wait_for is_connected "$port"
     for i in 1 2 3 4 5; do
         equal "$(curl -s -m 10 -o /dev/null -w '%{http_code}' "$(cat one/url)/livez")" 200 'without the database'
-        sleep 0.2
     done
     ! [ -s late ] || fail "who could answer that? $(cat late)"
     postgres_run

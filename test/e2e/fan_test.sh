@@ -45,7 +45,7 @@ test_fan_out_goes_on_after_a_kill_and_ends_when_cancelled() {
     rm -f ran-*
     start parent.yaml --run-id f-3
     wait_for test -s ran-4
-    kill -INT $pid; sleep 0.2; touch go; ends 130
+    kill -INT $pid; wait_for grep -q 'status=PAUSED' run.err; touch go; ends 130
     cairn_is 0 resume f-3 "${store[@]}"
     equal "$(output f-3/s)" '["ok: 1","ok: 2","ok: 3","ok: 4","ok: 5"]'
     intact

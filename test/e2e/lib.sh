@@ -1,5 +1,6 @@
 # Shared by the shell tests. A test is a function test_NAME; run_tests runs each in a process, a directory and a home of its
 # own, with a time limit, and prints "ok NAME", "not ok NAME: why" or "skip NAME: why" and a last line with the counts.
+# Whatever a test has started ends with it, however it ends: its processes have CAIRN_TEST_CASE in their environment.
 #
 #   . "$(dirname "$0")/lib.sh"
 #   test_version() { cairn_is 0 --version; has out 'cairn '; }
@@ -36,6 +37,12 @@ wait_for() {
     done
     fail "never came true: $*"
 }
+# What a test waits for instead of sleeping.
+is_stopped() { grep -q '^State:.T' "/proc/$1/status"; }                       # by SIGSTOP
+has_open() { ls -l "/proc/$1/fd" | grep -qF -e "$2"; }                         # PID FILE
+is_connected() { awk -v port="$(printf ':%04X$' "$1")" '$3 ~ port && $4 == "01" {found = 1} END {exit !found}' /proc/net/tcp; } # somebody, to a PORT
+differs() { [ "$("${@:2}")" != "$1" ]; }                                       # VALUE COMMAND: it says something else by now
+outlast() { sleep "$1"; }                                                      # time itself is what the test is about
 status_is() { [ "$("$CAIRN" get "$1" "${store[@]}" -o json 2>/dev/null | jq -r .status)" = "$2" ]; }
 step_is() { [ "$("$CAIRN" get "$1" "${store[@]}" -o json 2>/dev/null | jq -r ".steps[]|select(.stepId==\"$2\").status")" = "$3" ]; }
 events_of() { "$CAIRN" events "$1" "${store[@]}" -o jsonl | jq -r '.eventType // .event_type'; }
@@ -53,20 +60,35 @@ PLAN
 }
 times_ran() { [ -f "ran/$1" ] && wc -l <"ran/$1" || echo 0; }
 
+# Ends every process that has NAME=VALUE in its environment, also those in sessions of their own and those that they start meanwhile.
+processes_with() { grep -lsazxF -e "$1" /proc/[0-9]*/environ | cut -d / -f 3; }
+end_processes_with() {
+    local pids tries
+    for ((tries = 0; tries < 100; tries++)); do
+        pids=$(processes_with "$1")
+        [ -n "$pids" ] || return 0
+        kill -9 $pids 2>/dev/null
+    done
+}
+
 run_tests() {
     if [ "${1:-}" = --one ]; then
         store=(--store "sqlite:$PWD/store.db")
         "$2"
         exit
     fi
-    local name dir rc passed=0 failed=0 skipped=0
+    local name dir='' rc passed=0 failed=0 skipped=0
+    trap '[ -z "$dir" ] || { end_processes_with "CAIRN_TEST_CASE=$dir"; rm -rf "$dir" "$dir.log"; }; exit 130' INT TERM HUP
     [ -x "$CAIRN" ] || { echo "not ok $(basename "$0"): $CAIRN is missing"; exit 1; }
     while read -r name; do
         [ $# -eq 0 ] || [[ " $* " = *" ${name#test_} "* ]] || continue
         dir=$(mktemp -d)
         rc=0
-        (cd "$dir" && env -u CAIRN_STORE -u NO_COLOR -u CLICOLOR_FORCE -u CI HOME="$dir/home" XDG_STATE_HOME="$dir/state" \
-            LANG=C.UTF-8 LC_ALL= TERM=xterm timeout -k 5 "${E2E_SECONDS:-60}" bash "$script" --one "$name") >"$dir.log" 2>&1 || rc=$?
+        # In the background, so that a signal to this script is heeded at once.
+        (cd "$dir" && exec env --default-signal=INT,QUIT -u CAIRN_STORE -u NO_COLOR -u CLICOLOR_FORCE -u CI HOME="$dir/home" XDG_STATE_HOME="$dir/state" CAIRN_TEST_CASE="$dir" \
+            LANG=C.UTF-8 LC_ALL= TERM=xterm timeout -k 5 "${E2E_SECONDS:-60}" bash "$script" --one "$name") >"$dir.log" 2>&1 </dev/null &
+        wait $! || rc=$?
+        end_processes_with "CAIRN_TEST_CASE=$dir"
         case $rc in
         0) echo "ok ${name#test_}"; passed=$((passed + 1)) ;;
         77) echo "skip ${name#test_}: $(sed -n 's/^SKIP: //p' "$dir.log" | head -n 1)"; skipped=$((skipped + 1)) ;;

@@ -93,7 +93,7 @@ test_limits_of_a_killed_engine_are_free_when_its_runs_have_ended_elsewhere_ES_3h
     # Its runs go on at the other, with what they held: nobody goes beside them.
     taken_over() { [ "$(pg_sql "select count(*) from cairn.workflow_events where event_type='StepRedispatched' and run_id like 'q2-held-%'")" = 2 ]; }
     wait_for taken_over
-    sleep 0.3
+    for i in 1 2 3; do begin two "free-$i" default; wait_for completed free "$i"; done # the other has looked at its queues since
     equal "$(most_in_log q2)" 2 'at once'; equal "$(grep -c '^+ q2-[0-9]' effects)" 0 'of those that wait have begun'
     touch go
     wait_for completed q2 8

@@ -189,7 +189,7 @@ test_wait_for_runs_of_other_processes() {
     cairn_is 12 wait s1 --timeout 100ms "${store[@]}"; has err 'still going'
     cairn_is 0 wait s1 --for step/x=RUNNING -o name "${store[@]}"; equal "$(cat out)" s1
     "$CAIRN" wait s1 "${store[@]}" -o json >waited 2>err & local waiter=$!
-    sleep 0.2; touch go
+    wait_for has_open $waiter store.db; touch go
     wait $waiter || fail "wait gave $?"
     equal "$(jq -c '.[] | [.runId,.status,.met]' waited)" '["s1","COMPLETED",true]'
     wait $one
@@ -208,7 +208,7 @@ test_wait_notices_a_dead_owner() {
     "$CAIRN" run hold.json "${store[@]}" --run-id s1 --progress none 2>/dev/null & local owner=$!
     wait_for step_is s1 x RUNNING
     "$CAIRN" wait s1 "${store[@]}" >waited 2>told & local waiter=$!
-    sleep 0.1; kill -9 $owner; wait $owner 2>/dev/null
+    wait_for has_open $waiter store.db; kill -9 $owner; wait $owner 2>/dev/null
     wait_for grep -q 'nobody drives it' told
     has told 'recover s1'
     cairn_is 13 wait s1 --exit-on-wait "${store[@]}"

@@ -99,7 +99,7 @@ test_doctor_kills_orphans_when_asked() {
     # Marked like a step of this store whose engine is gone.
     local mark; mark=$(printf 'sqlite:%s' "$PWD/store.db" | sha256sum | cut -c1-32)
     CAIRN_MARK="$mark:r-1:a:1:1:999999-1" setsid sleep 50 & local orphan=$!
-    wait_for kill -0 "$orphan"; sleep 0.1
+    wait_for grep -qx sleep "/proc/$orphan/comm"
     cairn_is 1 doctor orphans "${store[@]}"; has err 'step a of run r-1 still runs'
     kill -0 "$orphan" || fail "doctor killed it unasked"
     cairn_is 0 doctor orphans "${store[@]}" --fix; has err 'killed 1 process'

@@ -26,7 +26,6 @@ streamsPerToken = 2
 TOML
     "$CAIRN" serve >serve.out 2>serve.err &
     server=$!
-    trap 'kill -9 $server 2>/dev/null' EXIT
     wait_for grep -q 'token of the first start' serve.err
     url=$(sed -n 's/^listening on //p' serve.err | head -n 1)
     token=$(cat first.token)
@@ -78,7 +77,6 @@ test_another_writer_of_the_audit_ends_the_service() {
     ask GET /v1/runs && answers 401
     wait_for eval '! kill -0 $server'
     wait $server && fail "the service ended well"
-    trap - EXIT
     has serve.err 'somebody else writes to this store'
 }
 
@@ -157,7 +155,7 @@ test_readyz_tells_of_real_writes() {
     equal "$(jq -r '[.ready, .checks[].ok] | all' body)" true checks
     equal "$(jq -r '[.checks[].name] | join(" ")' body)" 'engine store open projector' names
     kill -STOP $server
-    sleep 0.2
+    wait_for is_stopped $server
     kill -CONT $server
     ask GET '/readyz' && answers 200
 }
@@ -240,11 +238,9 @@ test_sighup_takes_up_a_new_certificate() {
 test_logs_of_a_service_are_objects() {
     CAIRN_LOG=json "$CAIRN" serve --store "sqlite:$PWD/store.db" --listen 127.0.0.1:0 >serve.out 2>serve.err &
     server=$!
-    trap 'kill -9 $server 2>/dev/null' EXIT
     wait_for grep -q 'token of the first start' serve.err
     kill -TERM $server
     wait $server
-    trap - EXIT
     jq -e .msg serve.err >msgs || fail "not JSON: $(cat serve.err)"
     has msgs 'listening on http://127.0.0.1:'
 }

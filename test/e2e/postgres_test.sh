@@ -46,7 +46,6 @@ test_postgres_a_server_that_dies_under_a_run_loses_nothing() {
     "$CAIRN" run slow.json "${store[@]}" --run-id k-1 --progress none >/dev/null 2>run.err </dev/null & pid=$!
     wait_for step_is k-1 a RUNNING
     kill -QUIT "$pg_pid"; wait "$pg_pid" 2>/dev/null # as after a crash: recovery from the log at the next start
-    sleep 0.3
     postgres_run
     local rc=0; wait $pid || rc=$?; [ $rc = 0 ] || fail "the run ended with $rc: $(tail -n 2 run.err)"
     status_is k-1 COMPLETED || fail "it did not end well"
@@ -76,7 +75,6 @@ test_postgres_copies_both_ways_are_the_same_bytes() {
 test_postgres_serve() {
     postgres_up
     service_store=$pg serve
-    trap 'kill -9 $server 2>/dev/null; postgres_down' EXIT
     ask POST /v1/runs "{\"runId\":\"s-1\",\"document\":$(plan_text p '{"stepId":"a","kind":"shell","with":{"command":"echo hi"}}')}"
     case $status in 20?) ;; *) fail "start: $status $(cat body)" ;; esac
     done_there() { ask GET /v1/runs/s-1; [ "$(jq -r .status body)" = COMPLETED ]; }
@@ -95,7 +93,9 @@ test_postgres_what_is_wrong_is_explained() {
     cairn_is 4 run v.json --store "postgres:///postgres?host=$pg_dir&user=poor"; has err 'GRANT CREATE'
     cairn_is 4 ls --store "postgres://nobody:secret@/postgres?host=$pg_dir"; hasnt err secret
 
-    pg_sql "alter system set fsync=off" >/dev/null; pg_sql "select pg_reload_conf()" >/dev/null; sleep 0.3
+    pg_sql "alter system set fsync=off" >/dev/null; pg_sql "select pg_reload_conf()" >/dev/null
+    fsync_is() { [ "$(pg_sql 'show fsync')" = "$1" ]; }
+    wait_for fsync_is off
     cairn_is 1 doctor "${store[@]}"; has err 'fsync=off'
     pg_sql "alter system reset fsync" >/dev/null; pg_sql "select pg_reload_conf()" >/dev/null
 }

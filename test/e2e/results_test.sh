@@ -25,7 +25,6 @@ while True:
 P
     nats-server -js -sd "$PWD/js" -a 127.0.0.1 -p "${nats_port:--1}" --ports_file_dir "$PWD" >>nats.log 2>&1 &
     nats=$!
-    trap 'kill -9 $nats ${server:-} 2>/dev/null' EXIT
     wait_for bash -c 'ls nats-server_*.ports'
     nats_port=$(jq -r '.nats[0]' nats-server_*.ports | sed 's/.*://')
     results=(--results "nats://127.0.0.1:$nats_port/res")
@@ -261,7 +260,6 @@ test_a_service_puts_and_gives_what_is_elsewhere() {
     nats_up
     big 200000
     serve "${results[@]}"
-    trap 'kill -9 $nats $server 2>/dev/null' EXIT
     echo "$token" >token
     cairn_is 0 run big.yaml --server "$url" --token-file token --run-id r1 --progress none
     ask GET /v1/runs/r1/steps/make/output
@@ -279,7 +277,6 @@ test_a_service_puts_and_gives_what_is_elsewhere() {
     answers 503
     code_is REFERENCE_NOT_AVAILABLE
     nats_up
-    trap 'kill -9 $nats $server 2>/dev/null' EXIT
     there() { ask GET /v1/runs/r1/steps/make/output && [ "$status" = 200 ]; }
     wait_for there
 }
@@ -305,7 +302,6 @@ Y
     ask POST /v1/tokens '{"name":"w","roles":["Worker"],"pool":"default"}'
     CAIRN_TOKEN=$(jq -r .token body) "$CAIRN" worker --server "$url" --name w1 >w1.out 2>w1.err &
     worker=$!
-    trap 'kill -9 $nats $server $worker 2>/dev/null' EXIT
     echo "$token" >token
     cairn_is 0 run big.yaml --server "$url" --token-file token --run-id r1 --progress none
     ask GET /v1/runs/r1/steps/count/output

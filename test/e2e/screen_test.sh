@@ -166,8 +166,9 @@ test_tree_follows_a_resized_terminal() {
     long
     open_screen 100x20 "$CAIRN" watch long-1 "${store[@]}"
     see 'running  first'
-    tmux -S "$PWD/tmux" resize-window -x 50 -y 12; sleep 0.4; see 'running  first'
-    tmux -S "$PWD/tmux" resize-window -x 120 -y 24; sleep 0.4; see 'running  first'
+    wide() { [ "$(tmux -S "$PWD/tmux" display-message -p '#{pane_width}x#{pane_height}')" = "$1" ]; }
+    tmux -S "$PWD/tmux" resize-window -x 50 -y 12; wait_for wide 50x12; see 'running  first'
+    tmux -S "$PWD/tmux" resize-window -x 120 -y 24; wait_for wide 120x24; see 'running  first'
     touch go; see 'exit=10'
 }
 test_tree_without_utf8_and_without_colour_is_plain_ascii() {

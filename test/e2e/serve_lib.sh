@@ -11,7 +11,6 @@ serve() {
     rm -f serve.out serve.err # what a server before it said is not what this one says
     "$CAIRN" serve --store "${service_store:-sqlite:$PWD/store.db}" --listen 127.0.0.1:0 "$@" >serve.out 2>serve.err &
     server=$!
-    trap 'kill -9 $server 2>/dev/null; wait $server 2>/dev/null' EXIT
     wait_for grep -q 'token of the first start' serve.err
     url=$(sed -n 's/^listening on //p' serve.err | head -n 1)
     token=$(cat "$(sed -n 's/^the token of the first start is in //p' serve.err)")
@@ -19,7 +18,6 @@ serve() {
 stop_serving() {
     kill -TERM "$server"
     wait "$server" || fail "the server ended with $?: $(tail -n 3 serve.err)"
-    trap - EXIT
 }
 ask() {
     local method=$1 path=$2 body=${3:-} more=()

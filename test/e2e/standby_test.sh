@@ -58,7 +58,7 @@ test_failover_to_a_synchronous_standby_loses_nothing_and_doubles_nothing_S1_I1_I
     wait_for acknowledged 6
     all_of -9 "$pg_pid"
     wait "$pg_pid" 2>/dev/null
-    sleep 2.2 # longer than the lease: who could not renew is not dead for that
+    outlast 2.2 # longer than the lease: who could not renew is not dead for that
     local before; before=$(grep -c '"acknowledged"' history)
     as_postgres "$pg_bin/pg_ctl" promote -w -s -D "$standby/data" || fail 'the standby is not promoted'
     wait_for acknowledged $((before + 6))

@@ -20,11 +20,13 @@ while arguments[0] != "--":
         script.append((arguments[0], arguments[1].encode(), arguments[2]))
         arguments = arguments[3:]
 command = arguments[1:]
+sized, is_sized = os.pipe()
 pid, fd = pty.fork()
 if pid == 0:
-    time.sleep(0.05)  # until the size is set
+    os.read(sized, 1)  # until the size is set
     os.execvp(command[0], command)
 set_size(fd, size)
+os.write(is_sized, b".")
 seen, from_here, until = b"", 0, time.time() + 40
 while time.time() < until:
     ready, _, _ = select.select([fd], [], [], 0.05)

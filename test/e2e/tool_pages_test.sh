@@ -33,7 +33,6 @@ __import__("os").rename("port.new", "port")
 server.serve_forever()
 P
     python3 server.py &
-    trap 'kill $! 2>/dev/null' EXIT
     wait_for test -e port
     page http
     gives http --set "api=http://127.0.0.1:$(cat port)"
@@ -53,7 +52,6 @@ test_the_page_of_nats_runs() {
     command -v nats-server >/dev/null || skip 'nats-server is not installed'
     mkdir js
     nats-server -js -sd "$PWD/js" -a 127.0.0.1 -p -1 --ports_file_dir "$PWD" >nats.log 2>&1 &
-    trap 'kill $! 2>/dev/null' EXIT
     wait_for bash -c 'ls nats-server_*.ports'
     NATS_URL=$(jq -r '.nats[0]' nats-server_*.ports)
     export NATS_URL

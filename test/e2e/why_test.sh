@@ -28,15 +28,19 @@ test_waiting_running_done_at_every_event() {
 test_retry_delay_then_given_up() {
     cat >p.json <<'P'
 {"planId":"p","planVersion":"1","schemaVersion":"v1.2","steps":[
- {"stepId":"load","kind":"shell","with":{"command":"echo no luck >&2; exit 7"},"retry":{"maxAttempts":2,"delay":"1500ms"}},
+ {"stepId":"load","kind":"shell","with":{"command":"echo no luck >&2; exit 7"},"retry":{"maxAttempts":2,"delay":"1h"}},
  {"stepId":"use","kind":"echo","with":{"message":"x"},"dependsOn":["load"]}]}
 P
     "$CAIRN" run p.json "${store[@]}" --run-id r-1 --progress none >/dev/null 2>&1 & pid=$!
-    for _ in $(seq 100); do [ "$(field r-1/load .state 2>/dev/null)" = retrying ] && break; sleep 0.02; done
+    is_retrying() { [ "$(field r-1/load .state 2>/dev/null)" = retrying ]; }
+    wait_for is_retrying
     is r-1/load .retry.next.attempt 2
     is r-1/use .cause.step load
     is r-1/load .owner.pid $pid
-    rc=0; wait $pid || rc=$?; equal $rc 10 exit
+    kill -9 $pid; wait $pid 2>/dev/null
+    sed -i 's/"1h"/"1ms"/' p.json
+    cairn_is 10 run p.json --store "sqlite:$PWD/second.db" --run-id r-1 --progress none
+    store=(--store "sqlite:$PWD/second.db")
     is r-1/load '[.state,.reason,(.attempts|length),.attempts[1].error.exitCode]|tojson' '["failed","MAX_ATTEMPTS",2,7]'
     why r-1/load; has out 'all 2 attempts are used up'; has out '| no luck'
     is r-1/use '[.state,.reason,.cause.step]|tojson' '["skipped","DEPENDENCY_FAILED","load"]'

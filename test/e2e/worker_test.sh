@@ -15,8 +15,6 @@ site() {
 worker() {
     CAIRN_TOKEN=$worker_token "$CAIRN" worker --server "$url" --name "$1" --concurrency 4 -v >"$1.out" 2>"$1.err" &
     worker=$!
-    workers="${workers:-} $worker"
-    trap 'kill -9 $server $workers 2>/dev/null; wait 2>/dev/null' EXIT
 }
 start() { ask POST /v1/runs "{\"document\":$(plan_text p "${@:2}"),\"runId\":\"$1\"}" && [ "$status" -lt 300 ] || fail "not started: $(cat body)"; }
 ended() { ask GET "/v1/runs/$1/status" && [ "$(jq -r .status body)" = "$2" ]; }
@@ -92,7 +90,6 @@ T
     worker_token=$(token_of acme Worker acme)
     CAIRN_TOKEN=$worker_token "$CAIRN" worker --server "$url" --name w1 --pool acme -v >w1.out 2>w1.err &
     workers=$!
-    trap 'kill -9 $server $workers 2>/dev/null; wait 2>/dev/null' EXIT
     cat >book.yaml <<'Y'
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -242,7 +239,7 @@ test_worker_that_was_stopped_after_its_poll_does_not_begin_what_is_over() {
     polls() { ask GET /v1/workers && [ "$(jq -r '.items[] | select(.worker == "w1").slots' body)" = 4 ]; }
     wait_for polls
     kill -STOP "$first"
-    wait_for grep -q '^State:.T' "/proc/$first/status"
+    wait_for is_stopped "$first"
     start r1 "$(shell a "echo \$CAIRN_ENGINE_ATTEMPT >> $PWD/ran; echo \$CAIRN_ENGINE_ATTEMPT")"
     wait_for counted r1 StepRedispatched 1 # it was given to the first, whose lease is over
     worker w2
@@ -292,7 +289,6 @@ test_worker_with_a_plugin_executes_its_functions_and_survives_kill_9() {
     cairn_is 2 worker --server "$url" --plugin ./note.so --kinds nosuch
     CAIRN_TOKEN=$worker_token "$CAIRN" worker --server "$url" --name w1 --plugin ./note.so --kinds note --concurrency 600 >w1.out 2>w1.err &
     first=$!
-    trap 'kill -9 $server $first ${second:-} 2>/dev/null; wait 2>/dev/null' EXIT
     start r1 "$(step a)" "$(step b)"
     wait_for ended r1 COMPLETED
     ask GET /v1/runs/r1 && equal "$(jq -c '.steps[1].result' body)" '{"n":42}'
@@ -336,7 +332,6 @@ test_worker_in_python_speaks_the_protocol() {
     cairn_is 2 worker --server ftp://nowhere --token-file /dev/null; has err "the scheme is not allowed"
     CAIRN_TOKEN=$worker_token python3 "$root/examples/worker.py" "$url" >py.out 2>py.err &
     workers=$!
-    trap 'kill -9 $server $workers 2>/dev/null; wait 2>/dev/null' EXIT
     start r1 "$(shell a 'echo hello')" "$(shell b 'echo oops >&2; exit 3')" \
         "$(jq -nc '{stepId: "c", kind: "shell", dependsOn: [], with: {command: "echo 42 > $ARTIFACTS_DIR/r.txt"}, artifacts: [{path: "r.txt"}]}')"
     wait_for ended r1 FAILED
