@@ -341,8 +341,10 @@ static bool has_timer(const struct resident *resident)
 
 struct engine_activity engine_activity(const struct engine *engine)
 {
-    struct engine_activity activity = {
-        .resident = engine->resident_count, .in_flight = engine->live_tickets, .slow_writes = engine->slow_writes};
+    struct engine_activity activity = {.resident = engine->resident_count,
+                                       .in_flight = engine->live_tickets,
+                                       .queued = engine->queue.count,
+                                       .slow_writes = engine->slow_writes};
     if (engine->stalled_mono != 0) activity.stalled_ms = engine->now.mono_ms - engine->stalled_mono;
     const struct aside *at = NULL;
     for (const struct queued *queued = aside_next(engine, &at); queued; queued = aside_next(engine, &at))

@@ -242,6 +242,7 @@ struct engine_activity {
     size_t resident;      // runs that have not ended
     size_t parked;        // of these: paused, held or waiting for a person, nothing in flight in this process
     size_t in_flight;     // attempts dispatched by this process
+    size_t queued;        // inputs that wait for the next turn
     uint64_t slow_writes; // appends that took longer than limits.write_budget_ms, so far
     int64_t stalled_ms;   // so long has the store taken nothing of what is to be stored (no space); 0 = it does
 };

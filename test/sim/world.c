@@ -48,6 +48,10 @@ static void on_refused(void *context, struct str tenant, struct str run, const s
     struct world *w = context;
     world_trace(w, "  %.*s refused: %s", STR_ARG(run), why->message);
     if (w->zombie_acts && why->code == E_LOCKED) return; // it was taken for dead, and says so
+    if (w->rivalled && why->code == E_EXISTS) {          // the other's run is taken up when the other is gone
+        w->orphaned = true;
+        return;
+    }
     checker_fail(&w->checker, "S15", "the start of %.*s was refused: %s", STR_ARG(run), why->message);
 }
 
@@ -84,6 +88,7 @@ static void crash(struct world *w, const char *why)
     world_store_close(w);
     world_power_cut(w);
     w->died = false;
+    w->rivalled = w->orphaned = false;
     w->full_left = 0;
     w->result.crashes++;
 }
@@ -94,9 +99,9 @@ static bool knows_all(void *context, struct str function)
     return true;
 }
 
-static bool open_engine(struct world *w, bool only_signals)
+static enum code open_with(struct world *w, struct sim_tool *tool, bool only_signals, struct engine **out,
+                           struct error *err)
 {
-    struct sim_tool *tool = w->zombie_tool == &w->tools[0] ? &w->tools[1] : &w->tools[0];
     struct engine_options options = {
         .store = w->store,
         .contract = w->contract,
@@ -109,8 +114,14 @@ static bool open_engine(struct world *w, bool only_signals)
         .observer = {.context = w, .event = on_event, .decision = on_decision, .refused = on_refused}};
     options.limits.inputs_per_turn_max = w->batch_max;
     options.limits.inline_max = w->inline_max;
+    return engine_open(&options, out, err);
+}
+
+static bool open_engine(struct world *w, bool only_signals)
+{
+    struct sim_tool *tool = w->zombie_tool == &w->tools[0] ? &w->tools[1] : &w->tools[0];
     struct error err = {0};
-    if (engine_open(&options, &w->engine, &err)) {
+    if (open_with(w, tool, only_signals, &w->engine, &err)) {
         checker_fail(&w->checker, "ENGINE", "engine_open: %s", err.message);
         return false;
     }
@@ -176,6 +187,32 @@ static void start_missing(struct world *w)
     }
 }
 
+// Another process starts the same runs after this one has found their ids free and before it stores anything; then it goes away.
+static void rival(struct world *w)
+{
+    struct sim_tool *tool = w->tool == &w->tools[0] ? &w->tools[1] : &w->tools[0];
+    struct moment_in_time now = {.wall_ms = w->wall_ms, .mono_ms = w->mono_ms};
+    struct engine *engine = NULL;
+    struct error err = {0};
+    bool worked;
+    world_trace(w, "rivalled");
+    w->rivalled = true;
+    enum code rc = open_with(w, tool, false, &engine, &err);
+    if (!rc) tool->desk.engine = engine;
+    for (uint32_t i = 0; !rc && i < w->root_count; i++) {
+        char id[16], out[129];
+        snprintf(id, sizeof(id), "r%u", i + 1);
+        struct start_request request = {
+            .program = workload_program(w->root_workload[i]), .run = str_from(id), .triggered_by = STR("sim")};
+        rc = engine_start(engine, &request, out, &err);
+        if (rc == E_EXISTS) rc = OK; // stored before
+    }
+    if (!rc) rc = engine_turn(engine, now, &worked, &err);
+    if (rc && rc != E_IO) checker_fail(&w->checker, "I24", "another process: %s", err.message);
+    engine_close(engine);
+    tool->desk.count = 0;
+}
+
 // ---- notes: one counts results, each time with a version that must fit; now and then one comes that does not
 
 struct sim_put {
@@ -214,6 +251,18 @@ static void put_note(struct world *w, bool fits)
     if (rc) checker_fail(&w->checker, "S15", "engine_put: %s", err.message);
 }
 
+// The start of a run that is another's waits to be refused: what it is here says nothing about the log.
+static bool wants_taken(const struct world *w)
+{
+    bool any = false;
+    for (uint32_t i = 0; w->rivalled && i < w->root_count; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "r%u", i + 1);
+        any = any || engine_pending(w->engine, STR("default"), str_from(id));
+    }
+    return any;
+}
+
 static void turn(struct world *w)
 {
     struct moment_in_time now = {.wall_ms = w->wall_ms, .mono_ms = w->mono_ms};
@@ -228,7 +277,7 @@ static void turn(struct world *w)
         return;
     }
     if (rc) checker_fail(&w->checker, "ENGINE", "engine_turn: %s: %s", code_name(rc), err.message);
-    checker_live(&w->checker, w->engine);
+    if (!wants_taken(w)) checker_live(&w->checker, w->engine);
 }
 
 // Somebody comes to send signals and not to drive anything; then goes, or stays and drives after all. The process may die
@@ -266,6 +315,8 @@ static void restart(struct world *w)
     if (!w->engine || w->checker.failed) return;
     adopt_all(w);
     if (!w->died) start_missing(w);
+    bool alone = w->options.calm || w->options.store == SIM_SHARDS || w->zombie || w->healing;
+    if (!w->died && !alone && choice_pick(w->choice, STREAM_CLIENT, 6) == 5) rival(w);
     if (w->died) crash(w, "while runs were taken up");
 }
 
@@ -438,6 +489,27 @@ static void disturb(struct world *w)
     }
 }
 
+// No space for minutes. What waits for it is kept, and does not grow: what was there, what comes meanwhile, and a recovery of each run.
+static void no_space(struct world *w)
+{
+    enum { TURNS = 1000, TIMERS = 16 };
+    struct engine_activity before = engine_activity(w->engine);
+    size_t most = before.queued + TIMERS * (before.resident + 1);
+    world_trace(w, "no space");
+    w->full_at = 0;
+    w->full_left = UINT32_MAX;
+    for (uint32_t i = 0; i < TURNS && w->engine && !w->checker.failed; i++) {
+        most += desk_due(&w->tool->desk) <= w->mono_ms;
+        deliver(w, w->tool);
+        turn(w);
+        pass(w, 200);
+        if (w->engine && engine_activity(w->engine).queued > most)
+            checker_fail(&w->checker, "I9", "%zu inputs wait for space after %u turns",
+                         engine_activity(w->engine).queued, i + 1);
+    }
+    w->full_left = 0;
+}
+
 static bool settled(const struct world *w)
 {
     if (!roots_stored(w)) return false;
@@ -478,8 +550,8 @@ static bool natural(struct world *w)
         zombie_turn(w);
         return true;
     }
-    if (w->fork_idle) {
-        w->fork_idle = false;
+    if (w->fork_idle || w->orphaned) {
+        w->fork_idle = w->orphaned = false;
         adopt_all(w);
     } else if (settled(w)) {
         if (w->forks_left == 0 || !client_fork(w, false)) return false;
@@ -505,7 +577,9 @@ static void act(struct world *w, bool *more)
     else if (w->crash_at > 0 && w->result.acts >= w->crash_at) {
         w->crash_at = 0;
         crash(w, "between two acts");
-    } else if (!w->healing && w->disturbs_left > 0 && choice_once_in(w->choice, STREAM_WORLD, w->disturb_rate))
+    } else if (w->full_at > 0 && w->result.acts >= w->full_at)
+        no_space(w);
+    else if (!w->healing && w->disturbs_left > 0 && choice_once_in(w->choice, STREAM_WORLD, w->disturb_rate))
         disturb(w);
     else
         *more = natural(w);
@@ -536,6 +610,7 @@ static void draw_options(struct world *w)
     bool twice = !net && (w->options.store == SIM_MEMORY || w->options.store == SIM_SHARDS);
     w->crashes_left = 1 + (calm ? (uint32_t)twice : choice_pick(choice, STREAM_OPTIONS, 5));
     w->crash_at = calm ? 0 : 1 + choice_pick(choice, STREAM_OPTIONS, 48);
+    w->full_at = !calm && choice_pick(choice, STREAM_OPTIONS, 24) == 23 ? 1 + choice_pick(choice, STREAM_OPTIONS, 48) : 0;
     w->disturbs_left = calm ? 0 : choice_pick(choice, STREAM_OPTIONS, 16);
     w->forks_left = !calm && choice_pick(choice, STREAM_FORK, 4) == 3; // each makes the world longer by a run
     uint32_t faults = calm ? 1 : fault_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(fault_rates))];

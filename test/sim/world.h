@@ -81,12 +81,15 @@ struct world {
     size_t sent_count;
     char fork_ids[WORLD_FORKS_MAX][8];
     uint32_t fork_count;
+    bool rivalled;       // another process started the same runs
+    bool orphaned;       // it has gone, and its runs have no owner
     bool fork_idle;      // one was made that nobody has taken up yet
     uint32_t forks_left; // of runs that have ended, when nothing else is left to do
 
     // drawn at the start (swarm)
     uint32_t commit_fault_rate, disturb_rate, batch_max, inline_max;
     uint32_t crash_at; // act before which the process dies whatever else happens; 0 = not any more
+    uint32_t full_at;  // act at which the disk is full, for a thousand turns; 0 = not any more
     uint32_t crashes_left, disturbs_left;
     bool healing;
 
