@@ -357,37 +357,14 @@ static enum code start_function(struct engine *engine, struct resident *resident
     return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
 }
 
-static enum code set_timer(struct engine *engine, struct resident *resident, const struct effect *effect,
-                           struct error *err)
-{
-    struct timer *timer = calloc(1, sizeof(*timer));
-    if (!timer) return error_nomem(err);
-    *timer = (struct timer){.resident = resident,
-                            .step = effect->step,
-                            .logical = effect->logical,
-                            .kind = effect->timer,
-                            .due_ms = effect->due_ms};
-    // What is left is measured on the wall clock once, here; from now on the monotonic clock counts (I18).
-    int64_t left = effect->due_ms - engine->now.wall_ms;
-    // Both clocks are cut to milliseconds at different phases: one more, so that nothing is early on either.
-    if (!heap_push(&engine->timers, &timer->node, engine->now.mono_ms + (left > 0 ? left + 1 : 0))) {
-        free(timer);
-        return error_nomem(err);
-    }
-    timer->next = resident->timers;
-    timer->link = &resident->timers;
-    if (timer->next) timer->next->link = &timer->next;
-    resident->timers = timer;
-    return OK;
-}
-
 // Cut off from the store: somebody else may have the run by now. When nobody does, it is looked at again in a while.
 static enum code put_off_start(struct engine *engine, struct resident *resident, const struct effect *effect,
                                struct error *err)
 {
     enum { AGAIN_MS = 500 };
     struct effect later = {
-        .kind = EFFECT_TIMER, .step = effect->step, .timer = TIMER_LOOK, .due_ms = engine->now.wall_ms + AGAIN_MS};
+        .kind = EFFECT_TIMER, .step = effect->step, .timer = TIMER_LOOK, .lasts_ms = AGAIN_MS};
+    later.due_ms = engine->now.wall_ms + AGAIN_MS;
     resident->run->steps[effect->step].live = false;
     return set_timer(engine, resident, &later, err);
 }

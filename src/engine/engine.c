@@ -70,14 +70,6 @@ struct resident *resident_add(struct engine *engine, struct run *run, struct run
     return r;
 }
 
-void timer_remove(struct engine *engine, struct timer *timer)
-{
-    heap_remove(&engine->timers, &timer->node);
-    *timer->link = timer->next;
-    if (timer->next) timer->next->link = timer->link;
-    free(timer);
-}
-
 void resident_remove(struct engine *engine, struct resident *resident)
 {
     struct resident **slot = &engine->table[bucket(engine, resident->ids.tenant, resident->ids.run)];
@@ -272,6 +264,7 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
     engine_mark(engine->store, engine->mark);
     mailbox_init(&engine->mailbox, options->arrived, options->arrived_context);
     heap_init(&engine->timers);
+    heap_init(&engine->alarms);
     arena_init(&engine->turn, TURN_ARENA_BLOCK / 16, TURN_ARENA_LIMIT);
     *out = engine;
     return OK;
@@ -307,8 +300,9 @@ void engine_close(struct engine *engine)
         free(entry);
         entry = next;
     }
-    INVARIANT(!heap_peek(&engine->timers)); // every timer is a resident's
+    INVARIANT(!heap_peek(&engine->timers) && !heap_peek(&engine->alarms)); // every timer is a resident's
     heap_release(&engine->timers);
+    heap_release(&engine->alarms);
     mailbox_release(&engine->mailbox);
     arena_release(&engine->turn);
     free(engine->tickets);

@@ -27,19 +27,8 @@ enum code gather(struct engine *engine, struct error *err)
         engine->arrived = m->next;
         message_free(m);
     }
-    for (struct heap_node *node = heap_peek(&engine->timers); node && node->due <= engine->now.mono_ms;
-         node = heap_peek(&engine->timers)) {
-        struct timer *timer = CONTAINER_OF(node, struct timer, node);
-        struct queued *queued =
-            queue_add(engine, timer->resident, timer->kind == TIMER_LOOK ? INPUT_RECOVER : INPUT_TIMER);
-        if (!queued) return error_nomem(err);
-        queued->input.step = timer->step;
-        queued->input.logical = timer->logical;
-        queued->input.timer = timer->kind;
-        queued->input.due_ms = timer->due_ms;
-        timer_remove(engine, timer);
-    }
-    return asides_due(engine, err);
+    enum code rc = timers_due(engine, err);
+    return rc ? rc : asides_due(engine, err);
 }
 
 // What was asked of a run while nobody owned it is decided before the run goes on (ADR 0013).

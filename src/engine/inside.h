@@ -79,6 +79,7 @@ struct timer {
     struct timer *next, **link; // of the resident's timers
     uint32_t step, logical;
     enum timer_kind kind;
+    bool of_day;    // in engine.alarms: due when the wall clock says so; else in engine.timers, by the monotonic clock
     int64_t due_ms; // as the kernel said, by the wall clock
 };
 
@@ -165,7 +166,7 @@ struct engine {
     struct put *puts, **last_put; // waiting for the next turn; last_put NULL: none
     struct aside *asides;         // inputs that are not in the queue now (elsewhere.c)
     struct keeper *keeper;        // the thread that puts results elsewhere; NULL: not needed yet
-    struct heap timers;
+    struct heap timers, alarms; // by the monotonic clock; by the wall clock
     struct resident **table;
     size_t table_size, resident_count;
     struct program_entry *programs;
@@ -226,7 +227,11 @@ enum code queue_reuse(struct queued *queued, const struct reuse *reuse, uint32_t
 // A run that waited for its approval may be about to begin: what it was to reuse is looked up again.
 enum code reuse_at_the_gate(struct engine *engine, struct queued *queued, struct error *err) MUST_CHECK;
 
-void timer_remove(struct engine *engine, struct timer *timer); // from everywhere, and freed
+enum code set_timer(struct engine *engine, struct resident *resident, const struct effect *effect,
+                    struct error *err) MUST_CHECK;
+void timer_remove(struct engine *engine, struct timer *timer);
+enum code timers_due(struct engine *engine, struct error *err) MUST_CHECK; // queues the inputs
+int64_t timers_deadline(const struct engine *engine);                      // by the monotonic clock
 
 // start.c
 enum code start_run(struct engine *engine, const struct start_request *request, const struct taking *taking,

@@ -3,8 +3,7 @@
 
 int64_t engine_deadline(const struct engine *engine)
 {
-    const struct heap_node *node = heap_peek(&engine->timers);
-    int64_t due = node ? node->due : INT64_MAX;
+    int64_t due = timers_deadline(engine);
     if ((engine->queue.count > 0 || engine->arrived || engine->puts) && engine->full_until_mono < due)
         due = engine->full_until_mono;
     int64_t aside = asides_deadline(engine);

@@ -217,7 +217,7 @@ enum code subrun_look_again(struct engine *engine, struct resident *parent, uint
 {
     parent->run->steps[step].live = false;
     struct effect later = {
-        .kind = EFFECT_TIMER, .step = step, .timer = TIMER_LOOK, .due_ms = engine->now.wall_ms + 1000};
+        .kind = EFFECT_TIMER, .step = step, .timer = TIMER_LOOK, .due_ms = engine->now.wall_ms + 1000, .lasts_ms = 1000};
     return dispatch(engine, parent, &later, err);
 }
 

@@ -94,11 +94,12 @@ void enter_state(struct run *run, struct run_step *s, enum node_state state)
     run->held += state == NODE_HELD;
 }
 
-void enter_delay(struct run *run, struct run_step *s, bool again, int64_t due_ms)
+void enter_delay(struct run *run, struct run_step *s, bool again, const struct moment *m, int64_t due_ms)
 {
     enter_state(run, s, NODE_DELAYED);
     s->again = again;
     run->retrying += again;
+    s->started_ms = m->at_ms;
     s->due_ms = due_ms;
 }
 
@@ -199,7 +200,7 @@ static enum code fold_failed(struct run *run, const struct moment *m, uint32_t i
     if (s->state != NODE_RUNNING || m->logical != s->logical) return impossible(run, m, err);
     s->engine = m->engine;
     if (m->kind == MOMENT_ATTEMPT_FAILED) {
-        enter_delay(run, s, true, m->at_ms);
+        enter_delay(run, s, true, m, m->at_ms);
         return OK;
     }
     enum code rc = keep_root_cause(run, m, err);
@@ -295,7 +296,7 @@ static enum code fold_step_moment(struct run *run, const struct moment *m, uint3
                                      : s->state != NODE_DELAYED && s->state != NODE_HELD)
             return impossible(run, m, err);
         forgive(run, m, s); // HELD: tried again as soon as somebody drives the run
-        enter_delay(run, s, s->again || s->state == NODE_HELD, m->due_ms);
+        enter_delay(run, s, s->again || s->state == NODE_HELD, m, m->due_ms);
         return OK;
     default:
         return OK; // told for readers (NoETL's finer moments, late results): no state hangs on it

@@ -5,6 +5,7 @@
 #include "kernel/kernel.h"
 
 enum { CANCEL_GRACE_MS = 5000 };
+enum { WAIT_OVER_MS = 1 }; // the earliest end of a wait: 0 in a moment means that it has none
 
 struct seen_signal {
     struct seen_signal *next;
@@ -31,6 +32,10 @@ enum code emit(struct decide *d, struct moment *moment, uint32_t step) MUST_CHEC
 // Time since `since_ms`, for durations in events: 0 when the wall clock was set back meanwhile.
 int64_t elapsed_ms(const struct decide *d, int64_t since_ms);
 struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step) MUST_CHECK; // NULL: E_NOMEM is in err
+// A timer of a step, of a lane or of the run. `since_ms`: when the time that it measures began; TIMER_OF_DAY: due at a moment of the wall
+// clock, such as `until`.
+#define TIMER_OF_DAY INT64_MIN
+enum code timer_add(struct decide *d, uint32_t step, enum timer_kind kind, int64_t due_ms, int64_t since_ms) MUST_CHECK;
 
 // The iterations that a path names, against those that the run is in. A path outside all loops is of now.
 enum path_time { PATH_OVER = 1, PATH_NOW, PATH_TO_COME };
@@ -40,7 +45,7 @@ void ready_push(struct run *run, uint32_t step);
 uint32_t ready_pop(struct run *run); // PROGRAM_TOP: none
 void enter_state(struct run *run, struct run_step *s, enum node_state state);
 // NODE_DELAYED; `again`: an attempt of it failed before.
-void enter_delay(struct run *run, struct run_step *s, bool again, int64_t due_ms);
+void enter_delay(struct run *run, struct run_step *s, bool again, const struct moment *m, int64_t due_ms);
 enum code fold_facts(struct run *run, const struct start_facts *from, struct error *err) MUST_CHECK;
 enum code keep_root_cause(struct run *run, const struct moment *m, struct error *err) MUST_CHECK;
 bool signal_seen(const struct run *run, struct str id);
@@ -57,6 +62,7 @@ enum code iteration_over(struct decide *d, uint32_t loop) MUST_CHECK;
 enum code cancel_sweep(struct decide *d) MUST_CHECK;
 enum code cancel_child(struct decide *d, uint32_t step) MUST_CHECK;
 enum code redispatch_lost(struct decide *d) MUST_CHECK;
+enum code step_timer_set(struct decide *d, uint32_t step) MUST_CHECK; // of a step that waits, has a deadline or is delayed
 enum code drain_timer(struct decide *d) MUST_CHECK;                 // of a paused run that drains
 enum code attempt_lost(struct decide *d, uint32_t step) MUST_CHECK; // the one in flight: nobody will tell what came out
 enum code reuse_one(struct decide *d, const struct reuse *reuse) MUST_CHECK;
@@ -74,6 +80,7 @@ enum code step_admit(struct decide *d) MUST_CHECK;
 
 // Objects are merged, everything else is replaced. False: out of memory.
 bool merge_values(struct arena *arena, const struct json *under, const struct json *over, struct json *out) MUST_CHECK;
+bool waits_until(const struct run *run, uint32_t step); // `until`: a moment, not a duration
 bool kind_is_executed(enum step_kind kind); // by a tool or in process: has a result to wait for
 // The condition with the values that it was decided on, for the log.
 struct str when_told(struct decide *d, uint32_t step, const struct when_step *trace);

@@ -60,7 +60,7 @@ struct run_step {
     uint32_t iteration;                                 // LOOP: current
     uint32_t open_children;                             // LOOP: not terminal in this iteration
     uint32_t next_ready;                                // queue of decidable steps
-    int64_t started_ms;
+    int64_t started_ms; // of the attempt; DELAYED: of the delay
     int64_t due_ms;
     const struct json *value;    // output; NULL = none
     const struct run_blob *blob; // output kept as a blob
@@ -241,7 +241,10 @@ struct effect {
     enum effect_kind kind;
     uint32_t step, logical, engine;
     enum timer_kind timer;
-    int64_t due_ms, grace_ms;
+    int64_t due_ms;   // TIMER: its name, too; the answer has it again
+    int64_t lasts_ms; // TIMER: how long, at most, from now on: a clock that was set back makes no wait longer. 0: `due_ms` is a moment of
+                      // the wall clock, wherever that is set to meanwhile
+    int64_t grace_ms;
     struct str child; // SUBRUN_CANCEL: id of the child run
     // DECISION; RETRY_RUN: `signal`
     const struct signal *signal;

@@ -351,7 +351,7 @@ static enum code fold_decision(struct run *run, const struct moment *m, uint32_t
     struct str to = json_text(json_key(action, "to"));
     for (lane->target = 0; lane->target < ns->task_count && !str_eq(ns->tasks[lane->target].label, to);) lane->target++;
     if (lane->action == NET_RETRY) {
-        enter_delay(run, &run->steps[index], true, m->due_ms);
+        enter_delay(run, &run->steps[index], true, m, m->due_ms);
         lane->phase = LANE_DELAYED;
         lane->action = 0;
     }

@@ -122,14 +122,21 @@ enum code net_timer(struct decide *d)
     return rc ? rc : lane_fault(d, step, &fault);
 }
 
-static enum code set_again(struct decide *d, uint32_t step, enum timer_kind kind, uint32_t logical, int64_t due_ms)
+enum code lane_timer_set(struct decide *d, uint32_t lane)
 {
-    struct effect *timer = effect_add(d, EFFECT_TIMER, step);
-    if (!timer) return E_NOMEM;
-    timer->timer = kind;
-    timer->logical = logical;
-    timer->due_ms = due_ms;
-    return OK;
+    const struct run_step *s = &d->run->steps[lane];
+    const struct net_task *task = kernel_task_of(d->run, lane);
+    bool delayed = s->state == NODE_DELAYED;
+    bool of_day = !delayed && str_is(task->kind, "wait") && json_key(template_tree_source(task->with), "until");
+    return timer_add(d, lane, delayed ? TIMER_RETRY : TIMER_WAKE, s->due_ms, of_day ? TIMER_OF_DAY : s->started_ms);
+}
+
+enum code place_timer_set(struct decide *d, uint32_t place)
+{
+    const struct net_place *p = &d->run->net->places[place];
+    enum code rc = timer_add(d, place, TIMER_WAKE, p->due_ms, p->started_ms);
+    if (!rc) d->out->effects[d->out->effect_count - 1].logical = p->visit;
+    return rc;
 }
 
 enum code net_owed(struct decide *d)
@@ -139,14 +146,15 @@ enum code net_owed(struct decide *d)
     for (uint32_t i = 0; !look && i < run->program->step_count; i++) {
         const struct net_place *p = &run->net->places[i];
         if (p->phase != PLACE_RUNNING || p->due_ms == 0) continue;
-        enum code rc = set_again(d, i, TIMER_WAKE, p->visit, p->due_ms);
+        enum code rc = place_timer_set(d, i);
         if (rc) return rc;
     }
     for (uint32_t i = run->program->step_count; i < run_step_count(run); i++) {
         struct run_step *s = &run->steps[i];
         enum code rc = OK;
-        if (s->state == NODE_DELAYED && !look) rc = set_again(d, i, TIMER_RETRY, s->logical, s->due_ms);
-        if (s->state == NODE_RUNNING && s->due_ms > 0 && !look) rc = set_again(d, i, TIMER_WAKE, s->logical, s->due_ms);
+        bool flight = s->state == NODE_RUNNING; // a wait without a time: see owed_timers
+        bool timed = flight && (s->due_ms > 0 || str_is(kernel_task_of(run, i)->kind, "wait"));
+        if ((s->state == NODE_DELAYED || timed) && !look) rc = lane_timer_set(d, i);
         if (rc) return rc;
         if (s->state != NODE_RUNNING || s->live || !str_is(kernel_task_of(run, i)->kind, "playbook")) continue;
         if (!effect_add(d, EFFECT_SUBRUN, i)) return E_NOMEM; // taken up, not begun again
@@ -171,7 +179,7 @@ enum code net_resume(struct decide *d)
         if (s->state == NODE_DELAYED && s->due_ms <= d->input->now_ms)
             rc = lane_again(d, i);
         else if (s->state == NODE_DELAYED)
-            rc = set_again(d, i, TIMER_RETRY, s->logical, s->due_ms);
+            rc = lane_timer_set(d, i);
         else if (s->state == NODE_RUNNING && !s->live && !str_is(kernel_task_of(run, i)->kind, "wait"))
             rc = lane_redispatch(d, i);
         if (rc) return rc;

@@ -188,6 +188,8 @@ enum code lane_answer(struct decide *d, uint32_t lane, const struct json *outcom
 enum code lane_fault(struct decide *d, uint32_t lane, const struct fault *fault) MUST_CHECK;
 enum code lane_again(struct decide *d, uint32_t lane) MUST_CHECK; // DELAYED: the next try
 enum code lane_timeout(struct decide *d, uint32_t lane) MUST_CHECK;
+enum code lane_timer_set(struct decide *d, uint32_t lane) MUST_CHECK;   // of one that waits, has a deadline or is delayed
+enum code place_timer_set(struct decide *d, uint32_t place) MUST_CHECK; // of a visit with a deadline
 enum code lane_redispatch(struct decide *d, uint32_t lane) MUST_CHECK;
 
 // net_amount.c: numbers that are templates. The number stays as it is when there is no template, or it renders to nothing; what

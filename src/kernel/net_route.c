@@ -109,13 +109,7 @@ static enum code schedule(struct decide *d, uint32_t place)
         failed.fault = fault;
         return net_emit(d, &failed);
     }
-    if (started.due_ms == 0) return OK;
-    struct effect *timer = effect_add(d, EFFECT_TIMER, place);
-    if (!timer) return E_NOMEM;
-    timer->timer = TIMER_WAKE;
-    timer->logical = started.visit;
-    timer->due_ms = started.due_ms;
-    return OK;
+    return started.due_ms == 0 ? OK : place_timer_set(d, place);
 }
 
 static enum code take_token(struct decide *d, uint32_t place)
@@ -554,11 +548,7 @@ enum code net_advance(struct decide *d)
     while (run->status == RUN_STATUS_RUNNING && !run->cancelling && run->ready_head != PROGRAM_TOP) {
         if (d->input->idle) return OK;                 // RECOVER goes on
         if (d->out->moment_count >= NET_MOMENTS_MAX) { // the rest in the next turn
-            struct effect *timer = effect_add(d, EFFECT_TIMER, PROGRAM_TOP);
-            if (!timer) return E_NOMEM;
-            timer->timer = TIMER_LOOK;
-            timer->due_ms = d->input->now_ms;
-            return OK;
+            return timer_add(d, PROGRAM_TOP, TIMER_LOOK, d->input->now_ms, d->input->now_ms);
         }
         uint32_t step = ready_pop(run);
         enum code rc = look_at(d, step);

@@ -267,6 +267,7 @@ static enum code wait_until(struct decide *d, uint32_t index, const struct net_t
     bool ok = rc == OK;
     if (ok && until) {
         ok = civil_parse(str_trim(json_text(until)), due);
+        if (ok && *due < WAIT_OVER_MS) *due = WAIT_OVER_MS;
     } else if (ok && length && length->type == JSON_STRING) {
         int64_t ms = 0;
         ok = duration_parse(str_trim(length->text), &ms);
@@ -325,12 +326,7 @@ static enum code start_attempt_of(struct decide *d, uint32_t index)
         if (!effect_add(d, child ? EFFECT_SUBRUN : EFFECT_EXECUTE, index)) return E_NOMEM;
         d->run->steps[index].live = true;
     }
-    if (m.due_ms == 0) return OK;
-    struct effect *timer = effect_add(d, EFFECT_TIMER, index);
-    if (!timer) return E_NOMEM;
-    timer->timer = TIMER_WAKE;
-    timer->due_ms = m.due_ms;
-    return OK;
+    return m.due_ms == 0 ? OK : lane_timer_set(d, index);
 }
 
 enum code lane_again(struct decide *d, uint32_t lane)
@@ -585,11 +581,7 @@ static enum code tell_decision(struct decide *d, uint32_t index, const struct ve
     m.value = value;
     enum code rc = net_emit(d, &m);
     if (rc || v->action != NET_RETRY || d->input->idle || d->run->status != RUN_STATUS_RUNNING) return rc;
-    struct effect *timer = effect_add(d, EFFECT_TIMER, index);
-    if (!timer) return E_NOMEM;
-    timer->timer = TIMER_RETRY;
-    timer->due_ms = m.due_ms;
-    return OK;
+    return lane_timer_set(d, index);
 }
 
 // Whether the input is what came out of the attempt in flight: of one that began since, on the same lane, it is not.

@@ -52,6 +52,16 @@ struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step
     return effect;
 }
 
+enum code timer_add(struct decide *d, uint32_t step, enum timer_kind kind, int64_t due_ms, int64_t since_ms)
+{
+    struct effect *timer = effect_add(d, EFFECT_TIMER, step);
+    if (!timer) return E_NOMEM;
+    timer->timer = kind;
+    timer->due_ms = due_ms;
+    if (since_ms != TIMER_OF_DAY) timer->lasts_ms = due_ms > since_ms ? due_ms - since_ms : 1;
+    return OK;
+}
+
 uint32_t ready_pop(struct run *run)
 {
     uint32_t step = run->ready_head;

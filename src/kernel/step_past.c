@@ -2,11 +2,6 @@
 // that has passed since does not count: what was left of a wait, a deadline or a delay is left of it now.
 #include "kernel/inside.h"
 
-static bool waits_until(const struct run *run, uint32_t step)
-{
-    return run->program->steps[step].kind == STEP_WAIT && kernel_member(run, step, "until");
-}
-
 // What goes on in this run begins, as far as clocks and names are concerned, in this run.
 static enum code set_forward(struct decide *d, struct moment *m, uint32_t step, int64_t gap)
 {

@@ -54,12 +54,11 @@ static enum code owed_timers(struct decide *d)
             if (!effect_add(d, EFFECT_SUBRUN, i)) return E_NOMEM;
             s->live = true;
         }
-        bool waits = s->state == NODE_RUNNING && s->due_ms > 0 && !kind_is_executed(kind);
+        // A wait without a time is one that was over when it began: logs from before that was written down have some.
+        bool waits = s->state == NODE_RUNNING && !kind_is_executed(kind) && (s->due_ms > 0 || kind == STEP_WAIT);
         if ((!waits && s->state != NODE_DELAYED) || d->input->timer == TIMER_LOOK) continue; // LOOK: they are set
-        struct effect *timer = effect_add(d, EFFECT_TIMER, i);
-        if (!timer) return E_NOMEM;
-        timer->timer = waits ? TIMER_WAKE : TIMER_RETRY;
-        timer->due_ms = s->due_ms;
+        enum code rc = step_timer_set(d, i);
+        if (rc) return rc;
     }
     return OK;
 }
@@ -70,12 +69,10 @@ enum code drain_timer(struct decide *d)
     bool over = run->drain_over == run->pause_cycle;
     if (run->status != RUN_STATUS_PAUSED || over || !behaviour_of(run->start.profile)->drains || !run_draining(run))
         return OK;
-    struct effect *timer = effect_add(d, EFFECT_TIMER, PROGRAM_TOP);
-    if (!timer) return E_NOMEM;
-    timer->timer = TIMER_DRAIN;
-    timer->logical = run->pause_cycle;
-    timer->due_ms = run->paused_ms + (run->start.drain_timeout_ms > 0 ? run->start.drain_timeout_ms : DRAIN_TIMEOUT_MS);
-    return OK;
+    int64_t patience = run->start.drain_timeout_ms > 0 ? run->start.drain_timeout_ms : DRAIN_TIMEOUT_MS;
+    enum code rc = timer_add(d, PROGRAM_TOP, TIMER_DRAIN, run->paused_ms + patience, run->paused_ms);
+    if (!rc) d->out->effects[d->out->effect_count - 1].logical = run->pause_cycle;
+    return rc;
 }
 
 enum code step_recover(struct decide *d)

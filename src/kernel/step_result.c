@@ -29,11 +29,7 @@ enum code delay_until(struct decide *d, uint32_t step, int64_t due_ms)
     delayed.due_ms = due_ms;
     enum code rc = emit(d, &delayed, step);
     if (rc || d->input->idle) return rc;
-    struct effect *timer = effect_add(d, EFFECT_TIMER, step);
-    if (!timer) return E_NOMEM;
-    timer->timer = TIMER_RETRY;
-    timer->due_ms = delayed.due_ms;
-    return OK;
+    return step_timer_set(d, step);
 }
 
 enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault)

@@ -277,10 +277,7 @@ static enum code resume_run(struct decide *d, const struct signal *signal)
             continue;
         }
         // Its timer may have fired during the pause, on a clock that was not set back. Twice is harmless.
-        struct effect *timer = effect_add(d, EFFECT_TIMER, i);
-        if (!timer) return E_NOMEM;
-        timer->timer = TIMER_RETRY;
-        timer->due_ms = run->steps[i].due_ms;
+        rc = step_timer_set(d, i);
     }
     return rc;
 }

@@ -55,6 +55,8 @@ static enum code wait_due(struct decide *d, uint32_t step, int64_t *due, struct 
         *fault = (struct fault){.code = STR("INVALID_TIME"),
                                 .message = STR("\"until\" is not an RFC 3339 time"),
                                 .category = STR("validation")};
+    else if (*due < WAIT_OVER_MS)
+        *due = WAIT_OVER_MS;
     return OK;
 }
 
@@ -69,12 +71,7 @@ static enum code attempt_effect(struct decide *d, uint32_t step, int64_t due)
         if (!effect_add(d, EFFECT_SUBRUN, step)) return E_NOMEM;
         d->run->steps[step].live = true;
     }
-    if (due == 0) return OK;
-    struct effect *timer = effect_add(d, EFFECT_TIMER, step);
-    if (!timer) return E_NOMEM;
-    timer->timer = TIMER_WAKE;
-    timer->due_ms = due;
-    return OK;
+    return due == 0 ? OK : step_timer_set(d, step);
 }
 
 static enum code start_loop(struct decide *d, uint32_t step)

@@ -3,6 +3,28 @@
 // in every iteration of a loop).
 #include "kernel/net_inside.h"
 
+bool waits_until(const struct run *run, uint32_t step)
+{
+    return run->program->steps[step].kind == STEP_WAIT && kernel_member(run, step, "until");
+}
+
+// A timeout counts from the start although the wait itself does not.
+static bool cut_by_timeout(const struct run *run, uint32_t step)
+{
+    const struct run_step *s = &run->steps[step];
+    int64_t timeout_ms = run->program->steps[step].timeout_ms;
+    return timeout_ms > 0 && s->due_ms == s->started_ms + timeout_ms;
+}
+
+enum code step_timer_set(struct decide *d, uint32_t step)
+{
+    const struct run_step *s = &d->run->steps[step];
+    bool delayed = s->state == NODE_DELAYED;
+    // The first attempt is delayed to the moment that the start names, each further one by what its policy says.
+    bool of_day = delayed ? !s->again : waits_until(d->run, step) && !cut_by_timeout(d->run, step);
+    return timer_add(d, step, delayed ? TIMER_RETRY : TIMER_WAKE, s->due_ms, of_day ? TIMER_OF_DAY : s->started_ms);
+}
+
 static enum code approval_deadline(struct decide *d, uint32_t step)
 {
     struct str what = json_text(kernel_member(d->run, step, "onTimeout"));
@@ -29,10 +51,8 @@ static enum code approval_deadline(struct decide *d, uint32_t step)
 // The timeout of a wait, when it is shorter than the wait, is what its timer was set to.
 static bool wait_cut_short(const struct decide *d, uint32_t step)
 {
-    const struct program_step *ps = &d->run->program->steps[step];
-    const struct run_step *s = &d->run->steps[step];
-    return ps->timeout_ms > 0 && s->due_ms == s->started_ms + ps->timeout_ms &&
-           json_integer(kernel_member(d->run, step, "durationMs"), 0) != ps->timeout_ms;
+    return cut_by_timeout(d->run, step) && json_integer(kernel_member(d->run, step, "durationMs"), 0) !=
+                                               d->run->program->steps[step].timeout_ms;
 }
 
 static enum code wake(struct decide *d, uint32_t step)
