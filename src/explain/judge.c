@@ -162,6 +162,13 @@ static bool rejected_start(const struct explain *e)
 static enum code judge_end(struct explain *e, const struct moment *m, struct error *err)
 {
     bool same = kernel_end(e->run) == m->kind || (m->kind == MOMENT_RUN_CANCELLED && rejected_start(e));
+    if (!same && m->kind == MOMENT_RUN_FAILED) {
+        struct fault fault;
+        arena_reset(&e->scratch);
+        enum code rc = kernel_workload_fault(e->run, &e->scratch, &fault, err);
+        if (rc) return rc;
+        same = fault.code.len > 0 && str_eq(fault.code, m->fault.code) && str_eq(fault.message, m->fault.message);
+    }
     return count(e, NULL, m, same, "the run would not end like this", err);
 }
 

@@ -473,6 +473,14 @@ static void fold_settled(struct run *run, const struct moment *m)
     }
 }
 
+// Of a run that no step has failed: its end names what did.
+static enum code keep_end_cause(struct run *run, const struct moment *m, struct error *err)
+{
+    struct moment named = *m;
+    named.step = m->reason;
+    return keep_root_cause(run, &named, err);
+}
+
 static enum code fold_run_moment(struct run *run, const struct moment *m, struct error *err)
 {
     switch ((int)m->kind) {
@@ -512,7 +520,7 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
     case MOMENT_RUN_FAILED:
         run->status = RUN_STATUS_FAILED;
         run->ended_ms = m->at_ms;
-        return keep_root_cause(run, m, err); // of a run that no step has failed
+        return keep_end_cause(run, m, err);
     case MOMENT_RUN_CANCELLED:
         run->status = RUN_STATUS_CANCELLED;
         run->ended_ms = m->at_ms;

@@ -352,6 +352,9 @@ enum loop_verdict {
 enum loop_verdict kernel_loop(const struct run *run, uint32_t loop); // a running loop
 // The moment that ends the run now that nothing else is decidable; MOMENT_UNKNOWN: it goes on.
 enum moment_kind kernel_end(const struct run *run);
+// Why the run of a playbook fails before its first step: its workload cannot be rendered. No code: it can. E_NOMEM, E_IO, E_CORRUPT.
+enum code kernel_workload_fault(const struct run *run, struct arena *arena, struct fault *out,
+                                struct error *err) MUST_CHECK;
 
 // Path of a step as it stands in events: "load", "loop[2].tick" with the current iterations. ptr NULL: out of memory.
 struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena);

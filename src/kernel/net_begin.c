@@ -89,20 +89,36 @@ static bool without_marks(struct arena *arena, const struct json *value, struct 
     return true;
 }
 
+// `out` is empty when there is a fault.
+static enum code make_workload(const struct run *run, struct arena *arena, struct json *out, struct fault *fault,
+                               struct error *err)
+{
+    struct beginning beginning = {.run = run, .arena = arena};
+    struct error local = {0};
+    *fault = (struct fault){0};
+    enum code rc = render_workload(&beginning, out, &local);
+    if (net_is_grave(rc)) return error_set(err, rc, "%s", local.message);
+    if (!rc) return OK;
+    *fault = kernel_template_fault(arena, &local);
+    *out = json_object();
+    return OK;
+}
+
+enum code kernel_workload_fault(const struct run *run, struct arena *arena, struct fault *out, struct error *err)
+{
+    struct json made;
+    *out = (struct fault){0};
+    return run->net ? make_workload(run, arena, &made, out, err) : OK;
+}
+
 enum code net_begin(struct decide *d)
 {
     struct run *run = d->run;
     struct moment m = moment_of(d, MOMENT_RUN_STARTED, PROGRAM_TOP);
-    struct beginning beginning = {.run = run, .arena = d->out->turn};
-    struct json rendered = json_object(), given, whole;
-    struct error local = {0};
-    enum code rc = render_workload(&beginning, &rendered, &local);
-    if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
-    struct fault fault = {0};
-    if (rc) {
-        fault = kernel_template_fault(d->out->turn, &local);
-        rendered = json_object();
-    }
+    struct json rendered, given, whole;
+    struct fault fault;
+    enum code rc = make_workload(run, d->out->turn, &rendered, &fault, d->err);
+    if (rc) return rc;
     if (!merge_values(d->out->turn, &rendered, &run->start.inputs, &given) ||
         !without_marks(d->out->turn, &given, &whole))
         return error_nomem(d->err);
@@ -112,10 +128,5 @@ enum code net_begin(struct decide *d)
     m = moment_of(d, MOMENT_WORKFLOW_STARTED, PROGRAM_TOP);
     if (!rc) rc = net_emit(d, &m);
     if (rc || fault.code.len == 0) return rc;
-    run->fault = fault; // its strings live until the end of the run is written, below
-    run->failed_step = STR("workload");
-    rc = net_end(d, MOMENT_RUN_FAILED);
-    run->fault = (struct fault){0};
-    run->failed_step = (struct str){0};
-    return rc;
+    return net_end(d, MOMENT_RUN_FAILED, &fault, STR("workload"));
 }

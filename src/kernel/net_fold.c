@@ -113,6 +113,18 @@ static enum code come_to_final(struct run *run, struct error *err)
     return token_arrives(run, final, NULL, err);
 }
 
+// A step counts once, however often it was visited: as its last visit that was let in has ended, or as skipped when none was.
+static void count_place(struct run *run, struct net_place *p, uint8_t as)
+{
+    run->counts.completed -= p->counted == NODE_SUCCESS;
+    run->counts.failed -= p->counted == NODE_FAILED;
+    run->counts.skipped -= p->counted == NODE_SKIPPED;
+    p->counted = as;
+    run->counts.completed += as == NODE_SUCCESS;
+    run->counts.failed += as == NODE_FAILED;
+    run->counts.skipped += as == NODE_SKIPPED;
+}
+
 static enum code fold_admitted(struct run *run, const struct moment *m, uint32_t place, struct error *err)
 {
     struct net_place *p = &run->net->places[place];
@@ -123,7 +135,7 @@ static enum code fold_admitted(struct run *run, const struct moment *m, uint32_t
     p->visit = m->visit;
     p->skipped = true;
     run->steps[place].state = NODE_SKIPPED;
-    run->counts.skipped += m->visit == 1;
+    if (p->counted == 0) count_place(run, p, NODE_SKIPPED);
     wake_waiting(run);
     return come_to_final(run, err);
 }
@@ -133,11 +145,7 @@ static enum code fold_scheduled(struct run *run, const struct moment *m, uint32_
     struct net_place *p = &run->net->places[place];
     if (!p->token || p->phase != PLACE_IDLE || m->visit != p->visit + 1) return impossible(run, m, err);
     token_goes(run, p);
-    run->counts.skipped -= p->skipped && p->visit == 1;
-    if (p->visit > 0 && !p->skipped) { // it is run once more: it counts again when it has ended
-        run->counts.completed -= !p->failed;
-        run->counts.failed -= p->failed;
-    }
+    count_place(run, p, 0); // it counts again when it has ended
     arena_reset(&p->memory);
     p->skipped = p->failed = p->looped = p->loop_over = p->stopping = false;
     p->phase = PLACE_PENDING;
@@ -227,9 +235,8 @@ static enum code fold_ended(struct run *run, const struct moment *m, uint32_t pl
     p->lane = NO_LANE;
     p->phase = PLACE_ENDED;
     net->last = place;
-    run->counts.completed += !p->failed;
-    run->counts.failed += p->failed;
-    run->steps[place].state = p->failed ? NODE_FAILED : NODE_SUCCESS;
+    count_place(run, p, p->failed ? NODE_FAILED : NODE_SUCCESS);
+    run->steps[place].state = p->counted;
     ready_push(run, place);
     return rc;
 }

@@ -55,6 +55,7 @@ struct net_place {
     bool loop_over;
     bool failed;   // ENDED: how; IDLE: the last visit
     bool skipped;  // the last visit was refused admission
+    uint8_t counted; // enum node_state: as what it is in run.counts; 0 = not, or not any more
     bool stopping; // its time is over: what is in flight is being stopped
     uint32_t visit;
     uint32_t lane; // of a visit without a loop; UINT32_MAX = none
@@ -227,7 +228,8 @@ enum code net_begin(struct decide *d) MUST_CHECK;
 // net_route.c
 enum code net_start(struct decide *d) MUST_CHECK;
 enum code net_advance(struct decide *d) MUST_CHECK;
-enum code net_end(struct decide *d, enum moment_kind kind) MUST_CHECK;
+// `cause`: of a failure that is no step's, under the name `of`; NULL: the run's.
+enum code net_end(struct decide *d, enum moment_kind kind, const struct fault *cause, struct str of) MUST_CHECK;
 enum code lane_over(struct decide *d, uint32_t lane) MUST_CHECK;
 
 // net_input.c

@@ -497,13 +497,13 @@ enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *
 }
 
 // ---- the end
-enum code net_end(struct decide *d, enum moment_kind kind)
+enum code net_end(struct decide *d, enum moment_kind kind, const struct fault *cause, struct str of)
 {
     struct run *run = d->run;
     struct moment m = moment_of(d, MOMENT_WORKFLOW_FINISHED, PROGRAM_TOP);
     m.counts = run->counts;
     m.duration_ms = run->started_ms > 0 ? elapsed_ms(d, run->started_ms) : 0;
-    if (kind == MOMENT_RUN_FAILED) m.fault = run->fault;
+    if (kind == MOMENT_RUN_FAILED) m.fault = cause ? *cause : run->fault;
     if (kind == MOMENT_RUN_FAILED && m.fault.code.len == 0)
         m.fault = (struct fault){.code = STR("STEP_FAILED"), .message = STR("a step failed")};
     if (kind == MOMENT_RUN_CANCELLED)
@@ -518,7 +518,7 @@ enum code net_end(struct decide *d, enum moment_kind kind)
         m.reason = run->cancel_reason;
         m.signal_id = run->cancel_signal;
     } else if (kind == MOMENT_RUN_FAILED) {
-        m.reason = run->failed_step;
+        m.reason = cause ? of : run->failed_step;
     }
     rc = net_emit(d, &m);
     struct moment last = moment_of(d, MOMENT_RUN_PROCESSED, PROGRAM_TOP);

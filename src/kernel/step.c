@@ -167,7 +167,7 @@ static enum code try_end(struct decide *d)
     }
     enum moment_kind end = kernel_end(run);
     if (end == MOMENT_UNKNOWN) return OK;
-    return run->net ? net_end(d, end) : end_run(d, end);
+    return run->net ? net_end(d, end, NULL, (struct str){0}) : end_run(d, end);
 }
 
 // A child of a loop only while the loop runs: after a fold the queue still holds children of an inner loop that an outer one

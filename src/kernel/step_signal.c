@@ -324,7 +324,8 @@ static enum code answer_gate(struct decide *d, const struct signal *signal, uint
 
 static enum code answer_run(struct decide *d, const struct signal *signal)
 {
-    if (signal->type == SIGNAL_REJECT && d->run->net) return net_end(d, MOMENT_RUN_CANCELLED);
+    if (signal->type == SIGNAL_REJECT && d->run->net)
+        return net_end(d, MOMENT_RUN_CANCELLED, NULL, (struct str){0});
     if (signal->type == SIGNAL_REJECT) {
         struct moment m = moment_of(d, MOMENT_RUN_CANCELLED, PROGRAM_TOP);
         m.reason = signal->reason;

@@ -391,6 +391,54 @@ static void a_refused_admission_skips_the_step_NX_3_6A(void)
     story_close(&s);
 }
 
+// `each` is visited when `start` has counted to 1, 3 and 5, and is let in for the numbers of the list.
+static void a_step_counts_once_however_often_it_was_visited_or_refused(void)
+{
+    static const struct {
+        const char *rounds;
+        uint32_t completed, skipped;
+    } cases[] = {{"[1, 5]", 2, 0}, {"[5]", 2, 0}, {"[1]", 2, 0}, {"[]", 1, 1}, {"[1, 3, 5]", 2, 0}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct story s;
+        char text[1024];
+        snprintf(text, sizeof(text),
+                 HEAD "workflow:\n  - step: start\n    tool: {kind: noop}\n    set: {ctx.n: \"{{ (ctx.n | default(0)) + 1 "
+                      "}}\"}\n    next: {spec: {mode: inclusive}, arcs: [{step: start, when: \"{{ ctx.n < 5 }}\"}, {step: "
+                      "each}]}\n  - step: each\n    spec: {policy: {admit: {rules: [{when: \"{{ ctx.n in %s }}\", then: "
+                      "{allow: true}}, {else: {then: {allow: false}}}]}}}\n    tool: {kind: noop}\n",
+                 cases[i].rounds);
+        story_open(&s, text);
+        story_start(&s);
+        CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+        CHECK(count(&s, "ADMIT_EVALUATED each") >= 3);
+        CHECK_INT(s.run->counts.completed, cases[i].completed);
+        CHECK_INT(s.run->counts.skipped, cases[i].skipped);
+        story_close(&s);
+    }
+}
+
+static void a_workload_that_cannot_be_rendered_is_why_the_run_fails(void)
+{
+    struct story s;
+    story_open(&s, HEAD "workload: {a: \"{{ nothing.here.at.all + 1 }}\"}\nworkflow:\n  - {step: start, tool: " SHELL "}\n");
+    story_start(&s);
+    CHECK_INT(s.run->status, RUN_STATUS_FAILED);
+    CHECK_STR(s.run->failed_step, STR("workload"));
+    CHECK_STR(s.run->fault.code, STR("TEMPLATE_ERROR"));
+    CHECK_STR(s.run->fault.message, STR("a: template: nothing.here.at.all is undefined"));
+    story_crash(&s); // and the log says the same
+    CHECK_STR(s.run->failed_step, STR("workload"));
+    CHECK_STR(s.run->fault.code, STR("TEMPLATE_ERROR"));
+    struct arena arena;
+    struct fault again;
+    struct error err = {0};
+    arena_init(&arena, 4096, 1 << 20);
+    CHECK_OK(kernel_workload_fault(s.run, &arena, &again, &err), &err); // asked again
+    CHECK_STR(again.message, s.run->fault.message);
+    arena_release(&arena);
+    story_close(&s);
+}
+
 static void a_step_may_be_visited_again_C_65(void)
 {
     struct story s;
@@ -627,6 +675,8 @@ int main(int argc, char **argv)
         TEST(a_fan_in_does_not_wait_for_a_branch_that_failed_C_48),
         TEST(a_failure_is_routed_by_an_arc_that_asks_for_it_C_47),
         TEST(a_refused_admission_skips_the_step_NX_3_6A),
+        TEST(a_step_counts_once_however_often_it_was_visited_or_refused),
+        TEST(a_workload_that_cannot_be_rendered_is_why_the_run_fails),
         TEST(a_step_may_be_visited_again_C_65),
         TEST(a_sequential_loop_keeps_its_order_NX_3_5A_NX_3_5F),
         TEST(a_parallel_loop_keeps_within_its_bound_and_survives_crashes_NX_3_5B_NX_2K),
