@@ -206,5 +206,8 @@ void api_handle(void *context, struct net_exchange *exchange)
     }
     if ((route->flags & (ROUTE_BODY | ROUTE_JSON)) && !read_body(ask)) return;
     if (route_takes(route, STR("fields")) && !fields_read(ask)) return;
-    route->handle(ask);
+    if (route->handle)
+        route->handle(ask);
+    else
+        with_run(ask, route->operation, route->tell);
 }

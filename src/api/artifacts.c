@@ -3,7 +3,7 @@
 
 #define SLICE_MAX ((uint64_t)32 << 20) // bytes of one answer
 
-static void tell_artifacts(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_artifacts(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct artifacts all;
@@ -15,11 +15,6 @@ static void tell_artifacts(struct ask *ask, struct store *store, const struct ru
         call_nomem(ask->call);
     else
         answer_page(ask, items, (struct str){0});
-}
-
-void handle_artifact_list(struct ask *ask)
-{
-    with_run(ask, OPERATION_ARTIFACT_GET, tell_artifacts);
 }
 
 static void gone(struct call *call)
@@ -56,7 +51,7 @@ static void send(struct ask *ask, const struct artifacts *all, const struct arti
     }
 }
 
-static void tell_content(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_content(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct artifacts all;
@@ -78,7 +73,3 @@ static void tell_content(struct ask *ask, struct store *store, const struct run_
         call_problem(call, 404, "ARTIFACT_NOT_FOUND", "no step has left a file of this name");
 }
 
-void handle_artifact_get(struct ask *ask)
-{
-    with_run(ask, OPERATION_ARTIFACT_GET, tell_content);
-}

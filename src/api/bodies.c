@@ -83,11 +83,11 @@ bool body_fits(struct ask *ask)
         return false;
     }
     if (!schema || schema_valid(schema, &ask->body, &fault)) return true;
-    struct json list = json_array(), one = json_object(), body = json_object();
-    if (ask_text(ask, &one, "pointer", str_from(fault.pointer)) &&
-        ask_text(ask, &one, "message", str_from(fault.message)) && json_push(&ask->call->arena, &list, one) &&
-        ask_json(ask, &body, "errors", list))
-        ask->call->answer.body = body;
+    struct arena *arena = &ask->call->arena;
+    struct json list = json_array();
+    json_append(arena, &list, JSON_OF(arena, {"pointer", json_copied_some(arena, str_from(fault.pointer))},
+                                      {"message", json_copied_some(arena, str_from(fault.message))}));
+    if (json_ok(&list)) ask->call->answer.body = JSON_OF(arena, {"errors", list});
     bool signal = strcmp(ask->route->body, "Signal") == 0;
     call_problem(ask->call, 400, signal ? "SIGNAL_INVALID_PAYLOAD" : "INVALID_REQUEST", "%s%s%s", fault.pointer,
                  fault.pointer[0] ? " " : "", fault.message);
@@ -102,8 +102,7 @@ bool body_document(struct ask *ask, struct str *out)
     if (!json_is(value, JSON_OBJECT)) return true;
     buf_init(&text, (size_t)16 << 20);
     json_write(&text, value);
-    *out = buf_ok(&text) ? arena_copy(&ask->call->arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    *out = buf_keep(&text, &ask->call->arena);
     if (!out->ptr) call_nomem(ask->call);
     return out->ptr != NULL;
 }

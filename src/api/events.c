@@ -196,15 +196,9 @@ static void tell_page(struct ask *ask, const struct run_head *head, const struct
         else
             buf_text(&whole, "null}");
     }
-    struct str copy = buf_ok(&whole) ? arena_copy(&call->arena, buf_str(&whole)) : (struct str){0};
-    buf_release(&whole);
-    if (!copy.ptr) {
-        call_nomem(ask->call);
-        return;
-    }
     call->answer.etag = call_text(call, "\"r-%llu\"", (unsigned long long)head->last_seq);
     if (page->more) call->answer.next = next_page(ask, paging, page->last);
-    answer_text(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", copy);
+    answer_kept(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", &whole);
 }
 
 static void tell_after_wait(struct call *call, struct store *store);
@@ -322,15 +316,13 @@ static void tell_feed(struct call *call, struct store *store)
     }
     if (!rc && !paging->lines) buf_printf(&text, "],\"nextCursor\":\"%llu\"}", (unsigned long long)feed.next);
     if (!rc && paging->lines && text.len > 0) buf_byte(&text, '\n');
-    struct str copy = buf_ok(&text) ? arena_copy(&call->arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
     if (!rc && feed.next > paging->stream.after) call->answer.next = next_page(ask, paging, feed.next);
-    if (rc)
-        call_failed(call, &err);
-    else if (!copy.ptr)
-        call_nomem(ask->call);
-    else
-        answer_text(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", copy);
+    if (!rc) {
+        answer_kept(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", &text);
+        return;
+    }
+    buf_release(&text);
+    call_failed(call, &err);
 }
 
 // As begin_stream: a store that was restored ends before what the reader has seen.

@@ -28,11 +28,12 @@ static bool read_outputs(struct ask *ask, struct fork_request *out)
     return true;
 }
 
-static void make(struct ask *ask, const char *how, bool preview)
+void handle_fork(struct ask *ask)
 {
+    const char *how = ask->route->how;
     const struct json *body = &ask->body, *inputs = json_key(body, "inputs");
     struct fork_call fork = {.how = how,
-                             .preview = preview,
+                             .preview = ask->route->flags & ROUTE_PREVIEW,
                              .document = json_text(json_key(body, "document")),
                              .file = json_text(json_key(body, "file")),
                              .parts = json_key(body, "parts"),
@@ -53,34 +54,4 @@ static void make(struct ask *ask, const char *how, bool preview)
     // A rerun from nowhere takes nothing over.
     if (strcmp(how, "rerun") == 0 && request->from_count == 0) request->at = 0;
     service_fork(ask->call, ask->params[0], &fork);
-}
-
-void handle_fork(struct ask *ask)
-{
-    make(ask, "fork", false);
-}
-
-void handle_fork_preview(struct ask *ask)
-{
-    make(ask, "fork", true);
-}
-
-void handle_rerun(struct ask *ask)
-{
-    make(ask, "rerun", false);
-}
-
-void handle_rerun_preview(struct ask *ask)
-{
-    make(ask, "rerun", true);
-}
-
-void handle_retry(struct ask *ask)
-{
-    make(ask, "retry", false);
-}
-
-void handle_retry_preview(struct ask *ask)
-{
-    make(ask, "retry", true);
 }

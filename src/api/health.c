@@ -9,11 +9,10 @@ void handle_live(struct ask *ask)
     answer_text(ask, 200, "text/plain", STR("ok\n"));
 }
 
-static bool add_check(struct ask *ask, struct json *checks, const char *name, bool ok, struct str detail)
+static struct json check_json(struct ask *ask, const char *name, bool ok, struct str detail)
 {
-    struct json row = json_object();
-    return ask_text(ask, &row, "name", str_from(name)) && ask_json(ask, &row, "ok", json_bool(ok)) &&
-           ask_text(ask, &row, "detail", detail) && json_push(&ask->call->arena, checks, row);
+    return JSON_OF(&ask->call->arena, {"name", json_word(name)}, {"ok", json_bool(ok)},
+                   {"detail", json_copied_some(&ask->call->arena, detail)});
 }
 
 // With ?verbose each check is told, to those who have a token: the rest of the world gets yes or no.
@@ -29,25 +28,25 @@ void handle_ready(struct ask *ask)
         answer_text(ask, ok ? 200 : 503, "text/plain", ok ? STR("ok\n") : STR("not ready\n"));
         return;
     }
-    struct json body = json_object(), checks = json_array();
+    struct json checks = json_array();
     struct call *call = ask->call;
+    struct arena *arena = &call->arena;
     long long turned = health.turned_ms, stored = health.stored_ms;
     struct service_projection projection = service_projection(call->service);
     bool projects = project_lag_class(projection.lag_ms) != PROJECT_LAG_BAD; // told, but no reason to send nobody here
-    bool made = add_check(ask, &checks, "engine", health.turns, call_text(call, "turned %lld ms ago", turned)) &&
-                add_check(ask, &checks, "store", health.writes,
-                          call_text(call, "%sstored something %lld ms ago",
-                                    health.refused ? "the last batch was refused; " : "", stored)) &&
-                add_check(ask, &checks, "open", !health.stopping, call_text(call, "%zu calls wait", health.waiting)) &&
-                add_check(ask, &checks, "projector", projects,
-                          call_text(call, "%lld ms and %llu events behind; %zu of %zu runs are read again",
-                                    (long long)projection.lag_ms, (unsigned long long)projection.waiting,
-                                    projection.stale, projection.runs)) &&
-                ask_json(ask, &body, "ready", json_bool(ok)) && ask_json(ask, &body, "checks", checks);
-    if (made)
-        call_answer(ask->call, ok ? 200 : 503, body);
-    else
-        call_nomem(ask->call);
+    json_append(arena, &checks, check_json(ask, "engine", health.turns, call_text(call, "turned %lld ms ago", turned)));
+    json_append(arena, &checks,
+                check_json(ask, "store", health.writes,
+                           call_text(call, "%sstored something %lld ms ago",
+                                     health.refused ? "the last batch was refused; " : "", stored)));
+    json_append(arena, &checks,
+                check_json(ask, "open", !health.stopping, call_text(call, "%zu calls wait", health.waiting)));
+    json_append(arena, &checks,
+                check_json(ask, "projector", projects,
+                           call_text(call, "%lld ms and %llu events behind; %zu of %zu runs are read again",
+                                     (long long)projection.lag_ms, (unsigned long long)projection.waiting,
+                                     projection.stale, projection.runs)));
+    call_answer(call, ok ? 200 : 503, JSON_OF(arena, {"ready", json_bool(ok)}, {"checks", checks}));
 }
 
 void handle_metrics(struct ask *ask)
@@ -66,78 +65,59 @@ void handle_metrics(struct ask *ask)
     metric_set(metrics, METRIC_HTTP_STREAMS, NULL, (int64_t)net.streams);
     buf_init(&text, (size_t)16 << 20);
     metrics_write(metrics, format, &text);
-    struct str copy = buf_ok(&text) ? arena_copy(&ask->call->arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
-    if (copy.ptr)
-        answer_text(ask, 200, metrics_content_type(format), copy);
-    else
-        call_nomem(ask->call);
+    answer_kept(ask, 200, metrics_content_type(format), &text);
 }
 
-static bool put_names(struct ask *ask, struct json *object, const char *key, struct names names)
+static struct json names_json(struct arena *arena, struct names names)
 {
-    struct json list = json_array();
-    for (size_t i = 0; i < names.count; i++)
-        if (!json_push(&ask->call->arena, &list, json_string(names.at[i]))) return false;
-    return names.count == 0 || ask_json(ask, object, key, list);
+    return json_filled(json_texts(arena, names.at, names.count));
 }
 
 void handle_whoami(struct ask *ask)
 {
     const struct principal *who = &ask->call->who;
-    struct json body = json_object(), roles = json_array();
+    struct arena *arena = &ask->call->arena;
+    struct json roles = json_array();
     if (!service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
-    bool ok = ask_text(ask, &body, "id", who->id) && ask_text(ask, &body, "tenantId", who->tenant);
-    for (unsigned role = 1; ok && role <= ROLE_ALL; role <<= 1)
-        if (who->roles & role)
-            ok = json_push(&ask->call->arena, &roles, json_string(str_from(role_word((enum role)role))));
-    ok = ok && ask_json(ask, &body, "roles", roles) && put_names(ask, &body, "projects", who->projects) &&
-         put_names(ask, &body, "environments", who->environments) && ask_text(ask, &body, "pool", who->pool) &&
-         ask_time(ask, &body, "expiresAt", who->expires_ms);
-    if (ok)
-        call_answer(ask->call, 200, body);
-    else
-        call_nomem(ask->call);
+    for (unsigned role = 1; role <= ROLE_ALL; role <<= 1)
+        if (who->roles & role) json_append(arena, &roles, json_word(role_word((enum role)role)));
+    call_answer(ask->call, 200,
+                JSON_OF(arena, {"id", json_some(who->id)}, {"tenantId", json_some(who->tenant)}, {"roles", roles},
+                        {"projects", names_json(arena, who->projects)},
+                        {"environments", names_json(arena, who->environments)}, {"pool", json_some(who->pool)},
+                        {"expiresAt", json_time_some(arena, who->expires_ms)}));
 }
 
 // The matrix (requirements §3.2): who can do what, or has something that stands in for it.
-static bool put_matrix(struct ask *ask, struct json *body)
+static struct json matrix_json(struct arena *arena)
 {
     static const char *const words[] = {"", "native", "emulated", "unsupported"};
-    struct arena *arena = &ask->call->arena;
-    struct json rows = json_array(), providers = json_array();
-    bool ok = true;
-    for (int p = PROVIDER_CAIRN; ok && p <= PROVIDER_MOCK; p++)
-        ok = json_push(arena, &providers, json_string(str_from(provider_name((enum provider)p))));
-    for (int c = 1; ok && c <= CAPABILITY_LAST; c++) {
-        struct json row = json_object();
-        ok = ask_text(ask, &row, "capability", str_from(capability_value((enum capability)c)));
-        for (int p = PROVIDER_CAIRN; ok && p <= PROVIDER_MOCK; p++)
-            ok = ask_text(ask, &row, provider_name((enum provider)p),
-                          str_from(words[capability_support((enum capability)c, (enum provider)p)]));
-        ok = ok && json_push(arena, &rows, row);
+    struct json rows = json_array();
+    for (int c = 1; c <= CAPABILITY_LAST; c++) {
+        struct json row = JSON_OF(arena, {"capability", json_name(capability_value((enum capability)c))});
+        for (int p = PROVIDER_CAIRN; p <= PROVIDER_MOCK; p++)
+            JSON_ADD(arena, &row, {provider_name((enum provider)p),
+                                   json_name(words[capability_support((enum capability)c, (enum provider)p)])});
+        json_append(arena, &rows, row);
     }
-    return ok && ask_json(ask, body, "providers", providers) && ask_json(ask, body, "capabilities", rows);
+    return rows;
 }
 
 void handle_capabilities(struct ask *ask)
 {
-    struct json body = json_object();
-    if (!service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
-    struct json versions = json_array(), kinds = json_array();
     static const char *const schema[] = {"v1.0", "v1.1", "v1.2"};
-    bool ok = true;
-    for (size_t i = 0; ok && i < ARRAY_COUNT(schema); i++)
-        ok = json_push(&ask->call->arena, &versions, json_string(str_from(schema[i])));
-    for (int kind = DOCUMENT_PLAN; ok && kind <= DOCUMENT_PLAYBOOK; kind++)
-        ok = json_push(&ask->call->arena, &kinds, json_string(str_from(document_kind_name((enum document_kind)kind))));
-    ok = ok && ask_text(ask, &body, "provider", STR("cairn")) && ask_json(ask, &body, "documents", kinds) &&
-         ask_json(ask, &body, "schemaVersions", versions) && put_matrix(ask, &body) &&
-         ask_time(ask, &body, "startedAt", service_started_ms(ask->call->service));
-    if (ok)
-        call_answer(ask->call, 200, body);
-    else
-        call_nomem(ask->call);
+    struct arena *arena = &ask->call->arena;
+    struct json versions = json_array(), kinds = json_array(), providers = json_array();
+    if (!service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
+    for (size_t i = 0; i < ARRAY_COUNT(schema); i++) json_append(arena, &versions, json_word(schema[i]));
+    for (int kind = DOCUMENT_PLAN; kind <= DOCUMENT_PLAYBOOK; kind++)
+        json_append(arena, &kinds, json_word(document_kind_name((enum document_kind)kind)));
+    for (int p = PROVIDER_CAIRN; p <= PROVIDER_MOCK; p++)
+        json_append(arena, &providers, json_word(provider_name((enum provider)p)));
+    call_answer(ask->call, 200,
+                JSON_OF(arena, {"provider", json_word("cairn")}, {"documents", kinds}, {"schemaVersions", versions},
+                        {"providers", providers}, {"capabilities", matrix_json(arena)},
+                        {"startedAt", json_time_some(arena, service_started_ms(ask->call->service))}));
 }
 
 // /schemas/run-snapshot.json: as they are carried in the binary.

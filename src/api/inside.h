@@ -3,7 +3,9 @@
 #define CAIRN_API_INSIDE_H
 
 #include "api/api.h"
+#include "json/make.h"
 #include "reading/reading.h"
+#include "remote/remote.h"
 
 #include <pthread.h>
 
@@ -40,17 +42,25 @@ enum route_flags {
     ROUTE_AGAIN =
         16, // 200 instead of its status when it was so before (a repeated request), or has ended (Prefer: wait)
     ROUTE_STREAM = 32, // NDJSON and SSE as well; 204 to who comes back behind the end
+    ROUTE_PREVIEW = 64, // of forks: nothing is started
 };
 
+typedef void route_handler(struct ask *ask); // net thread: must be quick
+typedef void route_tell(struct ask *ask, struct store *store, const struct run_head *head);
+
 struct route {
-    const char *method, *pattern; // "{x}" stands for one segment
-    unsigned flags;
-    uint32_t body_max;               // 0 = 1 MiB
-    void (*handle)(struct ask *ask); // net thread: must be quick
-    const char *summary;             // for people
-    const char *query;               // names of its parameters, with blanks between them
-    const char *body, *answer;       // names in the components of openapi.json; NULL = none
-    int status;                      // of its success
+    const char *method, *pattern;   // "{x}" stands for one segment
+    const char *summary;            // for people
+    route_handler *handle;          // NULL: `tell` answers, with the run that the first parameter names
+    route_tell *tell;               // reader thread
+    enum operation operation;       // of `tell`, and of what workers send
+    enum remote_call call;          // of what workers send
+    const char *how;                // of forks: "fork", "rerun", "retry"
+    unsigned flags;                 // enum route_flags
+    uint32_t body_max;              // 0 = 1 MiB
+    const char *query;              // names of its parameters, with blanks between them; NULL = none
+    const char *body, *answer;      // names in the components of openapi.json; NULL = none
+    int status;                     // of its success; 0 = 200
 };
 const struct route *route_at(size_t index); // NULL past the end
 size_t route_index(const struct route *route);
@@ -89,6 +99,7 @@ void count_answer(const struct ask *ask, int status); // for the metrics; before
 // A JSON page {items, nextCursor} and its Link header. The cursor is sealed here.
 void answer_page(struct ask *ask, struct json items, struct str next_cursor);
 void answer_text(struct ask *ask, int status, const char *type, struct str text);
+void answer_kept(struct ask *ask, int status, const char *type, struct buf *text); // and releases it
 
 // query parameters; a bad one answers the ask and gives false
 bool route_takes(const struct route *route, struct str name);
@@ -122,9 +133,6 @@ bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out);
 // Looks again when the run has moved, at the latest after so long.
 void with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms);
 
-bool ask_text(struct ask *ask, struct json *object, const char *key, struct str text); // copied; nothing when empty
-bool ask_time(struct ask *ask, struct json *object, const char *key, int64_t ms);      // nothing when 0
-bool ask_json(struct ask *ask, struct json *object, const char *key, struct json value);
 
 // redact.c
 void redact(struct json *value); // in place
@@ -197,80 +205,17 @@ bool streams_too_many(struct ask *ask);
 void streams_full(struct ask *ask, const char *why);
 
 // handlers: one file for each family
-#define HANDLER_LIST(X)                                                                                                \
-    X(live)                                                                                                            \
-    X(ready)                                                                                                           \
-    X(metrics)                                                                                                         \
-    X(openapi)                                                                                                         \
-    X(schema_get)                                                                                                      \
-    X(whoami)                                                                                                          \
-    X(capabilities)                                                                                                    \
-    X(run_start)                                                                                                       \
-    X(run_list)                                                                                                        \
-    X(run_get)                                                                                                         \
-    X(run_status)                                                                                                      \
-    X(run_events)                                                                                                      \
-    X(events_all)                                                                                                      \
-    X(steps_list)                                                                                                      \
-    X(step_get)                                                                                                        \
-    X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list) X(signal_get) X(plan_validate)     \
-        X(token_create) X(token_list) X(token_revoke) X(audit_list) X(audit_verify) X(alert_list) X(worker_poll)       \
-            X(execution_events) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail)                   \
-                X(worker_artifact) X(worker_read) X(worker_list)
-#define X(name) void handle_##name(struct ask *ask);
-HANDLER_LIST(X)
-#undef X
-// raw.c
-void handle_store_list(struct ask *ask);
-void handle_store_head(struct ask *ask);
-void handle_store_records(struct ask *ask);
-void handle_store_ledger(struct ask *ask);
-void handle_store_blob(struct ask *ask);
-void handle_store_file(struct ask *ask);
-// queues.c
-void handle_queue_list(struct ask *ask);
-void handle_queue_get(struct ask *ask);
-void handle_queue_put(struct ask *ask);
-void handle_queue_delete(struct ask *ask);
-void handle_queue_pause(struct ask *ask);
-void handle_queue_resume(struct ask *ask);
-void handle_queue_reconcile(struct ask *ask);
-void handle_limits_get(struct ask *ask);
-void handle_limits_put(struct ask *ask);
-// resolve.c
-void handle_run_resolve(struct ask *ask);
-// forks.c
-void handle_fork(struct ask *ask);
-void handle_fork_preview(struct ask *ask);
-void handle_rerun(struct ask *ask);
-void handle_rerun_preview(struct ask *ask);
-void handle_retry(struct ask *ask);
-void handle_retry_preview(struct ask *ask);
-// payloads.c
-void handle_attempt_list(struct ask *ask);
-void handle_attempt_get(struct ask *ask);
-void handle_step_output(struct ask *ask);
-void handle_run_payload(struct ask *ask);
-// artifacts.c
-void handle_artifact_list(struct ask *ask);
-void handle_artifact_get(struct ask *ask);
-// proofs.c
-void handle_run_bundle(struct ask *ask);
-void handle_run_proof(struct ask *ask);
-void handle_run_delete(struct ask *ask);
-// outbox.c
-void handle_alert_ack(struct ask *ask);
-void handle_outbox_list(struct ask *ask);
-void handle_outbox_rewind(struct ask *ask);
-void handle_dlq_list(struct ask *ask);
-void handle_dlq_redrive(struct ask *ask);
-void handle_dlq_redrive_all(struct ask *ask);
-void handle_dlq_drop(struct ask *ask);
-// definitions.c
-void handle_definition_put(struct ask *ask);
-void handle_definition_get(struct ask *ask);
-void handle_definition_document(struct ask *ask);
-void handle_definition_approve(struct ask *ask);
-void handle_definition_list(struct ask *ask);
+route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami,
+    handle_capabilities, handle_run_list, handle_run_start, handle_run_status, handle_run_events, handle_signal_post,
+    handle_signal_put, handle_run_delete, handle_fork, handle_events_all, handle_definition_list,
+    handle_definition_get, handle_definition_put, handle_definition_document, handle_definition_approve,
+    handle_store_list, handle_plan_validate, handle_worker_list, handle_worker, handle_worker_read,
+    handle_worker_artifact, handle_token_list, handle_token_create, handle_token_revoke, handle_run_resolve,
+    handle_queue_list, handle_queue_reconcile, handle_queue_get, handle_queue_put, handle_queue_delete,
+    handle_queue_pause, handle_queue_resume, handle_limits_get, handle_limits_put, handle_alert_list,
+    handle_alert_ack, handle_outbox_list, handle_outbox_rewind, handle_dlq_list, handle_dlq_redrive_all,
+    handle_dlq_redrive, handle_dlq_drop, handle_audit_list, handle_audit_verify;
+route_tell tell_steps, tell_why, tell_run, tell_head, tell_stored_events, tell_ledger, tell_blob, tell_file, tell_logs,
+    tell_bundle, tell_proof, tell_decisions, tell_artifacts, tell_content, tell_attempts, tell_output, tell_payload;
 
 #endif

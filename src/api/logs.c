@@ -5,8 +5,6 @@
 // a reader that comes back goes on; the id of the end is ATTEMPT.ENGINE.end.
 #include "api/inside.h"
 
-#include "base/civil.h"
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,31 +23,19 @@ enum {
 
 // ---- one line
 
-static bool put(struct arena *arena, struct json *object, const char *key, struct json value)
-{
-    return json_put(arena, object, str_from(key), value);
-}
-
 // {"at","stream","text"}; the end and a cut are lines, too.
-static bool line_json(struct arena *arena, const struct tool_log_line *line, struct json *out)
+static struct json line_json(struct arena *arena, const struct tool_log_line *line)
 {
     static const char *const names[] = {"", "stdout", "stderr", "cut", "end"};
-    char at[CIVIL_SIZE];
-    civil_format(line->at_ms, at);
-    struct str copy = arena_copy(arena, str_from(at));
-    *out = json_object();
-    return copy.ptr && put(arena, out, "at", json_string(copy)) &&
-           put(arena, out, "stream", json_string(str_from(names[line->kind]))) &&
-           put(arena, out, "text", json_string(line->text)) &&
-           (!line->open || put(arena, out, "open", json_bool(true)));
+    return JSON_OF(arena, {"at", json_time(arena, line->at_ms)}, {"stream", json_word(names[line->kind])},
+                   {"text", json_string(line->text)}, {"open", json_flag(line->open)});
 }
 
 static void write_line(struct arena *arena, struct buf *out, const struct tool_log_line *line, enum form form)
 {
-    struct json object;
     if (form != FORM_TEXT) {
-        if (!line_json(arena, line, &object)) out->failed = true;
-        if (!out->failed) json_write(out, &object);
+        struct json object = line_json(arena, line);
+        json_write(out, &object);
         buf_text(out, "\n");
     } else if (line->kind == TOOL_LOG_CUT) {
         buf_text(out, "[the log was cut here]\n");
@@ -399,8 +385,7 @@ static bool write_lines(struct ask *ask, struct str file, enum form form, struct
         struct tool_log_line line;
         if (tool_log_parse(str_cut(file, '\n', &file), &line)) write_line(&ask->call->arena, &text, &line, form);
     }
-    *out = buf_ok(&text) ? arena_copy(&ask->call->arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    *out = buf_keep(&text, &ask->call->arena);
     return out->ptr != NULL;
 }
 
@@ -450,7 +435,7 @@ static bool choose_attempt(struct ask *ask, struct store *store, const struct ru
     return true;
 }
 
-static void tell_logs(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_logs(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct str dir;
@@ -480,7 +465,3 @@ static void tell_logs(struct ask *ask, struct store *store, const struct run_hea
         tell_whole(ask, path, attempt, form);
 }
 
-void handle_step_logs(struct ask *ask)
-{
-    with_run(ask, OPERATION_STEP_LOGS, tell_logs);
-}

@@ -3,121 +3,105 @@
 
 static struct json reference(struct ask *ask, const char *name)
 {
-    struct json object = json_object();
     struct str path = call_text(ask->call, "#/components/schemas/%s", name);
-    return ask_text(ask, &object, "$ref", path) ? object : json_null();
+    return JSON_OF(&ask->call->arena, {"$ref", json_text_made(path)});
 }
 
-// "application/json": {"schema": ...}
-static bool add_type(struct ask *ask, struct json *content, const char *type, const char *schema)
+// {"application/json": {"schema": ...}}
+static struct json content_json(struct ask *ask, const char *type, const char *schema)
 {
-    struct json media = json_object();
-    return ask_json(ask, &media, "schema", reference(ask, schema)) && ask_json(ask, content, type, media);
+    struct arena *arena = &ask->call->arena;
+    return JSON_OF(arena, {type, JSON_OF(arena, {"schema", reference(ask, schema)})});
 }
 
-static bool put_content(struct ask *ask, struct json *object, const char *type, const char *schema)
+// What is answered as asked; the forms that a caller may choose with Accept.
+static struct json answer_json(struct ask *ask, const struct route *route)
 {
-    struct json content = json_object();
-    return add_type(ask, &content, type, schema) && ask_json(ask, object, "content", content);
+    struct arena *arena = &ask->call->arena;
+    bool stream = route->flags & ROUTE_STREAM;
+    struct json content = json_none();
+    if (route->answer) content = content_json(ask, "application/json", route->answer);
+    if (stream && !route->answer) content = content_json(ask, "text/plain", "Text");
+    if (stream)
+        JSON_ADD(arena, &content, {"application/x-ndjson", JSON_OF(arena, {"schema", reference(ask, "Text")})},
+                 {"text/event-stream", JSON_OF(arena, {"schema", reference(ask, "Text")})});
+    return JSON_OF(arena, {"description", json_word("as asked")}, {"content", content});
 }
 
-// The forms that a caller may choose with Accept.
-static bool put_forms(struct ask *ask, struct json *object, const struct route *route)
+static struct json parameter_json(struct ask *ask, struct str name, bool path)
 {
-    struct json content = json_object();
-    return add_type(ask, &content, route->answer ? "application/json" : "text/plain",
-                    route->answer ? route->answer : "Text") &&
-           add_type(ask, &content, "application/x-ndjson", "Text") &&
-           add_type(ask, &content, "text/event-stream", "Text") && ask_json(ask, object, "content", content);
-}
-
-static bool add_parameter(struct ask *ask, struct json *list, struct str name, bool path)
-{
-    struct json one = json_object();
+    struct arena *arena = &ask->call->arena;
     const char *schema = path ? "Name" : str_is(name, "limit") ? "Limit" : "Parameter";
-    return ask_text(ask, &one, "name", name) && ask_text(ask, &one, "in", path ? STR("path") : STR("query")) &&
-           ask_json(ask, &one, "required", json_bool(path)) && ask_json(ask, &one, "schema", reference(ask, schema)) &&
-           json_push(&ask->call->arena, list, one);
+    return JSON_OF(arena, {"name", json_string(name)}, {"in", json_word(path ? "path" : "query")},
+                   {"required", json_bool(path)}, {"schema", reference(ask, schema)});
 }
 
-static bool put_parameters(struct ask *ask, struct json *operation, const struct route *route)
+static struct json parameters_json(struct ask *ask, const struct route *route)
 {
-    struct str pattern = str_from(route->pattern), rest = str_from(route->query);
+    struct arena *arena = &ask->call->arena;
+    struct str pattern = str_from(route->pattern), rest = str_from(route->query ? route->query : "");
     struct json list = json_array();
-    bool ok = true;
-    for (size_t at = str_find(pattern, '{', 0); ok && at < pattern.len; at = str_find(pattern, '{', at + 1))
-        ok = add_parameter(ask, &list, str_slice(pattern, at + 1, str_find(pattern, '}', at)), true);
-    while (ok && rest.len > 0) ok = add_parameter(ask, &list, str_cut(rest, ' ', &rest), false);
-    return ok && ask_json(ask, operation, "parameters", list);
+    for (size_t at = str_find(pattern, '{', 0); at < pattern.len; at = str_find(pattern, '{', at + 1))
+        json_append(arena, &list,
+                    parameter_json(ask, str_slice(pattern, at + 1, str_find(pattern, '}', at)), true));
+    while (rest.len > 0) json_append(arena, &list, parameter_json(ask, str_cut(rest, ' ', &rest), false));
+    return list;
 }
 
-static bool put_body(struct ask *ask, struct json *operation, const struct route *route)
+static struct json body_json(struct ask *ask, const struct route *route)
 {
-    struct json body = json_object();
-    if (!route->body) return true;
-    return ask_json(ask, &body, "required", json_bool(true)) &&
-           put_content(ask, &body, "application/json", route->body) && ask_json(ask, operation, "requestBody", body);
+    if (!route->body) return json_none();
+    return JSON_OF(&ask->call->arena, {"required", json_bool(true)},
+                   {"content", content_json(ask, "application/json", route->body)});
 }
 
-static bool put_responses(struct ask *ask, struct json *operation, const struct route *route)
+static struct json responses_json(struct ask *ask, const struct route *route)
 {
-    struct json responses = json_object(), good = json_object(), over = json_object(), bad = json_object();
-    struct str status = call_text(ask->call, "%d", route->status);
-    bool stream = route->flags & ROUTE_STREAM, again = route->flags & ROUTE_AGAIN;
-    return ask_text(ask, &good, "description", STR("as asked")) &&
-           (stream ? put_forms(ask, &good, route)
-                   : !route->answer || put_content(ask, &good, "application/json", route->answer)) &&
-           ask_text(ask, &over, "description", STR("Last-Event-ID is that of the end: there is no more to come")) &&
-           ask_text(ask, &bad, "description", STR("a problem")) &&
-           put_content(ask, &bad, "application/problem+json", "Problem") && status.ptr &&
-           (!again || ask_json(ask, &responses, "200", good)) &&
-           json_put(&ask->call->arena, &responses, status, good) &&
-           (!stream || ask_json(ask, &responses, "204", over)) && ask_json(ask, &responses, "default", bad) &&
-           ask_json(ask, operation, "responses", responses);
+    struct arena *arena = &ask->call->arena;
+    struct str status = call_text(ask->call, "%d", route->status ? route->status : 200);
+    struct json good = answer_json(ask, route), over = json_none();
+    if (route->flags & ROUTE_STREAM)
+        over = JSON_OF(arena,
+                       {"description", json_word("Last-Event-ID is that of the end: there is no more to come")});
+    if (!status.ptr) return json_failed();
+    return JSON_OF(arena, {"200", json_when(route->flags & ROUTE_AGAIN, good)}, {status.ptr, good}, {"204", over},
+                   {"default", JSON_OF(arena, {"description", json_word("a problem")},
+                                       {"content", content_json(ask, "application/problem+json", "Problem")})});
 }
 
-static bool put_route(struct ask *ask, struct json *paths, const struct route *route)
+static void add_route(struct ask *ask, struct json *paths, const struct route *route)
 {
-    struct json operation = json_object(), *path = NULL;
+    struct arena *arena = &ask->call->arena;
+    struct json operation = JSON_OF(arena, {"summary", json_word(route->summary)},
+                                    {"parameters", parameters_json(ask, route)}, {"requestBody", body_json(ask, route)},
+                                    {"security", json_when(route->flags & ROUTE_OPEN, json_array())},
+                                    {"responses", responses_json(ask, route)});
     char method[16] = "";
     for (size_t i = 0; i < sizeof(method) - 1 && route->method[i]; i++)
         method[i] = (char)(route->method[i] + ('a' - 'A'));
-    bool ok = ask_text(ask, &operation, "summary", str_from(route->summary)) &&
-              put_parameters(ask, &operation, route) && put_body(ask, &operation, route) &&
-              (!(route->flags & ROUTE_OPEN) || ask_json(ask, &operation, "security", json_array())) &&
-              put_responses(ask, &operation, route);
+    struct str key = arena_copy(arena, str_from(method));
+    if (!key.ptr) *paths = json_failed();
     for (uint32_t i = 0; i < paths->count; i++)
-        if (str_is(paths->members[i].key, route->pattern)) path = &paths->members[i].value;
-    struct str key = arena_copy(&ask->call->arena, str_from(method));
-    if (ok && path) return key.ptr && json_put(&ask->call->arena, path, key, operation);
-    struct json made = json_object();
-    return ok && key.ptr && json_put(&ask->call->arena, &made, key, operation) &&
-           ask_json(ask, paths, route->pattern, made);
-}
-
-static bool whole(struct ask *ask, struct json *out)
-{
-    struct json info = json_object(), paths = json_object(), security = json_array(), token = json_object();
-    struct json components;
-    struct error err = {0};
-    const struct route *route;
-    bool ok = true;
-    for (size_t i = 0; ok && (route = route_at(i)); i++) ok = put_route(ask, &paths, route);
-    *out = json_object();
-    return ok && json_parse(components_text(), NULL, &ask->call->arena, &components, &err) == OK &&
-           ask_text(ask, &info, "title", STR("Cairn")) && ask_text(ask, &info, "version", STR("1")) &&
-           ask_json(ask, &token, "token", json_array()) && json_push(&ask->call->arena, &security, token) &&
-           ask_text(ask, out, "openapi", STR("3.1.0")) && ask_json(ask, out, "info", info) &&
-           ask_json(ask, out, "security", security) && ask_json(ask, out, "paths", paths) &&
-           ask_json(ask, out, "components", components);
+        if (str_is(paths->members[i].key, route->pattern)) {
+            json_set(arena, &paths->members[i].value, key, operation);
+            if (!json_ok(&paths->members[i].value)) *paths = json_failed();
+            return;
+        }
+    JSON_ADD(arena, paths, {route->pattern, JSON_OF(arena, {key.ptr, operation})});
 }
 
 void handle_openapi(struct ask *ask)
 {
-    struct json description;
+    struct arena *arena = &ask->call->arena;
+    struct json paths = json_object(), security = json_array(), components;
+    const struct route *route;
+    struct error err = {0};
     if (!service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
-    if (whole(ask, &description))
-        call_answer(ask->call, 200, description);
-    else
-        call_nomem(ask->call);
+    for (size_t i = 0; (route = route_at(i)); i++) add_route(ask, &paths, route);
+    if (json_parse(components_text(), NULL, arena, &components, &err)) components = json_failed();
+    json_append(arena, &security, JSON_OF(arena, {"token", json_array()}));
+    struct json info = JSON_OF(arena, {"title", json_word("Cairn")}, {"version", json_word("1")});
+    call_answer(ask->call, 200,
+                JSON_OF(arena, {"openapi", json_word("3.1.0")}, {"info", info}, {"security", security},
+                        {"paths", paths}, {"components", components}));
 }

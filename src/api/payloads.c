@@ -12,7 +12,7 @@ static const struct json *step_of(struct ask *ask, const struct json *whole)
 
 // ---- attempts
 
-static void tell_attempts(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_attempts(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct error err = {0};
     struct json whole, found = json_array();
@@ -31,12 +31,9 @@ static void tell_attempts(struct ask *ask, struct store *store, const struct run
     const struct json *attempts = json_key(step, "attempts");
     for (uint32_t i = 0; attempts && i < attempts->count; i++) {
         if (one && json_integer(json_key(&attempts->items[i], "logicalAttemptId"), 0) != wanted) continue;
-        if (!json_push(&ask->call->arena, &found, attempts->items[i])) {
-            call_nomem(ask->call);
-            return;
-        }
+        json_append(&ask->call->arena, &found, attempts->items[i]);
     }
-    if (!one)
+    if (!one || !json_ok(&found))
         answer_page(ask, found, (struct str){0});
     else if (found.count == 0)
         call_problem(ask->call, 404, "ATTEMPT_NOT_FOUND", "the step has no attempt %lld", (long long)wanted);
@@ -44,24 +41,13 @@ static void tell_attempts(struct ask *ask, struct store *store, const struct run
         call_answer(ask->call, 200, found.items[found.count - 1]); // of those of one number, the last one counts
 }
 
-void handle_attempt_list(struct ask *ask)
-{
-    with_run(ask, OPERATION_STEP_OUTPUT, tell_attempts);
-}
-
-void handle_attempt_get(struct ask *ask)
-{
-    with_run(ask, OPERATION_STEP_OUTPUT, tell_attempts);
-}
-
 // ---- what a step gave
 
-static void tell_output(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_output(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
     struct step_output output;
-    struct json body = json_object();
     enum code rc = reading_output(store, head, ask->params[1], &call->arena, &output, &err);
     // Large results are kept as the text of what they are.
     if (!rc && output.bytes.ptr && json_parse(output.bytes, NULL, &call->arena, &output.value, &err))
@@ -74,21 +60,15 @@ static void tell_output(struct ask *ask, struct store *store, const struct run_h
         call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
     else if (!output.value.type)
         call_problem(call, 404, "OUTPUT_NOT_FOUND", "the step has given nothing yet");
-    else if (ask_text(ask, &body, "stepId", ask->params[1]) && ask_json(ask, &body, "result", output.value) &&
-             ask_json(ask, &body, "truncated", json_bool(output.truncated)))
-        call_answer(call, 200, body);
     else
-        call_nomem(ask->call);
-}
-
-void handle_step_output(struct ask *ask)
-{
-    with_run(ask, OPERATION_STEP_OUTPUT, tell_output);
+        call_answer(call, 200,
+                    JSON_OF(&call->arena, {"stepId", json_some(ask->params[1])}, {"result", output.value},
+                            {"truncated", json_bool(output.truncated)}));
 }
 
 // ---- what a run was given
 
-static void tell_payload(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_payload(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
@@ -99,7 +79,3 @@ static void tell_payload(struct ask *ask, struct store *store, const struct run_
         call_answer(call, 200, body);
 }
 
-void handle_run_payload(struct ask *ask)
-{
-    with_run(ask, OPERATION_RUN_PAYLOAD, tell_payload);
-}

@@ -14,7 +14,7 @@ static enum code collect(void *context, struct str bytes, struct error *err)
     return buf_ok(out) ? OK : error_set(err, E_LIMIT, "the bundle is larger than an answer may be");
 }
 
-static void tell_bundle(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_bundle(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
@@ -49,14 +49,9 @@ static void tell_bundle(struct ask *ask, struct store *store, const struct run_h
     }
 }
 
-void handle_run_bundle(struct ask *ask)
-{
-    with_run(ask, OPERATION_RUN_BUNDLE, tell_bundle);
-}
-
 // ---- proof
 
-static void tell_proof(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_proof(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
@@ -70,11 +65,6 @@ static void tell_proof(struct ask *ask, struct store *store, const struct run_he
         call_failed(call, &err);
     else
         call_answer(call, 200, body);
-}
-
-void handle_run_proof(struct ask *ask)
-{
-    with_run(ask, OPERATION_RUN_PROOF, tell_proof);
 }
 
 // ---- removal

@@ -18,29 +18,21 @@ static void end_page(struct ask *ask, struct buf *out, bool more)
 
 // ---- heads
 
-static bool put_head(struct ask *ask, const struct run_head *head, struct json *out)
+static struct json head_json(struct ask *ask, const struct run_head *head)
 {
     struct run_head *told = ARENA_NEW(&ask->call->arena, struct run_head); // the JSON borrows it
-    if (!told) return false;
+    struct json out;
+    if (!told) return json_failed();
     *told = *head;
     // The line about what went wrong quotes what steps said.
     if (ask->call->decision.payload_redacted) told->summary.cause[0] = '\0';
-    return run_head_json_live(told, &ask->call->arena, out);
+    return run_head_json_live(told, &ask->call->arena, &out) ? out : json_failed();
 }
 
-static void tell_head(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_head(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    struct json body;
     (void)store;
-    if (put_head(ask, head, &body))
-        call_answer(ask->call, 200, body);
-    else
-        call_nomem(ask->call);
-}
-
-void handle_store_head(struct ask *ask)
-{
-    with_run(ask, OPERATION_RUN_GET, tell_head);
+    call_answer(ask->call, 200, head_json(ask, head));
 }
 
 // Pages of the store until there are enough that the caller may see.
@@ -48,32 +40,25 @@ static void list_heads(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct run_filter filter = *(const struct run_filter *)ask->state;
-    struct json items = json_array(), body = json_object();
+    struct json items = json_array();
     struct error err = {0};
     size_t wanted = filter.limit;
-    bool ok = true;
     enum code rc = OK;
     do {
         struct run_heads heads = {0};
         filter.limit = wanted - items.count;
         rc = store_list(store, &filter, &call->arena, &heads, &err);
-        for (size_t i = 0; !rc && ok && i < heads.count; i++) {
+        for (size_t i = 0; !rc && i < heads.count; i++) {
             const struct run_ids *ids = &heads.items[i].ids;
-            struct json one;
-            if (!principal_sees(&call->who, ids->tenant, ids->project, ids->environment)) continue;
-            ok = put_head(ask, &heads.items[i], &one) && json_push(&call->arena, &items, one);
+            if (principal_sees(&call->who, ids->tenant, ids->project, ids->environment))
+                json_append(&call->arena, &items, head_json(ask, &heads.items[i]));
         }
         filter.before = heads.next;
-    } while (!rc && ok && filter.before && items.count < wanted);
-    if (rc) {
+    } while (!rc && json_ok(&items) && filter.before && items.count < wanted);
+    if (rc)
         call_failed(call, &err);
-        return;
-    }
-    ok = ok && ask_json(ask, &body, "items", items) && ask_json(ask, &body, "next", json_int((int64_t)filter.before));
-    if (ok)
-        call_answer(call, 200, body);
     else
-        call_nomem(ask->call);
+        call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"next", json_count(filter.before)}));
 }
 
 static bool read_statuses(struct ask *ask, uint32_t *mask)
@@ -163,29 +148,19 @@ static void tell_pages(struct ask *ask, struct store *store, const struct run_he
     arena_release(&scratch);
 }
 
-static void tell_events(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_stored_events(struct ask *ask, struct store *store, const struct run_head *head)
 {
     tell_pages(ask, store, head, false);
 }
 
-static void tell_ledger(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_ledger(struct ask *ask, struct store *store, const struct run_head *head)
 {
     tell_pages(ask, store, head, true);
 }
 
-void handle_store_records(struct ask *ask)
-{
-    with_run(ask, OPERATION_STORE_READ, tell_events);
-}
-
-void handle_store_ledger(struct ask *ask)
-{
-    with_run(ask, OPERATION_STORE_READ, tell_ledger);
-}
-
 // ---- blobs: of a run that refers to them, for bytes under a hash belong to whoever stored them
 
-static void tell_blob(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_blob(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct digest wanted;
     struct error err = {0};
@@ -205,20 +180,14 @@ static void tell_blob(struct ask *ask, struct store *store, const struct run_hea
         answer_text(ask, 200, "application/octet-stream", bytes);
 }
 
-void handle_store_blob(struct ask *ask)
-{
-    with_run(ask, OPERATION_STORE_READ, tell_blob);
-}
-
 // ---- files beside a run
 
-static void tell_file(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_file(struct ask *ask, struct store *store, const struct run_head *head)
 {
     int64_t offset, limit, tail;
     struct str what, name;
     struct error err = {0};
     struct file_piece piece;
-    struct json about = json_object();
     struct buf out;
     if (!query_number(ask, "offset", 0, INT64_MAX, 0, &offset) ||
         !query_number(ask, "limit", 1, FILE_PIECE, FILE_PIECE, &limit) || !query_number(ask, "tail", 0, 1, 0, &tail) ||
@@ -244,9 +213,7 @@ static void tell_file(struct ask *ask, struct store *store, const struct run_hea
         return;
     }
     buf_init(&out, RAW_MAX);
-    if (!ask_json(ask, &about, "size", json_int((int64_t)piece.size))) out.failed = true;
-    if (buf_ok(&out)) json_write(&out, &about);
-    buf_byte(&out, '\n');
+    buf_printf(&out, "{\"size\":%llu}\n", (unsigned long long)piece.size);
     buf_add(&out, piece.bytes);
     if (buf_ok(&out))
         answer_text(ask, 200, "application/vnd.cairn.file", buf_str(&out));
@@ -255,7 +222,3 @@ static void tell_file(struct ask *ask, struct store *store, const struct run_hea
     buf_release(&out);
 }
 
-void handle_store_file(struct ask *ask)
-{
-    with_run(ask, OPERATION_STORE_READ, tell_file);
-}

@@ -3,8 +3,6 @@
 
 #include "cairn/cairn.h"
 
-#include "base/civil.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -23,22 +21,21 @@ static void header(struct headers *headers, const char *name, struct str value)
 
 // RFC 9457. The type is a stable name that `cairn help CODE` explains without a network. What the answer has for a body
 // becomes more members.
-static bool problem_json(struct ask *ask, struct json *out)
+static struct json problem_json(struct ask *ask)
 {
-    struct answer *answer = &ask->call->answer;
+    const struct answer *answer = &ask->call->answer;
+    struct arena *arena = &ask->call->arena;
     struct str type = call_text(ask->call, "urn:cairn:problem:%s", answer->code);
     struct str title = answer->title.len ? answer->title : str_from(http_reason(answer->status));
-    bool ok = json_object_with(&ask->call->arena, 10, out) && ask_text(ask, out, "type", type) &&
-              ask_text(ask, out, "title", title) && ask_json(ask, out, "status", json_int(answer->status)) &&
-              ask_text(ask, out, "code", str_from(answer->code)) &&
-              ask_json(ask, out, "retryable", json_bool(answer->retryable)) &&
-              (answer->retry_after_ms == 0 || ask_json(ask, out, "retryAfterMs", json_int(answer->retry_after_ms))) &&
-              ask_text(ask, out, "detail", answer->detail) && ask_text(ask, out, "hint", answer->hint) &&
-              ask_text(ask, out, "instance", ask->request->raw_path) &&
-              ask_text(ask, out, "requestId", ask->call->request_id);
-    for (uint32_t i = 0; ok && answer->body.type == JSON_OBJECT && i < answer->body.count; i++)
-        ok = json_put(&ask->call->arena, out, answer->body.members[i].key, answer->body.members[i].value);
-    return ok;
+    struct json out =
+        JSON_OF(arena, {"type", json_text_made(type)}, {"title", json_some(title)}, {"status", json_int(answer->status)},
+                {"code", json_name(answer->code)}, {"retryable", json_bool(answer->retryable)},
+                {"retryAfterMs", json_nonzero(answer->retry_after_ms)}, {"detail", json_some(answer->detail)},
+                {"hint", json_some(answer->hint)}, {"instance", json_some(ask->request->raw_path)},
+                {"requestId", json_some(ask->call->request_id)});
+    for (uint32_t i = 0; answer->body.type == JSON_OBJECT && i < answer->body.count; i++)
+        json_set(arena, &out, answer->body.members[i].key, answer->body.members[i].value);
+    return out;
 }
 
 static struct str write_body(struct ask *ask, struct buf *out, struct headers *headers)
@@ -46,9 +43,8 @@ static struct str write_body(struct ask *ask, struct buf *out, struct headers *h
     struct answer *answer = &ask->call->answer;
     if (answer->code) {
         header(headers, "Content-Type", STR("application/problem+json"));
-        struct json problem;
-        if (!problem_json(ask, &problem)) out->failed = true;
-        if (!out->failed) json_write(out, &problem);
+        struct json problem = problem_json(ask);
+        json_write(out, &problem);
         return buf_str(out);
     }
     if (answer->type) {
@@ -127,20 +123,15 @@ void reply_now(struct net_exchange *exchange, int status, const char *code, cons
                                           {STR("Retry-After"), STR("1")}};
     bool later = status == 429 || status == 503;
     struct arena *arena = net_arena(exchange);
-    struct json problem;
     struct buf out;
     char type[96];
     snprintf(type, sizeof(type), "urn:cairn:problem:%s", code);
-    bool ok = json_object_with(arena, 8, &problem) &&
-              json_put(arena, &problem, STR("type"), json_string(str_from(type))) &&
-              json_put(arena, &problem, STR("title"), json_string(str_from(http_reason(status)))) &&
-              json_put(arena, &problem, STR("status"), json_int(status)) &&
-              json_put(arena, &problem, STR("code"), json_string(str_from(code))) &&
-              json_put(arena, &problem, STR("retryable"), json_bool(later)) &&
-              (!later || json_put(arena, &problem, STR("retryAfterMs"), json_int(1000))) &&
-              json_put(arena, &problem, STR("detail"), json_string(str_from(detail)));
+    struct json problem = JSON_OF(arena, {"type", json_word(type)}, {"title", json_word(http_reason(status))},
+                                  {"status", json_int(status)}, {"code", json_word(code)},
+                                  {"retryable", json_bool(later)}, {"retryAfterMs", json_nonzero(later ? 1000 : 0)},
+                                  {"detail", json_word(detail)});
     buf_init(&out, 4096);
-    if (ok) json_write(&out, &problem);
+    if (json_ok(&problem)) json_write(&out, &problem);
     net_reply(exchange, status, headers, later ? 2 : 1, buf_str(&out));
     buf_release(&out);
 }
@@ -151,6 +142,15 @@ void answer_text(struct ask *ask, int status, const char *type, struct str text)
     ask->call->answer.type = type;
     ask->call->answer.text = text;
     ask->call->done(ask->call);
+}
+
+void answer_kept(struct ask *ask, int status, const char *type, struct buf *text)
+{
+    struct str kept = buf_keep(text, &ask->call->arena);
+    if (kept.ptr)
+        answer_text(ask, status, type, kept);
+    else
+        call_nomem(ask->call);
 }
 
 // The same request with another cursor.
@@ -164,31 +164,24 @@ static struct str next_target(struct ask *ask, struct str cursor)
         if (!str_is(name, "cursor")) buf_printf(&out, "%.*s=%.*s&", STR_ARG(name), STR_ARG(value));
     buf_text(&out, "cursor=");
     http_percent_encode(&out, cursor);
-    struct str copy = buf_ok(&out) ? arena_copy(&ask->call->arena, buf_str(&out)) : (struct str){0};
-    buf_release(&out);
-    return copy;
+    return buf_keep(&out, &ask->call->arena);
 }
 
 void answer_page(struct ask *ask, struct json items, struct str cursor)
 {
-    struct json page = json_object();
     if (cursor.len) cursor = service_cursor(ask->call, str_from(ask->route->pattern), cursor);
-    if (!ask_json(ask, &page, "items", items) ||
-        !ask_json(ask, &page, "nextCursor", cursor.len ? json_string(cursor) : json_null()) ||
-        (ask->total_is && (!ask_json(ask, &page, "total", json_int(ask->total)) ||
-                           !ask_text(ask, &page, "totalIs", str_from(ask->total_is))))) {
-        call_nomem(ask->call);
-        return;
-    }
     if (cursor.len) ask->call->answer.next = next_target(ask, cursor);
-    call_answer(ask->call, 200, page);
+    call_answer(ask->call, 200,
+                JSON_OF(&ask->call->arena, {"items", items}, {"nextCursor", json_or_null(cursor)},
+                        {"total", json_when(ask->total_is, json_int(ask->total))},
+                        {"totalIs", ask->total_is ? json_word(ask->total_is) : json_none()}));
 }
 
 // ---- what requests say
 
 bool route_takes(const struct route *route, struct str name)
 {
-    struct str words = str_from(route->query);
+    struct str words = str_from(route->query ? route->query : "");
     while (words.len > 0)
         if (str_eq(str_cut(words, ' ', &words), name)) return true;
     return false;
@@ -210,7 +203,7 @@ bool query_fits(struct ask *ask)
     for (size_t at = 0; http_query_next(ask->request->query, &at, &name, &value);) {
         if (!route_takes(route, name)) {
             call_problem(ask->call, 400, "INVALID_REQUEST", "there is no parameter \"%.*s\" here; %s%s", STR_ARG(name),
-                         route->query[0] ? "there are: " : "there are none", route->query);
+                         route->query ? "there are: " : "there are none", route->query ? route->query : "");
             return false;
         }
         if (is_repeated(ask->request->query, name)) {
@@ -266,25 +259,6 @@ bool query_flag(struct ask *ask, const char *name, bool *out)
     if (str_is(value, "false") || str_is(value, "0")) return true;
     call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s must be true or false", name);
     return false;
-}
-
-bool ask_text(struct ask *ask, struct json *object, const char *key, struct str text)
-{
-    struct str copy = arena_copy(&ask->call->arena, text);
-    return copy.ptr && (text.len == 0 || ask_json(ask, object, key, json_string(copy)));
-}
-
-bool ask_time(struct ask *ask, struct json *object, const char *key, int64_t ms)
-{
-    char text[CIVIL_SIZE];
-    if (ms == 0) return true;
-    civil_format(ms, text);
-    return ask_text(ask, object, key, str_from(text));
-}
-
-bool ask_json(struct ask *ask, struct json *object, const char *key, struct json value)
-{
-    return json_put(&ask->call->arena, object, str_from(key), value);
 }
 
 // ---- a run, and whether the caller may

@@ -45,16 +45,12 @@ static void tell_resolved(struct ask *ask, struct store *store, const struct run
         return;
     }
     const struct run_ids *ids = &head->ids;
-    bool ok = service_status(head, &call->arena, &body) && ask_text(ask, &body, "tenantId", ids->tenant) &&
-              ask_text(ask, &body, "projectId", ids->project) &&
-              ask_text(ask, &body, "environmentId", ids->environment) && ask_text(ask, &body, "planId", ids->plan_id) &&
-              ask_text(ask, &body, "planVersion", ids->plan_version) && run_ref_write(ref, &call->arena, &object) &&
-              ask_json(ask, &body, "ref", object);
+    if (!service_status(head, &call->arena, &body) || !run_ref_write(ref, &call->arena, &object)) body = json_failed();
+    JSON_ADD(&call->arena, &body, {"tenantId", json_some(ids->tenant)}, {"projectId", json_some(ids->project)},
+             {"environmentId", json_some(ids->environment)}, {"planId", json_some(ids->plan_id)},
+             {"planVersion", json_some(ids->plan_version)}, {"ref", object});
     call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(ids->run));
-    if (ok)
-        call_answer(call, 200, body);
-    else
-        call_nomem(ask->call);
+    call_answer(call, 200, body);
 }
 
 void handle_run_resolve(struct ask *ask)

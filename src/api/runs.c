@@ -296,7 +296,7 @@ static bool unchanged(struct ask *ask, const struct run_head *head, uint64_t seq
     return true;
 }
 
-static void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
@@ -309,11 +309,6 @@ static void tell_run(struct ask *ask, struct store *store, const struct run_head
     }
     if (call->decision.payload_redacted) redact(&whole);
     call_answer(call, 200, whole);
-}
-
-void handle_run_get(struct ask *ask)
-{
-    with_run(ask, OPERATION_RUN_GET, tell_run);
 }
 
 static void tell_status(struct ask *ask, struct store *store, const struct run_head *head)

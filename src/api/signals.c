@@ -22,7 +22,8 @@ void handle_signal_put(struct ask *ask)
         call_problem(ask->call, 400, "SIGNAL_INVALID_PAYLOAD", "signalId is not that of the path");
         return;
     }
-    if (!id && !ask_text(ask, &ask->body, "signalId", ask->params[1])) {
+    if (!id) JSON_ADD(&ask->call->arena, &ask->body, {"signalId", json_some(ask->params[1])});
+    if (!json_ok(&ask->body)) {
         call_nomem(ask->call);
         return;
     }
@@ -44,7 +45,7 @@ static enum code next_records(struct ask *ask, struct store *store, const struct
     return rc;
 }
 
-static void tell_decisions(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_decisions(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
@@ -79,12 +80,3 @@ static void tell_decisions(struct ask *ask, struct store *store, const struct ru
         answer_page(ask, items, (struct str){0});
 }
 
-void handle_signal_list(struct ask *ask)
-{
-    with_run(ask, OPERATION_SIGNAL_READ, tell_decisions);
-}
-
-void handle_signal_get(struct ask *ask)
-{
-    with_run(ask, OPERATION_SIGNAL_READ, tell_decisions);
-}

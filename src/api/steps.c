@@ -4,7 +4,7 @@
 // ---- steps
 
 // The steps of the snapshot: all of them, or the one of params[1].
-static void tell_steps(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_steps(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
@@ -30,19 +30,9 @@ static void tell_steps(struct ask *ask, struct store *store, const struct run_he
 }
 
 // How the steps are is part of how the run is; what they gave is hidden from those who may not see it.
-void handle_steps_list(struct ask *ask)
-{
-    with_run(ask, OPERATION_RUN_GET, tell_steps);
-}
-
-void handle_step_get(struct ask *ask)
-{
-    with_run(ask, OPERATION_RUN_GET, tell_steps);
-}
-
 // ---- why
 
-static void tell_why(struct ask *ask, struct store *store, const struct run_head *head)
+void tell_why(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct tale tale;
@@ -68,12 +58,3 @@ static void tell_why(struct ask *ask, struct store *store, const struct run_head
     }
 }
 
-void handle_run_why(struct ask *ask)
-{
-    with_run(ask, OPERATION_RUN_WHY, tell_why);
-}
-
-void handle_step_why(struct ask *ask)
-{
-    with_run(ask, OPERATION_RUN_WHY, tell_why);
-}

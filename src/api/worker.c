@@ -23,46 +23,16 @@ static struct remote_caller caller_of(const struct ask *ask)
     return (struct remote_caller){.tenant = ask->call->who.tenant, .pool = ask->call->who.pool, .alive = is_alive};
 }
 
-static void serve(struct ask *ask, enum operation operation, enum remote_call call)
+// The words of workers, and of those of other make, which speak as playbooks do.
+void handle_worker(struct ask *ask)
 {
     // The token of each task says whose it is; the pool of the caller is held against it there.
     struct auth_object object = {
         .tenant = ask->call->who.tenant, .exists = true, .own_task = true, .pool = ask->call->who.pool};
-    if (!service_may(ask->call, operation, &object, (struct str){0})) return;
+    if (!service_may(ask->call, ask->route->operation, &object, (struct str){0})) return;
     struct remote_caller caller = caller_of(ask);
-    if (call == REMOTE_EVENTS) caller.execution = ask->params[0];
-    remote_serve(service_remote(ask->call->service), call, &caller, ask->request->body, on_answer, ask);
-}
-
-// Workers of other make, in the words of playbooks.
-void handle_execution_events(struct ask *ask)
-{
-    serve(ask, OPERATION_WORKER_RESULT, REMOTE_EVENTS);
-}
-
-void handle_worker_poll(struct ask *ask)
-{
-    serve(ask, OPERATION_WORKER_POLL, REMOTE_POLL);
-}
-
-void handle_worker_heartbeat(struct ask *ask)
-{
-    serve(ask, OPERATION_WORKER_HEARTBEAT, REMOTE_HEARTBEAT);
-}
-
-void handle_worker_logs(struct ask *ask)
-{
-    serve(ask, OPERATION_WORKER_LOGS, REMOTE_LOGS);
-}
-
-void handle_worker_complete(struct ask *ask)
-{
-    serve(ask, OPERATION_WORKER_RESULT, REMOTE_COMPLETE);
-}
-
-void handle_worker_fail(struct ask *ask)
-{
-    serve(ask, OPERATION_WORKER_RESULT, REMOTE_FAIL);
+    if (ask->route->call == REMOTE_EVENTS) caller.execution = ask->params[0];
+    remote_serve(service_remote(ask->call->service), ask->route->call, &caller, ask->request->body, on_answer, ask);
 }
 
 static void store_artifact(struct call *call, struct store *store)

@@ -70,40 +70,33 @@ static struct str clean(struct arena *arena, struct str text, size_t max)
     return (struct str){to, len};
 }
 
-static bool put_clean(struct arena *arena, struct json *object, const char *key, struct str *text, size_t max)
+// What is left of it is what is hashed.
+static struct json clean_json(struct arena *arena, struct str *text, size_t max)
 {
     *text = clean(arena, *text, max);
-    return text->ptr && auth_put_text(arena, object, key, *text);
-}
-
-static bool put_inner(struct arena *arena, struct json *object, const char *key, struct json inner)
-{
-    return !inner.count || json_put(arena, object, str_from(key), inner);
+    return text->ptr ? json_some(*text) : json_failed();
 }
 
 static bool record_json(struct audit_record *record, struct arena *arena, struct json *out)
 {
-    struct json actor = json_object(), context = json_object(), reason = json_object(), resource = json_object();
-    *out = json_object();
-    return put_clean(arena, &actor, "id", &record->actor, NAME_MAX) &&
-           put_clean(arena, &actor, "role", &record->actor_role, NAME_MAX) &&
-           put_clean(arena, &actor, "type", &record->actor_type, NAME_MAX) &&
-           put_clean(arena, &context, "ip", &record->ip, NAME_MAX) &&
-           put_clean(arena, &context, "requestId", &record->request, NAME_MAX) &&
-           put_clean(arena, &context, "userAgent", &record->user_agent, AGENT_MAX) &&
-           put_clean(arena, &reason, "code", &record->code, NAME_MAX) &&
-           put_clean(arena, &reason, "message", &record->reason, TEXT_MAX) &&
-           put_clean(arena, &resource, "id", &record->resource, NAME_MAX) &&
-           put_clean(arena, &resource, "type", &record->resource_type, NAME_MAX) &&
-           put_clean(arena, out, "action", &record->action, NAME_MAX) && put_inner(arena, out, "actor", actor) &&
-           put_clean(arena, out, "auditId", &record->id, NAME_MAX) && put_inner(arena, out, "context", context) &&
-           json_put(arena, out, STR("decision"), json_string(str_from(audit_outcome_name(record->outcome)))) &&
-           (!record->details.type || json_put(arena, out, STR("details"), record->details)) &&
-           auth_put_digest(arena, out, "previousHash", &record->previous) && put_inner(arena, out, "reason", reason) &&
-           put_inner(arena, out, "resource", resource) &&
-           json_put(arena, out, STR("seq"), json_int((int64_t)record->seq)) &&
-           put_clean(arena, out, "tenantId", &record->tenant, NAME_MAX) &&
-           auth_put_time(arena, out, "timestamp", record->at_ms);
+    struct json actor = JSON_OF(arena, {"id", clean_json(arena, &record->actor, NAME_MAX)},
+                                {"role", clean_json(arena, &record->actor_role, NAME_MAX)},
+                                {"type", clean_json(arena, &record->actor_type, NAME_MAX)});
+    struct json context = JSON_OF(arena, {"ip", clean_json(arena, &record->ip, NAME_MAX)},
+                                  {"requestId", clean_json(arena, &record->request, NAME_MAX)},
+                                  {"userAgent", clean_json(arena, &record->user_agent, AGENT_MAX)});
+    struct json reason = JSON_OF(arena, {"code", clean_json(arena, &record->code, NAME_MAX)},
+                                 {"message", clean_json(arena, &record->reason, TEXT_MAX)});
+    struct json resource = JSON_OF(arena, {"id", clean_json(arena, &record->resource, NAME_MAX)},
+                                   {"type", clean_json(arena, &record->resource_type, NAME_MAX)});
+    *out = JSON_OF(arena, {"action", clean_json(arena, &record->action, NAME_MAX)}, {"actor", json_filled(actor)},
+                   {"auditId", clean_json(arena, &record->id, NAME_MAX)}, {"context", json_filled(context)},
+                   {"decision", json_word(audit_outcome_name(record->outcome))}, {"details", record->details},
+                   {"previousHash", json_digest(arena, &record->previous)}, {"reason", json_filled(reason)},
+                   {"resource", json_filled(resource)}, {"seq", json_count(record->seq)},
+                   {"tenantId", clean_json(arena, &record->tenant, NAME_MAX)},
+                   {"timestamp", json_time_some(arena, record->at_ms)});
+    return json_ok(out);
 }
 
 enum code audit_encode(struct audit_record *record, struct audit_head *head, struct arena *arena, struct buf *out,
@@ -177,10 +170,7 @@ void audit_head_key(struct str tenant, struct buf *out)
 
 bool audit_head_encode(const struct audit_head *head, struct arena *arena, struct buf *out)
 {
-    struct json end = json_object();
-    if (!auth_put_digest(arena, &end, "hash", &head->hash) ||
-        !json_put(arena, &end, STR("seq"), json_int((int64_t)head->seq)))
-        return false;
+    struct json end = JSON_OF(arena, {"hash", json_digest(arena, &head->hash)}, {"seq", json_count(head->seq)});
     json_canon(out, &end);
     return buf_ok(out);
 }

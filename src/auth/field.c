@@ -2,28 +2,6 @@
 
 #include "base/civil.h"
 
-bool auth_put_text(struct arena *arena, struct json *object, const char *key, struct str text)
-{
-    return !text.len || json_put(arena, object, str_from(key), json_string(text));
-}
-
-bool auth_put_time(struct arena *arena, struct json *object, const char *key, int64_t ms)
-{
-    if (!ms) return true;
-    char *text = arena_alloc(arena, CIVIL_SIZE);
-    if (!text) return false;
-    civil_format(ms, text);
-    return json_put(arena, object, str_from(key), json_string((struct str){text, CIVIL_SIZE - 1}));
-}
-
-bool auth_put_digest(struct arena *arena, struct json *object, const char *key, const struct digest *digest)
-{
-    char *hex = arena_alloc(arena, SHA256_HEX + 1);
-    if (!hex) return false;
-    digest_hex(digest, hex);
-    return json_put(arena, object, str_from(key), json_string((struct str){hex, SHA256_HEX}));
-}
-
 struct reading auth_reading_of(const struct json *object, struct arena *arena)
 {
     return (struct reading){.object = object, .arena = arena, .fits = json_is(object, JSON_OBJECT), .memory = true};

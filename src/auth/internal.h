@@ -3,6 +3,7 @@
 #define CAIRN_AUTH_INTERNAL_H
 
 #include "auth/auth.h"
+#include "json/make.h"
 
 // ---- the table
 #define CONDITION_LIST(X)                                                                                              \
@@ -49,9 +50,6 @@ struct auth {
 };
 
 // ---- members of notes: what is empty (or 0) is left out. False: out of memory.
-bool auth_put_text(struct arena *arena, struct json *object, const char *key, struct str text) MUST_CHECK;
-bool auth_put_time(struct arena *arena, struct json *object, const char *key, int64_t ms) MUST_CHECK;
-bool auth_put_digest(struct arena *arena, struct json *object, const char *key, const struct digest *digest) MUST_CHECK;
 
 // Reading them back strictly: a member of another type, or one that was never asked for, makes the whole not fit.
 struct reading {

@@ -98,49 +98,39 @@ bool auth_token_matches(const struct token *stored, const struct digest *present
 }
 
 // ---- the note: members in the order that the canonical form has
-static bool put_names(struct arena *arena, struct json *object, const char *key, struct names names)
+static struct json operations_json(struct arena *arena, const struct principal *principal)
 {
-    struct json array = json_array();
-    for (size_t i = 0; i < names.count; i++)
-        if (!json_push(arena, &array, json_string(names.at[i]))) return false;
-    return !names.count || json_put(arena, object, str_from(key), array);
-}
-
-static bool put_operations(struct arena *arena, struct json *object, const struct principal *principal)
-{
-    struct json array = json_array();
+    struct json list = json_array();
     for (size_t i = 0; i < principal->operation_count; i++)
-        if (!json_push(arena, &array, json_string(str_from(operation_name(principal->operations[i]))))) return false;
-    return !principal->operation_count || json_put(arena, object, STR("operations"), array);
+        json_append(arena, &list, json_word(operation_name(principal->operations[i])));
+    return json_filled(list);
 }
 
-static bool put_roles(struct arena *arena, struct json *object, uint32_t roles)
+static struct json roles_json(struct arena *arena, uint32_t roles)
 {
-    struct json array = json_array();
-    for (unsigned i = 0; i < ROLE_COUNT; i++) {
-        if (roles & 1u << i && !json_push(arena, &array, json_string(str_from(role_name((enum role)(1u << i))))))
-            return false;
-    }
-    return json_put(arena, object, STR("roles"), array);
+    struct json list = json_array();
+    for (unsigned i = 0; i < ROLE_COUNT; i++)
+        if (roles & 1u << i) json_append(arena, &list, json_word(role_name((enum role)(1u << i))));
+    return list;
+}
+
+static struct json names_json(struct arena *arena, struct names names)
+{
+    return json_filled(json_texts(arena, names.at, names.count));
 }
 
 enum code auth_token_encode(const struct token *token, struct arena *arena, struct buf *out, struct error *err)
 {
     const struct principal *who = &token->principal;
-    struct json object = json_object();
-    bool ok = auth_put_text(arena, &object, "audience", who->audience) &&
-              auth_put_time(arena, &object, "createdAt", token->created_ms) &&
-              auth_put_text(arena, &object, "createdBy", token->created_by) &&
-              put_names(arena, &object, "environments", who->environments) &&
-              auth_put_time(arena, &object, "expiresAt", who->expires_ms) &&
-              json_put(arena, &object, STR("id"), json_string(token->id)) &&
-              auth_put_text(arena, &object, "name", token->name) && put_operations(arena, &object, who) &&
-              auth_put_text(arena, &object, "pool", who->pool) &&
-              put_names(arena, &object, "projects", who->projects) &&
-              auth_put_time(arena, &object, "revokedAt", token->revoked_ms) && put_roles(arena, &object, who->roles) &&
-              auth_put_digest(arena, &object, "secretSha256", &token->secret) &&
-              auth_put_text(arena, &object, "tenantId", who->tenant);
-    if (!ok) return error_nomem(err);
+    struct json object = JSON_OF(
+        arena, {"audience", json_some(who->audience)}, {"createdAt", json_time_some(arena, token->created_ms)},
+        {"createdBy", json_some(token->created_by)}, {"environments", names_json(arena, who->environments)},
+        {"expiresAt", json_time_some(arena, who->expires_ms)}, {"id", json_string(token->id)},
+        {"name", json_some(token->name)}, {"operations", operations_json(arena, who)}, {"pool", json_some(who->pool)},
+        {"projects", names_json(arena, who->projects)}, {"revokedAt", json_time_some(arena, token->revoked_ms)},
+        {"roles", roles_json(arena, who->roles)}, {"secretSha256", json_digest(arena, &token->secret)},
+        {"tenantId", json_some(who->tenant)});
+    if (!json_ok(&object)) return error_nomem(err);
     json_canon(out, &object);
     return buf_ok(out) ? OK : error_set(err, E_LIMIT, "token %.*s does not fit its buffer", STR_ARG(token->id));
 }

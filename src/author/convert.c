@@ -2,6 +2,7 @@
 // then nothing is converted.
 #include "author/fmt.h"
 #include "author/sound.h"
+#include "json/make.h"
 
 #include <string.h>
 
@@ -15,11 +16,6 @@ struct converter {
     struct str file;  // outlives the program, as the diagnostics do
     bool failed;      // memory ran out
 };
-
-static void put(struct converter *c, struct json *object, const char *key, struct json value)
-{
-    if (!json_put(c->arena, object, str_from(key), value)) c->failed = true;
-}
 
 static void refuse(struct converter *c, const struct program_step *ps, const char *what)
 {
@@ -93,19 +89,13 @@ static void check_failures(struct converter *c)
             const struct program_step *other = &p->steps[k];
             bool late = below[k] && k != i && passes_over_failure(other->rule) && other->dependent_count > 0;
             if ((before[k] || below[k] || decided_before(p, i, before, other)) && !late) continue;
-            struct buf text;
-            buf_init(&text, 600);
-            if (late)
-                buf_printf(&text,
-                           "when it fails, \"%.*s\" may still run, and what follows that starts in a node "
-                           "workflow only",
-                           STR_ARG(other->id));
-            else
-                buf_printf(&text,
-                           "when it fails, \"%.*s\" beside it is still started by a node workflow, not by a plan",
-                           STR_ARG(other->id));
-            refuse(c, ps, text.ptr);
-            buf_release(&text);
+            struct str why = arena_format(
+                c->arena,
+                late ? "when it fails, \"%.*s\" may still run, and what follows that starts in a node workflow only"
+                     : "when it fails, \"%.*s\" beside it is still started by a node workflow, not by a plan",
+                STR_ARG(other->id));
+            refuse(c, ps, why.ptr ? why.ptr : "");
+            c->failed = c->failed || !why.ptr;
             return;
         }
     }
@@ -132,15 +122,7 @@ static struct json ids_of(struct converter *c, const struct program_step *ps)
 {
     struct json list = json_array();
     for (uint32_t i = 0; i < ps->dep_count; i++)
-        if (!json_push(c->arena, &list, json_string(c->program->steps[ps->deps[i]].id))) c->failed = true;
-    return list;
-}
-
-static struct json texts_of(struct converter *c, const struct str *texts, uint32_t count)
-{
-    struct json list = json_array();
-    for (uint32_t i = 0; i < count; i++)
-        if (!json_push(c->arena, &list, json_string(texts[i]))) c->failed = true;
+        json_append(c->arena, &list, json_string(c->program->steps[ps->deps[i]].id));
     return list;
 }
 
@@ -148,26 +130,18 @@ static void put_secrets(struct converter *c, const struct program_step *ps, stru
 {
     struct json list = json_array();
     for (uint32_t i = 0; i < ps->secret_count; i++) {
-        struct json one = json_object();
-        put(c, &one, "name", json_string(ps->secrets[i].name));
-        put(c, &one, "ref", json_string(ps->secrets[i].ref));
-        if (!json_push(c->arena, &list, one)) c->failed = true;
+        json_append(c->arena, &list, JSON_OF(c->arena, {"name", json_string(ps->secrets[i].name)},
+                                             {"ref", json_string(ps->secrets[i].ref)}));
     }
-    if (list.count > 0) put(c, out, "secrets", list);
+    JSON_ADD(c->arena, out, {"secrets", json_filled(list)});
 }
 
 static void put_names(struct converter *c, uint32_t index, struct json *out)
 {
     const struct program_step *ps = &c->program->steps[index];
     const struct json *description = json_key(source_step(c, index), "description");
-    if (!str_eq(ps->name, ps->id)) put(c, out, "name", json_string(ps->name));
-    if (description) put(c, out, "description", *description);
-}
-
-static void put_member(struct converter *c, const struct json *with, const char *key, struct json *out, const char *as)
-{
-    const struct json *value = json_key(with, key);
-    if (value) put(c, out, as, *value);
+    JSON_ADD(c->arena, out, {"name", json_when(!str_eq(ps->name, ps->id), json_string(ps->name))},
+             {"description", json_ref(description)});
 }
 
 // A script that was read from a file is asked for again by the name it had.
@@ -190,23 +164,21 @@ static void plan_with(struct converter *c, const struct program_step *ps, struct
         if (ps->kind == STEP_SCRIPT && file && str_is(m->key, "code")) continue;
         struct json value = m->value;
         if (file && str_is(m->key, "file")) value = json_string(script_request(c, file->text));
-        if (!json_put(c->arena, &with, m->key, value)) c->failed = true;
+        json_set(c->arena, &with, m->key, value);
     }
-    if (with.count > 0) put(c, out, "with", with);
+    JSON_ADD(c->arena, out, {"with", json_filled(with)});
 }
 
 static void plan_retry(struct converter *c, const struct retry_policy *retry, struct json *out)
 {
     if (retry->max_attempts <= 1) return;
-    struct json policy = json_object();
-    put(c, &policy, "maxAttempts", json_int(retry->max_attempts));
-    put(c, &policy, "delayMs", json_int(retry->delay_ms));
-    put(c, &policy, "backoff", json_string(str_from(backoff_name(retry->backoff))));
-    if (retry->max_delay_ms > 0) put(c, &policy, "maxDelayMs", json_int(retry->max_delay_ms));
-    if (retry->on == RETRY_ALL) put(c, &policy, "on", json_string(STR("all")));
-    if (retry->non_retryable_count > 0)
-        put(c, &policy, "nonRetryable", texts_of(c, retry->non_retryable, retry->non_retryable_count));
-    put(c, out, "retry", policy);
+    struct json policy = JSON_OF(c->arena, {"maxAttempts", json_int(retry->max_attempts)},
+                                 {"delayMs", json_int(retry->delay_ms)},
+                                 {"backoff", json_word(backoff_name(retry->backoff))},
+                                 {"maxDelayMs", json_when(retry->max_delay_ms > 0, json_int(retry->max_delay_ms))},
+                                 {"on", json_when(retry->on == RETRY_ALL, json_word("all"))},
+                                 {"nonRetryable", json_filled(json_texts(c->arena, retry->non_retryable, retry->non_retryable_count))});
+    JSON_ADD(c->arena, out, {"retry", policy});
 }
 
 static struct json plan_step(struct converter *c, uint32_t index)
@@ -218,15 +190,16 @@ static struct json plan_step(struct converter *c, uint32_t index)
     if (json_key(&ps->with, "fanOut")) refuse(c, ps, "plans have no \"fan_out\"");
     if (ps->always_run) refuse(c, ps, "plans have no \"always_run\"");
     if (ps->when_broken) refuse(c, ps, "a condition that does not parse is false here and an error in a plan");
-    put(c, &out, "stepId", json_string(ps->id));
+    JSON_ADD(c->arena, &out, {"stepId", json_string(ps->id)});
     put_names(c, index, &out);
-    put(c, &out, "kind", json_string(ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind))));
+    JSON_ADD(c->arena, &out,
+             {"kind", json_string(ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind)))});
     plan_with(c, ps, &out);
-    put(c, &out, "dependsOn", ids_of(c, ps));
-    if (ps->rule != RULE_ALL_SUCCESS) put(c, &out, "triggerRule", json_string(str_from(rule_name(ps->rule))));
-    if (ps->when_text.len > 0) put(c, &out, "when", json_string(ps->when_text));
+    JSON_ADD(c->arena, &out, {"dependsOn", ids_of(c, ps)},
+             {"triggerRule", ps->rule != RULE_ALL_SUCCESS ? json_word(rule_name(ps->rule)) : json_none()},
+             {"when", json_some(ps->when_text)});
     plan_retry(c, &ps->retry, &out);
-    if (ps->timeout_ms > 0) put(c, &out, "timeoutMs", json_int(ps->timeout_ms));
+    JSON_ADD(c->arena, &out, {"timeoutMs", json_when(ps->timeout_ms > 0, json_int(ps->timeout_ms))});
     put_secrets(c, ps, &out);
     return out;
 }
@@ -234,18 +207,16 @@ static struct json plan_step(struct converter *c, uint32_t index)
 static struct json to_plan(struct converter *c)
 {
     const struct program *p = c->program;
-    struct json out = json_object(), metadata = json_object(), steps = json_array();
-    put(c, &metadata, "planId", json_string(p->plan_id));
-    put(c, &metadata, "planVersion", json_string(p->plan_version));
-    put(c, &metadata, "schemaVersion", json_string(STR("v1.2")));
-    if (!str_eq(p->name, p->plan_id)) put(c, &metadata, "name", json_string(p->name));
-    if (p->description.len > 0) put(c, &metadata, "description", json_string(p->description));
-    if (p->tag_count > 0) put(c, &metadata, "tags", texts_of(c, p->tags, p->tag_count));
-    put(c, &out, "metadata", metadata);
-    put_member(c, &c->tree, "inputs", &out, "inputs");
+    struct json out = json_object(), steps = json_array();
+    struct json metadata = JSON_OF(c->arena, {"planId", json_string(p->plan_id)},
+                                   {"planVersion", json_string(p->plan_version)}, {"schemaVersion", json_word("v1.2")},
+                                   {"name", json_when(!str_eq(p->name, p->plan_id), json_string(p->name))},
+                                   {"description", json_some(p->description)},
+                                   {"tags", json_filled(json_texts(c->arena, p->tags, p->tag_count))});
+    JSON_ADD(c->arena, &out, {"metadata", metadata}, {"inputs", json_ref(json_key(&c->tree, "inputs"))});
     for (uint32_t i = 0; i < p->top_count; i++)
-        if (!json_push(c->arena, &steps, plan_step(c, i))) c->failed = true;
-    put(c, &out, "steps", steps);
+        json_append(c->arena, &steps, plan_step(c, i));
+    JSON_ADD(c->arena, &out, {"steps", steps});
     return out;
 }
 
@@ -259,11 +230,9 @@ static bool node_id(struct str id)
 
 static void node_approval(struct converter *c, const struct program_step *ps, struct json *out)
 {
-    struct json body = json_object();
-    put_member(c, &ps->with, "message", &body, "message");
-    put_member(c, &ps->with, "timeoutMs", &body, "timeout");
-    put_member(c, &ps->with, "onTimeout", &body, "on_timeout");
-    put(c, out, "approval", body);
+    JSON_ADD(c->arena, out, {"approval", JSON_OF(c->arena, {"message", json_ref(json_key(&ps->with, "message"))},
+                                                 {"timeout", json_ref(json_key(&ps->with, "timeoutMs"))},
+                                                 {"on_timeout", json_ref(json_key(&ps->with, "onTimeout"))})});
 }
 
 static void node_script(struct converter *c, const struct program_step *ps, struct json *out)
@@ -271,10 +240,10 @@ static void node_script(struct converter *c, const struct program_step *ps, stru
     const struct json *file = json_key(&ps->with, "file");
     if (json_key(&ps->with, "args")) refuse(c, ps, "scripts of node workflows take no \"args\"");
     if (file)
-        put(c, out, "script", json_string(script_request(c, file->text)));
+        JSON_ADD(c->arena, out, {"script", json_string(script_request(c, file->text))});
     else
-        put_member(c, &ps->with, "code", out, "script");
-    put_member(c, &ps->with, "runtime", out, "runtime");
+        JSON_ADD(c->arena, out, {"script", json_ref(json_key(&ps->with, "code"))});
+    JSON_ADD(c->arena, out, {"runtime", json_ref(json_key(&ps->with, "runtime"))});
 }
 
 static void node_body(struct converter *c, const struct program_step *ps, struct json *out)
@@ -284,52 +253,50 @@ static void node_body(struct converter *c, const struct program_step *ps, struct
     switch (ps->kind) {
     case STEP_NOOP:
         if (json_key(&ps->with, "simulateError")) refuse(c, ps, "node workflows have no \"simulateError\"");
-        put(c, out, "noop", json_bool(true));
+        JSON_ADD(c->arena, out, {"noop", json_bool(true)});
         break;
     case STEP_ECHO:
         if (message && message->type == JSON_NULL) refuse(c, ps, "a node cannot echo null");
-        put_member(c, &ps->with, "message", out, "echo");
+        JSON_ADD(c->arena, out, {"echo", json_ref(json_key(&ps->with, "message"))});
         break;
     case STEP_MERGE:
-        if (message) put(c, &body, "message", *message);
-        put(c, out, "merge", message ? body : json_bool(true));
+        JSON_ADD(c->arena, out, {"merge", message ? JSON_OF(c->arena, {"message", *message}) : json_bool(true)});
         break;
     case STEP_EXEC:
         if (json_key(&ps->with, "stdin")) refuse(c, ps, "node workflows have no \"stdin\"");
-        put_member(c, &ps->with, "argv", out, "exec");
+        JSON_ADD(c->arena, out, {"exec", json_ref(json_key(&ps->with, "argv"))});
         break;
     case STEP_SHELL:
-        put_member(c, &ps->with, "command", out, "bash");
+        JSON_ADD(c->arena, out, {"bash", json_ref(json_key(&ps->with, "command"))});
         break;
     case STEP_SCRIPT:
         node_script(c, ps, out);
         break;
     case STEP_WAIT:
-        put_member(c, &ps->with, "durationMs", &body, "duration");
-        put_member(c, &ps->with, "until", &body, "until");
-        put(c, out, "wait", body);
+        JSON_ADD(c->arena, &body, {"duration", json_ref(json_key(&ps->with, "durationMs"))},
+                 {"until", json_ref(json_key(&ps->with, "until"))});
+        JSON_ADD(c->arena, out, {"wait", body});
         break;
     case STEP_APPROVAL:
         node_approval(c, ps, out);
         break;
     case STEP_SUBRUN:
-        put_member(c, &ps->with, "document", &body, "document");
-        put_member(c, &ps->with, "inputs", &body, "inputs");
-        put_member(c, &ps->with, "arguments", &body, "arguments");
-        put(c, out, "workflow", body);
+        JSON_ADD(c->arena, &body, {"document", json_ref(json_key(&ps->with, "document"))},
+                 {"inputs", json_ref(json_key(&ps->with, "inputs"))},
+                 {"arguments", json_ref(json_key(&ps->with, "arguments"))});
+        JSON_ADD(c->arena, out, {"workflow", body});
         break;
     case STEP_HOST:
     case STEP_TASKS:
-        put(c, out, "use", json_string(ps->function));
-        if (ps->with.count > 0) put(c, out, "with", ps->with);
+        JSON_ADD(c->arena, out, {"use", json_string(ps->function)}, {"with", json_when(ps->with.count > 0, ps->with)});
         return;
     case STEP_CANCEL:
     case STEP_LOOP:
     case STEP_KIND_FIRST_UNUSED:
         break;
     }
-    put_member(c, &ps->with, "env", out, "env");
-    put_member(c, &ps->with, "cwd", out, "cwd");
+    JSON_ADD(c->arena, out, {"env", json_ref(json_key(&ps->with, "env"))},
+             {"cwd", json_ref(json_key(&ps->with, "cwd"))});
 }
 
 static void node_retry(struct converter *c, const struct program_step *ps, struct json *out)
@@ -341,12 +308,10 @@ static void node_retry(struct converter *c, const struct program_step *ps, struc
     if (retry->backoff != BACKOFF_EXPONENTIAL || retry->max_delay_ms > 0 || retry->jitter > 0 ||
         retry->delay_ms > NODE_DELAY_MAX_MS)
         refuse(c, ps, "nodes are tried again after a delay of at most 60 s that doubles each time, without jitter");
-    put(c, &policy, "max_attempts", json_int(retry->max_attempts - 1));
-    put(c, &policy, "delay_ms", json_int(retry->delay_ms));
-    if (retry->on == RETRY_ALL) put(c, &policy, "on_error", json_string(STR("all")));
-    if (retry->non_retryable_count > 0)
-        put(c, &policy, "non_retryable", texts_of(c, retry->non_retryable, retry->non_retryable_count));
-    put(c, out, "retry", policy);
+    JSON_ADD(c->arena, &policy, {"max_attempts", json_int(retry->max_attempts - 1)},
+             {"delay_ms", json_int(retry->delay_ms)}, {"on_error", json_when(retry->on == RETRY_ALL, json_word("all"))},
+             {"non_retryable", json_filled(json_texts(c->arena, retry->non_retryable, retry->non_retryable_count))});
+    JSON_ADD(c->arena, out, {"retry", policy});
 }
 
 static struct json node_of(struct converter *c, uint32_t index)
@@ -357,13 +322,14 @@ static struct json node_of(struct converter *c, uint32_t index)
     if (!node_id(ps->id)) refuse(c, ps, "ids of nodes begin with a letter or '_' and hold no dots");
     if (ps->on_failure == ON_FAILURE_HOLD) refuse(c, ps, "node workflows do not hold failures for a person");
     if (ps->artifact_count > 0) refuse(c, ps, "node workflows declare no artifacts");
-    put(c, &out, "id", json_string(ps->id));
+    JSON_ADD(c->arena, &out, {"id", json_string(ps->id)});
     put_names(c, index, &out);
-    if (ps->dep_count > 0) put(c, &out, "depends_on", ids_of(c, ps));
-    if (ps->rule != RULE_ALL_SUCCESS) put(c, &out, "trigger_rule", json_string(str_from(rule_name(ps->rule))));
-    if (ps->when_text.len > 0) put(c, &out, "when", json_string(ps->when_text));
+    JSON_ADD(c->arena, &out, {"depends_on", ps->dep_count > 0 ? ids_of(c, ps) : json_none()},
+             {"trigger_rule", ps->rule != RULE_ALL_SUCCESS ? json_word(rule_name(ps->rule)) : json_none()},
+             {"when", json_some(ps->when_text)});
     node_body(c, ps, &out);
-    if (ps->timeout_ms != (program ? NODE_TIMEOUT_MS : 0)) put(c, &out, "timeout", json_int(ps->timeout_ms));
+    JSON_ADD(c->arena, &out,
+             {"timeout", json_when(ps->timeout_ms != (program ? NODE_TIMEOUT_MS : 0), json_int(ps->timeout_ms))});
     node_retry(c, ps, &out);
     put_secrets(c, ps, &out);
     return out;
@@ -399,14 +365,13 @@ static struct json to_nodes(struct converter *c)
     check_plan_fields(c, &c->tree);
     check_plan_fields(c, json_key(&c->tree, "metadata"));
     check_name(c);
-    put(c, &out, "name", json_string(p->plan_id));
-    if (p->description.len > 0) put(c, &out, "description", json_string(p->description));
-    put(c, &out, "version", json_string(p->plan_version));
-    if (p->tag_count > 0) put(c, &out, "tags", texts_of(c, p->tags, p->tag_count));
-    put_member(c, &c->tree, "inputs", &out, "inputs");
+    JSON_ADD(c->arena, &out, {"name", json_string(p->plan_id)}, {"description", json_some(p->description)},
+             {"version", json_string(p->plan_version)},
+             {"tags", json_filled(json_texts(c->arena, p->tags, p->tag_count))},
+             {"inputs", json_ref(json_key(&c->tree, "inputs"))});
     for (uint32_t i = 0; i < p->top_count; i++)
-        if (!json_push(c->arena, &nodes, node_of(c, i))) c->failed = true;
-    put(c, &out, "nodes", nodes);
+        json_append(c->arena, &nodes, node_of(c, i));
+    JSON_ADD(c->arena, &out, {"nodes", nodes});
     return out;
 }
 
@@ -432,7 +397,7 @@ enum code author_convert(const struct program *program, enum document_kind to, s
     check_failures(&c);
     check_skips(&c);
     struct json document = to == DOCUMENT_PLAN ? to_plan(&c) : to_nodes(&c);
-    if (c.failed) return error_nomem(err);
+    if (c.failed || !json_ok(&document)) return error_nomem(err);
     if (diagnostics->error_count > errors) return error_set(err, E_UNSUPPORTED, "it says what the other format cannot");
     if (to == DOCUMENT_NODES) {
         yaml_document(out, &document);
@@ -441,8 +406,7 @@ enum code author_convert(const struct program *program, enum document_kind to, s
     struct buf flat;
     buf_init(&flat, (size_t)64 << 20);
     json_write(&flat, &document);
-    struct str text = arena_copy(arena, buf_str(&flat));
-    buf_release(&flat);
+    struct str text = buf_keep(&flat, arena);
     if (!text.ptr) return error_nomem(err);
     return fmt_json(text, arena, out, err);
 }

@@ -1,6 +1,7 @@
 // What a document will do, without doing it: order, layers, what is needed, whom it asks, how long it may take.
 #include "author/graph.h"
 
+#include "json/make.h"
 #include "program/net.h"
 
 struct planner {
@@ -8,16 +9,6 @@ struct planner {
     struct arena *arena;
     bool failed;
 };
-
-static void put(struct planner *p, struct json *object, const char *key, struct json value)
-{
-    if (!json_put(p->arena, object, str_from(key), value)) p->failed = true;
-}
-
-static void push(struct planner *p, struct json *array, struct json value)
-{
-    if (!json_push(p->arena, array, value)) p->failed = true;
-}
 
 // ---- how long it may take
 
@@ -155,15 +146,13 @@ static struct bound scope_bound(struct planner *p, const struct program *program
 
 // ---- parts of the report
 
-static void add_ref(struct planner *p, struct str uri, struct json *out)
+static struct json ref_json(struct planner *p, struct str uri)
 {
-    struct json ref = json_object();
-    put(p, &ref, "uri", json_string(uri));
-    put(p, &ref, "sha256", json_string((struct str){p->program->sha256_hex, SHA256_HEX}));
-    put(p, &ref, "schemaVersion", json_string(p->program->schema_version));
-    put(p, &ref, "planId", json_string(p->program->plan_id));
-    put(p, &ref, "planVersion", json_string(p->program->plan_version));
-    put(p, out, "planRef", ref);
+    return JSON_OF(p->arena, {"uri", json_string(uri)},
+                   {"sha256", json_string((struct str){p->program->sha256_hex, SHA256_HEX})},
+                   {"schemaVersion", json_string(p->program->schema_version)},
+                   {"planId", json_string(p->program->plan_id)},
+                   {"planVersion", json_string(p->program->plan_version)});
 }
 
 static void add_inputs(struct planner *p, struct json *out)
@@ -171,15 +160,12 @@ static void add_inputs(struct planner *p, struct json *out)
     struct json list = json_array();
     for (uint32_t i = 0; i < p->program->inputs.count; i++) {
         const struct json_member *m = &p->program->inputs.members[i];
-        struct json one = json_object();
         bool required = false;
         for (uint32_t k = 0; k < p->program->required_count; k++) required |= str_eq(p->program->required[k], m->key);
-        put(p, &one, "name", json_string(m->key));
-        put(p, &one, "required", json_bool(required));
-        if (!required) put(p, &one, "default", m->value);
-        push(p, &list, one);
+        json_append(p->arena, &list, JSON_OF(p->arena, {"name", json_string(m->key)}, {"required", json_bool(required)},
+                                             {"default", json_when(!required, m->value)}));
     }
-    put(p, out, "inputs", list);
+    JSON_ADD(p->arena, out, {"inputs", list});
 }
 
 static void add_asks(struct planner *p, struct json *out)
@@ -189,22 +175,19 @@ static void add_asks(struct planner *p, struct json *out)
         const struct program_step *ps = &p->program->steps[i];
         struct json one = json_object();
         if (ps->kind == STEP_APPROVAL) {
-            put(p, &one, "stepId", json_string(ps->id));
+            JSON_ADD(p->arena, &one, {"stepId", json_string(ps->id)});
             for (uint32_t k = 0; k < ps->with.count; k++)
-                if (!json_put(p->arena, &one, ps->with.members[k].key, ps->with.members[k].value)) p->failed = true;
-            push(p, &asks, one);
+                json_set(p->arena, &one, ps->with.members[k].key, ps->with.members[k].value);
+            json_append(p->arena, &asks, one);
         }
         for (uint32_t k = 0; k < ps->secret_count; k++) {
-            struct json secret = json_object();
-            put(p, &secret, "stepId", json_string(ps->id));
-            put(p, &secret, "name", json_string(ps->secrets[k].name));
-            put(p, &secret, "ref", json_string(ps->secrets[k].ref));
-            push(p, &secrets, secret);
+            json_append(p->arena, &secrets, JSON_OF(p->arena, {"stepId", json_string(ps->id)},
+                                                    {"name", json_string(ps->secrets[k].name)},
+                                                    {"ref", json_string(ps->secrets[k].ref)}));
         }
     }
-    put(p, out, "requiresApproval", json_bool(p->program->requires_approval));
-    put(p, out, "approvals", asks);
-    put(p, out, "secrets", secrets);
+    JSON_ADD(p->arena, out, {"requiresApproval", json_bool(p->program->requires_approval)}, {"approvals", asks},
+             {"secrets", secrets});
 }
 
 static void add_files(struct planner *p, struct json *out)
@@ -212,19 +195,11 @@ static void add_files(struct planner *p, struct json *out)
     struct json list = json_array();
     for (uint32_t i = 0; i < p->program->part_count; i++) {
         const struct program_part *part = &p->program->parts[i];
-        struct json one = json_object();
-        char *hex = arena_alloc(p->arena, SHA256_HEX + 1);
-        if (!hex) {
-            p->failed = true;
-            return;
-        }
-        digest_hex(&part->sha256, hex);
-        put(p, &one, "kind", json_string(part->kind == PART_SCRIPT ? STR("script") : STR("document")));
-        put(p, &one, "file", json_string(part->file));
-        put(p, &one, "sha256", json_string((struct str){hex, SHA256_HEX}));
-        push(p, &list, one);
+        json_append(p->arena, &list,
+                    JSON_OF(p->arena, {"kind", json_word(part->kind == PART_SCRIPT ? "script" : "document")},
+                            {"file", json_string(part->file)}, {"sha256", json_digest(p->arena, &part->sha256)}));
     }
-    put(p, out, "files", list);
+    JSON_ADD(p->arena, out, {"files", list});
 }
 
 // Of a step of a playbook: its tasks, and where it may lead.
@@ -233,44 +208,38 @@ static void add_net(struct planner *p, uint32_t index, struct json *out)
     const struct net_step *step = &p->program->net->steps[index];
     struct json tasks = json_array(), next = json_array();
     for (uint32_t i = 0; i < step->task_count; i++) {
-        struct json task = json_object();
-        put(p, &task, "label", json_string(step->tasks[i].label));
-        put(p, &task, "kind", json_string(step->tasks[i].kind));
-        push(p, &tasks, task);
+        json_append(p->arena, &tasks, JSON_OF(p->arena, {"label", json_string(step->tasks[i].label)},
+                                              {"kind", json_string(step->tasks[i].kind)}));
     }
     for (uint32_t i = 0; i < step->arc_count; i++) {
-        struct json arc = json_object();
-        put(p, &arc, "step", json_string(p->program->steps[step->arcs[i].step].id));
-        if (step->arcs[i].when.test) put(p, &arc, "when", json_string(step->arcs[i].when.text));
-        push(p, &next, arc);
+        struct json arc = JSON_OF(p->arena, {"step", json_string(p->program->steps[step->arcs[i].step].id)},
+                                  {"when", step->arcs[i].when.test ? json_string(step->arcs[i].when.text)
+                                   : json_none()});
+        json_append(p->arena, &next, arc);
     }
-    put(p, out, "tasks", tasks);
-    if (step->has_loop) put(p, out, "loop", json_string(step->loop.parallel ? STR("parallel") : STR("sequential")));
-    put(p, out, "mode", json_string(step->inclusive ? STR("inclusive") : STR("exclusive")));
-    put(p, out, "next", next);
+    JSON_ADD(p->arena, out, {"tasks", tasks},
+             {"loop", json_when(step->has_loop, json_word(step->loop.parallel ? "parallel" : "sequential"))},
+             {"mode", json_word(step->inclusive ? "inclusive" : "exclusive")}, {"next", next});
 }
 
 static struct json step_json(struct planner *p, uint32_t index, uint32_t layer)
 {
     const struct program_step *ps = &p->program->steps[index];
     struct json one = json_object(), deps = json_array();
-    for (uint32_t i = 0; i < ps->dep_count; i++) push(p, &deps, json_string(p->program->steps[ps->deps[i]].id));
-    put(p, &one, "stepId", json_string(ps->id));
-    put(p, &one, "kind", json_string(ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind))));
-    put(p, &one, "layer", json_int(layer));
-    put(p, &one, "dependsOn", deps);
-    put(p, &one, "triggerRule", json_string(str_from(rule_name(ps->rule))));
-    if (ps->when_text.len > 0) put(p, &one, "when", json_string(ps->when_text));
-    put(p, &one, "maxAttempts", json_int(ps->retry.max_attempts));
-    put(p, &one, "timeoutMs", ps->timeout_ms > 0 ? json_int(ps->timeout_ms) : json_null());
-    if (ps->child) put(p, &one, "document", json_string(ps->child->plan_id));
+    for (uint32_t i = 0; i < ps->dep_count; i++)
+        json_append(p->arena, &deps, json_string(p->program->steps[ps->deps[i]].id));
+    JSON_ADD(p->arena, &one, {"stepId", json_string(ps->id)},
+             {"kind", json_string(ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind)))},
+             {"layer", json_int(layer)}, {"dependsOn", deps}, {"triggerRule", json_word(rule_name(ps->rule))},
+             {"when", json_some(ps->when_text)}, {"maxAttempts", json_int(ps->retry.max_attempts)},
+             {"timeoutMs", ps->timeout_ms > 0 ? json_int(ps->timeout_ms) : json_null()},
+             {"document", ps->child ? json_string(ps->child->plan_id) : json_none()});
     if (p->program->net) add_net(p, index, &one);
     if (ps->kind != STEP_LOOP) return one;
     struct json children = json_array();
     for (uint32_t i = 0; i < ps->child_count; i++)
-        push(p, &children, json_string(p->program->steps[ps->first_child + i].id));
-    put(p, &one, "maxIterations", json_int(ps->max_iterations));
-    put(p, &one, "children", children);
+        json_append(p->arena, &children, json_string(p->program->steps[ps->first_child + i].id));
+    JSON_ADD(p->arena, &one, {"maxIterations", json_int(ps->max_iterations)}, {"children", children});
     return one;
 }
 
@@ -290,12 +259,10 @@ static void add_steps(struct planner *p, struct json *out)
         for (uint32_t k = 0; k < ps->dep_count; k++) own = layer[ps->deps[k]] + 1 > own ? layer[ps->deps[k]] + 1 : own;
         layer[program->order[i]] = own;
         layers = own > layers ? own : layers;
-        if (own == 1) push(p, &first, json_string(ps->id));
-        push(p, &steps, step_json(p, program->order[i], own));
+        if (own == 1) json_append(p->arena, &first, json_string(ps->id));
+        json_append(p->arena, &steps, step_json(p, program->order[i], own));
     }
-    put(p, out, "layers", json_int(layers));
-    put(p, out, "first", first);
-    put(p, out, "steps", steps);
+    JSON_ADD(p->arena, out, {"layers", json_int(layers)}, {"first", first}, {"steps", steps});
 }
 
 static void add_critical(struct planner *p, struct json *out)
@@ -303,36 +270,32 @@ static void add_critical(struct planner *p, struct json *out)
     const struct program *program = p->program;
     uint32_t *path = ARENA_ARRAY(p->arena, program->top_count + 1, uint32_t);
     uint32_t count = 0;
-    struct json critical = json_object(), steps = json_array(), open = json_array();
+    struct json steps = json_array(), open = json_array();
     if (!path) {
         p->failed = true;
         return;
     }
     struct bound bound = scope_bound(p, program, 0, program->top_count, path, &count);
-    for (uint32_t i = 0; i < count; i++) push(p, &steps, json_string(program->steps[path[i]].id));
+    for (uint32_t i = 0; i < count; i++) json_append(p->arena, &steps, json_string(program->steps[path[i]].id));
     for (uint32_t i = 0; i < program->top_count; i++)
-        if (step_bound(p, program, &program->steps[i]).open) push(p, &open, json_string(program->steps[i].id));
-    put(p, &critical, "steps", steps);
-    put(p, &critical, "boundMs", json_int(bound.ms));
-    put(p, &critical, "unbounded", open);
-    put(p, out, "criticalPath", critical);
+        if (step_bound(p, program, &program->steps[i]).open)
+            json_append(p->arena, &open, json_string(program->steps[i].id));
+    JSON_ADD(p->arena, out, {"criticalPath", JSON_OF(p->arena, {"steps", steps}, {"boundMs", json_int(bound.ms)},
+                                                     {"unbounded", open})});
 }
 
 enum code author_plan(const struct program *program, struct str uri, struct arena *arena, struct json *out,
                       struct error *err)
 {
     struct planner p = {.program = program, .arena = arena};
-    *out = json_object();
     enum code rc = net_unrolled(program, arena, &p.program, err);
     if (rc) return rc;
-    add_ref(&p, uri, out);
-    put(&p, out, "kind", json_string(str_from(document_kind_name(program->kind))));
-    put(&p, out, "name", json_string(program->name));
-    if (program->description.len > 0) put(&p, out, "description", json_string(program->description));
+    *out = JSON_OF(arena, {"planRef", ref_json(&p, uri)}, {"kind", json_word(document_kind_name(program->kind))},
+                   {"name", json_string(program->name)}, {"description", json_some(program->description)});
     add_inputs(&p, out);
     add_asks(&p, out);
     add_files(&p, out);
     add_steps(&p, out);
     add_critical(&p, out);
-    return p.failed ? error_nomem(err) : OK;
+    return p.failed ? error_nomem(err) : json_made(out, err);
 }

@@ -2,6 +2,7 @@
 // the environment. What is not known yet stays as <reference>. Secrets are named, never fetched.
 #include "author/author.h"
 
+#include "json/make.h"
 #include "kernel/kernel.h"
 
 struct looker {
@@ -10,7 +11,6 @@ struct looker {
     uint32_t step;
     struct arena *arena;
     struct json unknown; // references without a value, as written, once each
-    bool failed;
 };
 
 static bool is_known(void *context, struct str name)
@@ -23,7 +23,7 @@ static void remember(struct looker *l, struct str text)
 {
     for (uint32_t i = 0; i < l->unknown.count; i++)
         if (str_eq(l->unknown.items[i].text, text)) return;
-    if (!json_push(l->arena, &l->unknown, json_string(text))) l->failed = true;
+    json_append(l->arena, &l->unknown, json_string(text));
 }
 
 // A step that has not come to an end in what is given.
@@ -46,19 +46,9 @@ static enum code look_up(void *context, const struct ref *ref, struct arena *are
                    (ref->kind == REF_ARTIFACTS_DIR && l->run->start.artifacts_dir.len == 0) ||
                    (ref->kind == REF_WORKFLOW_ID && l->run->ids.run.len == 0);
     if (!missing) return l->inner.lookup(l->inner.context, ref, arena, out, err);
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_printf(&text, "<%.*s>", STR_ARG(ref->text));
-    struct str copy = arena_copy(arena, buf_str(&text));
-    buf_release(&text);
     remember(l, ref->text);
-    *out = json_string(copy);
-    return copy.ptr ? OK : error_nomem(err);
-}
-
-static void put(struct looker *l, struct json *object, const char *key, struct json value)
-{
-    if (!json_put(l->arena, object, str_from(key), value)) l->failed = true;
+    *out = json_text_made(arena_format(arena, "<%.*s>", STR_ARG(ref->text)));
+    return json_made(out, err);
 }
 
 // ---- parts
@@ -66,41 +56,35 @@ static void put(struct looker *l, struct json *object, const char *key, struct j
 static enum code add_when(struct looker *l, const struct program_step *ps, const struct scope *scope, struct json *out)
 {
     const struct when_step *trace = NULL;
-    struct json when = json_object(), atoms = json_array();
+    struct json when = JSON_OF(l->arena, {"text", json_string(ps->when_text)}), atoms = json_array();
     struct error err = {0};
     bool result = false;
     size_t count = 0;
-    put(l, &when, "text", json_string(ps->when_text));
     if (!ps->when) {
-        put(l, &when, "result", json_bool(false));
-        put(l, &when, "error", json_string(STR("it does not parse, and counts as false")));
-        put(l, out, "when", when);
+        JSON_ADD(l->arena, &when, {"result", json_bool(false)},
+                 {"error", json_word("it does not parse, and counts as false")});
+        JSON_ADD(l->arena, out, {"when", when});
         return OK;
     }
     uint32_t before = l->unknown.count;
     enum code rc = when_eval(ps->when, scope, l->arena, &result, &trace, &err);
     if (rc == E_NOMEM) return rc;
     if (rc) {
-        struct str told = arena_copy(l->arena, str_from(err.message));
-        put(l, &when, "result", json_null());
-        put(l, &when, "error", json_string(told.ptr ? told : STR("")));
-        put(l, out, "when", when);
+        JSON_ADD(l->arena, &when, {"result", json_null()}, {"error", json_copied(l->arena, str_from(err.message))});
+        JSON_ADD(l->arena, out, {"when", when});
         return OK;
     }
     (void)when_atoms(ps->when, &count);
     bool open = l->unknown.count > before;
     for (size_t i = 0; i < count; i++) {
-        struct json atom = json_object();
         bool guessed = str_starts(trace[i].left, STR("<$"));
-        put(l, &atom, "text", json_string(trace[i].atom->text));
-        put(l, &atom, "left", json_string(trace[i].left));
-        put(l, &atom, "result", guessed ? json_null() : json_bool(trace[i].result));
         open |= guessed;
-        if (!json_push(l->arena, &atoms, atom)) l->failed = true;
+        json_append(l->arena, &atoms,
+                    JSON_OF(l->arena, {"text", json_string(trace[i].atom->text)}, {"left", json_string(trace[i].left)},
+                            {"result", guessed ? json_null() : json_bool(trace[i].result)}));
     }
-    put(l, &when, "result", open ? json_null() : json_bool(result));
-    put(l, &when, "comparisons", atoms);
-    put(l, out, "when", when);
+    JSON_ADD(l->arena, &when, {"result", open ? json_null() : json_bool(result)}, {"comparisons", atoms});
+    JSON_ADD(l->arena, out, {"when", when});
     return OK;
 }
 
@@ -121,7 +105,7 @@ static enum code render_member(struct looker *l, const struct program_step *ps, 
         rc = subst_shell(m->value.text, scope, l->arena, &subst, err);
         if (rc) return rc;
         for (size_t i = 0; i < subst.env_count; i++)
-            if (!json_put(l->arena, env, subst.env[i].name, json_string(subst.env[i].value))) l->failed = true;
+            json_set(l->arena, env, subst.env[i].name, json_string(subst.env[i].value));
         value = json_string(subst.text);
     } else if (ps->kind == STEP_SCRIPT && str_is(m->key, "code")) {
         struct str text;
@@ -130,7 +114,7 @@ static enum code render_member(struct looker *l, const struct program_step *ps, 
     } else {
         rc = subst_json(&m->value, scope, l->arena, &value, err);
     }
-    if (!rc && !json_put(l->arena, with, m->key, value)) l->failed = true;
+    if (!rc) json_set(l->arena, with, m->key, value);
     return rc;
 }
 
@@ -142,12 +126,10 @@ static enum code add_with(struct looker *l, const struct program_step *ps, const
         enum code rc = render_member(l, ps, &ps->with.members[i], scope, &with, &env, &err);
         if (rc == E_NOMEM) return rc;
         if (!rc) continue;
-        struct str told = arena_copy(l->arena, str_from(err.message));
-        put(l, out, "error", json_string(told.ptr ? told : STR("")));
+        JSON_ADD(l->arena, out, {"error", json_copied(l->arena, str_from(err.message))});
         break;
     }
-    put(l, out, "with", with);
-    if (env.count > 0) put(l, out, "referenceEnvironment", env);
+    JSON_ADD(l->arena, out, {"with", with}, {"referenceEnvironment", json_filled(env)});
     return OK;
 }
 
@@ -155,13 +137,11 @@ static void add_secrets(struct looker *l, const struct program_step *ps, struct 
 {
     struct json secrets = json_array();
     for (uint32_t i = 0; i < ps->secret_count; i++) {
-        struct json one = json_object();
-        put(l, &one, "name", json_string(ps->secrets[i].name));
-        put(l, &one, "value", json_string(STR("***")));
-        put(l, &one, "from", json_string(ps->secrets[i].ref));
-        if (!json_push(l->arena, &secrets, one)) l->failed = true;
+        struct json one = JSON_OF(l->arena, {"name", json_string(ps->secrets[i].name)}, {"value", json_word("***")},
+                                  {"from", json_string(ps->secrets[i].ref)});
+        json_append(l->arena, &secrets, one);
     }
-    if (secrets.count > 0) put(l, out, "secrets", secrets);
+    JSON_ADD(l->arena, out, {"secrets", json_filled(secrets)});
 }
 
 // ---- all of it
@@ -201,9 +181,8 @@ enum code author_render(const struct program *program, uint32_t step, const stru
     struct looker l = {
         .inner = kernel_scope(&lenient), .run = run, .step = step, .arena = arena, .unknown = json_array()};
     struct scope scope = {.context = &l, .known = is_known, .lookup = look_up, .preview = true};
-    *out = json_object();
-    put(&l, out, "stepId", json_string(ps->id));
-    put(&l, out, "kind", json_string(ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind))));
+    *out = JSON_OF(l.arena, {"stepId", json_string(ps->id)},
+                   {"kind", json_string(ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind)))});
     enum code rc = OK;
     if (ps->when_text.len > 0) {
         l.inner = kernel_scope(&strict);
@@ -212,7 +191,7 @@ enum code author_render(const struct program *program, uint32_t step, const stru
     }
     if (!rc) rc = add_with(&l, ps, &scope, out);
     add_secrets(&l, ps, out);
-    put(&l, out, "unknown", l.unknown);
+    JSON_ADD(l.arena, out, {"unknown", l.unknown});
     run_free(run);
-    return rc || l.failed ? error_nomem(err) : OK;
+    return rc ? error_nomem(err) : json_made(out, err);
 }

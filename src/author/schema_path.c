@@ -4,6 +4,7 @@
 // passed through: steps.retry is the retry of an item of steps.
 #include "author/author.h"
 
+#include "json/make.h"
 #include "schema/schema.h"
 
 #include <string.h>
@@ -26,7 +27,6 @@ struct guide {
     struct str names[FILES_MAX]; // files read so far
     struct json roots[FILES_MAX];
     uint32_t file_count;
-    bool failed;
 };
 
 static const struct json *root_of(struct guide *g, struct str file)
@@ -55,8 +55,7 @@ static struct str resolve_file(struct guide *g, struct str from, struct str to)
     }
     buf_add(&path, str_slice(from, 0, end));
     buf_add(&path, to);
-    struct str copy = arena_copy(g->arena, buf_str(&path));
-    buf_release(&path);
+    struct str copy = buf_keep(&path, g->arena);
     return copy.ptr ? copy : STR("");
 }
 
@@ -155,11 +154,6 @@ static void enter(struct guide *g, const struct places *from, struct str name, s
 
 // ---- describing
 
-static void put(struct guide *g, struct json *object, const char *key, struct json value)
-{
-    if (!json_put(g->arena, object, str_from(key), value)) g->failed = true;
-}
-
 static const struct json *first_of(const struct places *all, const char *key)
 {
     for (uint32_t i = 0; i < all->count; i++) {
@@ -174,7 +168,7 @@ static void add_type(struct guide *g, struct json *types, struct str type)
     if (str_is(type, "null")) return; // a null counts as not given
     for (uint32_t i = 0; i < types->count; i++)
         if (str_eq(types->items[i].text, type)) return;
-    if (!json_push(g->arena, types, json_string(type))) g->failed = true;
+    json_append(g->arena, types, json_string(type));
 }
 
 // Types of the value itself, not of the items of a list.
@@ -201,8 +195,8 @@ static struct json allowed_of(struct guide *g, const struct places *from)
     for (uint32_t i = 0; i < all.count; i++) {
         const struct json *list = json_key(all.items[i].node, "enum"), *one = json_key(all.items[i].node, "const");
         for (uint32_t k = 0; list && k < list->count; k++)
-            if (list->items[k].type != JSON_NULL && !json_push(g->arena, &allowed, list->items[k])) g->failed = true;
-        if (one && !json_push(g->arena, &allowed, *one)) g->failed = true;
+            if (list->items[k].type != JSON_NULL) json_append(g->arena, &allowed, list->items[k]);
+        json_append(g->arena, &allowed, json_ref(one));
     }
     return allowed;
 }
@@ -230,10 +224,8 @@ static struct json owners_of(struct guide *g, const struct places *all, struct s
     for (uint32_t i = 0; i < all->count; i++) {
         struct str title = json_text(json_key(all->items[i].node, "title"));
         if (!str_starts(title, prefix) || !json_get(json_key(all->items[i].node, "properties"), name)) continue;
-        struct json owner = json_object();
-        put(g, &owner, "kind", json_string(str_slice(title, prefix.len, title.len)));
-        put(g, &owner, "required", json_bool(requires(all->items[i].node, name)));
-        if (!json_push(g->arena, &owners, owner)) g->failed = true;
+        json_append(g->arena, &owners, JSON_OF(g->arena, {"kind", json_string(str_slice(title, prefix.len, title.len))},
+                                               {"required", json_bool(requires(all->items[i].node, name))}));
     }
     return owners;
 }
@@ -245,18 +237,18 @@ static void describe(struct guide *g, const struct places *from, struct json *ou
     struct places all = {.count = 0}, items = {.count = 0};
     for (uint32_t i = 0; i < from->count; i++) spread(g, from->items[i], &all, 0);
     struct json types = types_of(g, from), allowed = allowed_of(g, from);
-    put(g, out, "types", types);
+    JSON_ADD(g->arena, out, {"types", types});
     for (uint32_t i = 0; i < all.count; i++) {
         struct place item = all.items[i];
         item.node = json_key(all.items[i].node, "items");
         if (item.node) add_place(&items, item);
     }
-    if (items.count > 0) put(g, out, "itemTypes", types_of(g, &items));
-    if (allowed.count == 0 && items.count > 0) allowed = allowed_of(g, &items);
-    if (allowed.count > 0) put(g, out, "allowed", allowed);
+    JSON_ADD(g->arena, out, {"itemTypes", items.count > 0 ? types_of(g, &items) : json_none()});
+    if (json_ok(&allowed) && allowed.count == 0 && items.count > 0) allowed = allowed_of(g, &items);
+    JSON_ADD(g->arena, out, {"allowed", json_filled(allowed)});
     for (size_t i = 0; i < ARRAY_COUNT(kept); i++) {
         const struct json *value = first_of(&all, kept[i]);
-        if (value) put(g, out, kept[i], *value);
+        JSON_ADD(g->arena, out, {kept[i], json_ref(value)});
     }
 }
 
@@ -281,13 +273,12 @@ static struct json fields_of(struct guide *g, const struct places *from)
             struct places own;
             if (seen || is_alias(&m->value)) continue;
             enter(g, from, m->key, &own);
-            struct json field = json_object();
-            put(g, &field, "name", json_string(m->key));
-            put(g, &field, "required", json_bool(is_required(&all, m->key)));
+            struct json field = JSON_OF(g->arena, {"name", json_string(m->key)},
+                                        {"required", json_bool(is_required(&all, m->key))});
             struct json owners = owners_of(g, &all, m->key);
-            if (owners.count > 0) put(g, &field, "kinds", owners);
+            JSON_ADD(g->arena, &field, {"kinds", json_filled(owners)});
             describe(g, &own, &field);
-            if (!json_push(g->arena, &fields, field)) g->failed = true;
+            json_append(g->arena, &fields, field);
         }
     }
     return fields;
@@ -337,12 +328,9 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
         buf_printf(&shown, "%s%.*s%s", shown.len ? "." : "", STR_ARG(name), is_list(&all) ? "[]" : "");
         now = next;
     }
-    *out = json_object();
-    struct str copy = arena_copy(arena, buf_str(&shown));
-    buf_release(&shown);
-    put(&g, out, "path", json_string(copy.ptr ? copy : STR("")));
+    *out = JSON_OF(arena, {"path", json_text_made(buf_keep(&shown, arena))});
     describe(&g, &now, out);
-    put(&g, out, "fields", fields_of(&g, &now));
+    JSON_ADD(g.arena, out, {"fields", fields_of(&g, &now)});
     struct place at = now.items[0];
     for (uint32_t i = 0; i < DEPTH_MAX && json_key(at.node, "$ref"); i++) {
         struct place next_place;
@@ -350,5 +338,5 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
         at = next_place;
     }
     *raw = *at.node;
-    return g.failed ? error_nomem(err) : OK;
+    return json_made(out, err);
 }

@@ -20,16 +20,16 @@ void put_dependencies(struct maker *m, struct json *out, const struct view_of_st
         struct str path = sibling_path(v->path, m->e->program->steps[v->ps->deps[i]].id, m->arena);
         m->failed = m->failed || !path.ptr;
         if (!path.ptr || !look_at(m->e, path, &dep)) continue;
-        struct json item = json_object();
-        put_text(m, &item, "step", path);
-        put_word(m, &item, "state", explain_state_name(dep.state));
-        put_word(m, &item, "reason", dep.reason);
-        put_place(m, &item, "", state_place(&dep));
+        struct json item = JSON_OF(m->arena, {"step", json_some(path)},
+                                   {"state", json_name(explain_state_name(dep.state))},
+                                   {"reason", json_name(dep.reason)}, AT(state_place(&dep)));
         const struct attempt_note *attempt = last_attempt(dep.note);
-        if (attempt && attempt->end == ATTEMPT_FAILED) put_text(m, &item, "errorCode", attempt->fault.code);
-        push_value(m, &list, item);
+        JSON_ADD(m->arena, &item,
+                 {"errorCode", attempt && attempt->end == ATTEMPT_FAILED ? json_some(attempt->fault.code)
+                  : json_none()});
+        json_append(m->arena, &list, item);
     }
-    put_value(m, out, "dependencies", list);
+    JSON_ADD(m->arena, out, {"dependencies", list});
 }
 
 struct tally {
@@ -82,19 +82,15 @@ void put_rule(struct maker *m, struct json *out, const struct view_of_step *v)
 {
     if (v->ps->dep_count == 0) return;
     struct tally t = tally_of(v);
-    struct json rule = json_object();
-    put_word(m, &rule, "name", rule_name(v->ps->rule));
-    put_word(m, &rule, "needs", rule_needs(v->ps->rule));
-    put_int(m, &rule, "success", t.success);
-    put_int(m, &rule, "failed", t.failed);
-    put_int(m, &rule, "skipped", t.skipped);
-    put_int(m, &rule, "open", t.waiting);
-    put_text(m, &rule, "row", row_of(m, &t));
+    struct json rule = JSON_OF(m->arena, {"name", json_name(rule_name(v->ps->rule))},
+                               {"needs", json_name(rule_needs(v->ps->rule))}, {"success", json_int(t.success)},
+                               {"failed", json_int(t.failed)}, {"skipped", json_int(t.skipped)},
+                               {"open", json_int(t.waiting)}, {"row", json_some(row_of(m, &t))});
     if (t.waiting > 0)
-        put_word(m, &rule, "outlook", outlook(v->ps->rule, &t));
+        JSON_ADD(m->arena, &rule, {"outlook", json_name(outlook(v->ps->rule, &t))});
     else
-        put_bool(m, &rule, "passes", rule_passes(v->ps->rule, t.success, t.failed, t.skipped));
-    put_value(m, out, "rule", rule);
+        JSON_ADD(m->arena, &rule, {"passes", json_bool(rule_passes(v->ps->rule, t.success, t.failed, t.skipped))});
+    JSON_ADD(m->arena, out, {"rule", rule});
 }
 
 // ---- condition
@@ -126,14 +122,13 @@ enum code put_when(struct maker *m, struct json *out, const struct view_of_step 
         enum code rc = atoms_now(m->e, v->step, m->arena, &atoms, err);
         if (rc) return rc;
     }
-    put_text(m, &when, "text", v->ps->when_text);
-    if (v->ps->when_broken) put_bool(m, &when, "broken", true);
-    put_bool(m, &when, "decided", decided && atoms.type != 0);
+    JSON_ADD(m->arena, &when, {"text", json_some(v->ps->when_text)}, {"broken", json_flag(v->ps->when_broken)},
+             {"decided", json_bool(decided && atoms.type != 0)});
     if (atoms.type != 0) {
-        put_value(m, &when, "result", combined(&atoms));
-        put_value(m, &when, "atoms", atoms);
+        JSON_ADD(m->arena, &when, {"result", combined(&atoms)});
+        JSON_ADD(m->arena, &when, {"atoms", atoms});
     }
-    put_value(m, out, "when", when);
+    JSON_ADD(m->arena, out, {"when", when});
     return OK;
 }
 
@@ -146,27 +141,25 @@ void put_retry(struct maker *m, struct json *out, const struct view_of_step *v)
     bool failed = last && last->end == ATTEMPT_FAILED;
     if (policy->max_attempts <= 1 && !failed) return;
     uint32_t used = last ? last->logical - v->note->base : 0;
-    struct json retry = json_object(), codes = json_array();
-    put_int(m, &retry, "maxAttempts", policy->max_attempts);
-    put_int(m, &retry, "used", used);
-    put_int(m, &retry, "left", used < policy->max_attempts ? policy->max_attempts - used : 0);
-    put_word(m, &retry, "on", policy->on == RETRY_ALL ? "all" : "transient");
-    put_word(m, &retry, "backoff", backoff_name(policy->backoff));
-    put_int(m, &retry, "delayMs", policy->delay_ms);
-    put_count(m, &retry, "maxDelayMs", policy->max_delay_ms);
-    if (policy->jitter > 0) put_int(m, &retry, "jitterPercent", (int64_t)(policy->jitter * 100 + 0.5));
+    struct json codes = json_array();
+    struct json retry = JSON_OF(m->arena, {"maxAttempts", json_int(policy->max_attempts)}, {"used", json_int(used)},
+                                {"left", json_int(used < policy->max_attempts ? policy->max_attempts - used : 0)},
+                                {"on", json_name(policy->on == RETRY_ALL ? "all" : "transient")},
+                                {"backoff", json_name(backoff_name(policy->backoff))},
+                                {"delayMs", json_int(policy->delay_ms)},
+                                {"maxDelayMs", json_nonzero(policy->max_delay_ms)},
+                                {"jitterPercent", policy->jitter > 0 ? json_int((int64_t)(policy->jitter * 100 + 0.5))
+                                 : json_none()});
     for (uint32_t i = 0; i < policy->non_retryable_count; i++)
-        push_value(m, &codes, json_string(policy->non_retryable[i]));
-    if (codes.count > 0) put_value(m, &retry, "nonRetryable", codes);
-    if (failed && last->retry) put_word(m, &retry, "verdict", retry_verdict_name(last->retry));
+        json_append(m->arena, &codes, json_string(policy->non_retryable[i]));
+    JSON_ADD(m->arena, &retry, {"nonRetryable", json_filled(codes)},
+             {"verdict", failed && last->retry ? json_name(retry_verdict_name(last->retry)) : json_none()});
     if (last && v->state == STATE_RETRYING) {
-        struct json next = json_object();
-        put_int(m, &next, "attempt", last->logical + 1);
-        put_time(m, &next, "notBefore", last->due_ms);
-        put_place(m, &next, "", last->due);
-        put_value(m, &retry, "next", next);
+        struct json next = JSON_OF(m->arena, {"attempt", json_int(last->logical + 1)},
+                                   {"notBefore", json_time_some(m->arena, last->due_ms)}, AT(last->due));
+        JSON_ADD(m->arena, &retry, {"next", next});
     }
-    put_value(m, out, "retry", retry);
+    JSON_ADD(m->arena, out, {"retry", retry});
 }
 
 void put_attempts(struct maker *m, struct json *out, const struct view_of_step *v)
@@ -176,22 +169,19 @@ void put_attempts(struct maker *m, struct json *out, const struct view_of_step *
     struct json list = json_array();
     for (size_t i = 0; v->note && i < v->note->attempt_count; i++) {
         const struct attempt_note *a = &v->note->attempts[i];
-        struct json item = json_object();
-        put_int(m, &item, "attempt", a->logical);
-        put_word(m, &item, "startedBy", causes[a->cause]);
-        put_place(m, &item, "", a->start);
-        put_time(m, &item, "startedAt", a->started_ms);
-        put_word(m, &item, "result", ends[a->end]);
-        put_count(m, &item, "redispatched", a->engine > 1 ? a->engine - 1 : 0);
-        put_place(m, &item, "redispatch", a->redispatch);
-        if (a->end != ATTEMPT_OPEN) {
-            put_place(m, &item, "end", a->over);
-            put_time(m, &item, "endedAt", a->ended_ms);
-            put_int(m, &item, "durationMs", a->duration_ms);
-        }
-        if (a->end == ATTEMPT_FAILED) put_fault(m, &item, "error", &a->fault);
-        if (a->end == ATTEMPT_FAILED && a->retry) put_word(m, &item, "retry", retry_verdict_name(a->retry));
-        push_value(m, &list, item);
+        struct json item = JSON_OF(m->arena, {"attempt", json_int(a->logical)},
+                                   {"startedBy", json_name(causes[a->cause])}, AT(a->start),
+                                   {"startedAt", json_time_some(m->arena, a->started_ms)},
+                                   {"result", json_name(ends[a->end])},
+                                   {"redispatched", json_nonzero(a->engine > 1 ? a->engine - 1 : 0)},
+                                   AT_OF("redispatch", a->redispatch));
+        if (a->end != ATTEMPT_OPEN)
+            JSON_ADD(m->arena, &item, AT_OF("end", a->over), {"endedAt", json_time_some(m->arena, a->ended_ms)},
+                     {"durationMs", json_int(a->duration_ms)});
+        JSON_ADD(m->arena, &item, {"error", a->end == ATTEMPT_FAILED ? fault_json(m, &a->fault) : json_none()},
+                 {"retry", a->end == ATTEMPT_FAILED && a->retry ? json_name(retry_verdict_name(a->retry))
+                  : json_none()});
+        json_append(m->arena, &list, item);
     }
-    if (list.count > 0) put_value(m, out, "attempts", list);
+    JSON_ADD(m->arena, out, {"attempts", json_filled(list)});
 }

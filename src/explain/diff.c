@@ -18,12 +18,11 @@ static int64_t run_duration(const struct run *run)
 
 static void put_side(struct maker *m, struct json *out, const char *key, const struct explain *e)
 {
-    struct json side = json_object();
-    put_text(m, &side, "runId", e->run->ids.run);
-    put_int(m, &side, "seq", (int64_t)e->seq);
-    put_word(m, &side, "status", run_status_name(e->run->status));
-    if (run_duration(e->run) >= 0) put_int(m, &side, "durationMs", run_duration(e->run));
-    put_value(m, out, key, side);
+    struct json side = JSON_OF(m->arena, {"runId", json_some(e->run->ids.run)}, {"seq", json_count(e->seq)},
+                               {"status", json_name(run_status_name(e->run->status))},
+                               {"durationMs", run_duration(e->run) >= 0 ? json_int(run_duration(e->run))
+                                : json_none()});
+    JSON_ADD(m->arena, out, {key, side});
 }
 
 static bool put_inputs(struct pair *p, struct json *out)
@@ -35,17 +34,14 @@ static bool put_inputs(struct pair *p, struct json *out)
         left_out =
             put_changes(p->m, &changes, a->inputs.type ? &a->inputs : &nothing, b->inputs.type ? &b->inputs : &nothing);
     if (!str_eq(a->arguments, b->arguments) && a->document_sha256.len > 0 && b->document_sha256.len > 0) {
-        struct json change = json_object();
-        put_word(p->m, &change, "path", "$ARGUMENTS");
-        put_short(p->m, &change, "a", a->arguments, TEXT_SHORT);
-        put_short(p->m, &change, "b", b->arguments, TEXT_SHORT);
-        push_value(p->m, &changes, change);
+        json_append(p->m->arena, &changes, JSON_OF(p->m->arena, {"path", json_word("$ARGUMENTS")},
+                                                   {"a", json_short(p->m, a->arguments, TEXT_SHORT)},
+                                                   {"b", json_short(p->m, b->arguments, TEXT_SHORT)}));
     }
     bool same = changes.count == 0;
-    put_bool(p->m, &inputs, "same", same);
-    if (!same) put_value(p->m, &inputs, "changes", changes);
-    put_count(p->m, &inputs, "changesLeftOut", left_out);
-    put_value(p->m, out, "inputs", inputs);
+    JSON_ADD(p->m->arena, &inputs, {"same", json_bool(same)}, {"changes", json_filled(changes)},
+             {"changesLeftOut", json_nonzero(left_out)});
+    JSON_ADD(p->m->arena, out, {"inputs", inputs});
     return same;
 }
 
@@ -103,13 +99,9 @@ static bool same_way(const struct view_of_step *a, const struct view_of_step *b)
 
 static void put_way(struct maker *m, struct json *out, const char *key, const struct view_of_step *v)
 {
-    struct json way = json_object();
-    put_word(m, &way, "state", explain_state_name(v->state));
-    put_word(m, &way, "reason", v->reason);
-    put_count(m, &way, "attempts", attempts_of(v));
-    put_text(m, &way, "errorCode", error_code(v));
-    put_place(m, &way, "", state_place(v));
-    put_value(m, out, key, way);
+    JSON_ADD(m->arena, out, {key, JSON_OF(m->arena, {"state", json_name(explain_state_name(v->state))},
+                                          {"reason", json_name(v->reason)}, {"attempts", json_nonzero(attempts_of(v))},
+                                          {"errorCode", json_some(error_code(v))}, AT(state_place(v)))});
 }
 
 static bool put_path(struct pair *p, struct json *out)
@@ -126,17 +118,14 @@ static bool put_path(struct pair *p, struct json *out)
         }
         // A round that only one of them came to differs only by what happened in it.
         if (scope_path(name).len > 0 && (!has_a || !a.note) && (!has_b || !b.note)) continue;
-        struct json item = json_object();
-        put_text(p->m, &item, "step", name);
+        struct json item = JSON_OF(p->m->arena, {"step", json_some(name)});
         if (has_a) put_way(p->m, &item, "a", &a);
         if (has_b) put_way(p->m, &item, "b", &b);
-        push_value(p->m, &steps, item);
+        json_append(p->m->arena, &steps, item);
     }
     bool same = steps.count == 0 && p->a->run->status == p->b->run->status;
-    put_bool(p->m, &path, "same", same);
-    put_int(p->m, &path, "sameSteps", same_count);
-    put_value(p->m, &path, "steps", steps);
-    put_value(p->m, out, "path", path);
+    JSON_ADD(p->m->arena, &path, {"same", json_bool(same)}, {"sameSteps", json_int(same_count)}, {"steps", steps});
+    JSON_ADD(p->m->arena, out, {"path", path});
     return same;
 }
 
@@ -164,16 +153,15 @@ static bool same_output(const struct step_note *a, const struct step_note *b)
 static void put_output(struct pair *p, struct json *steps, struct str name, const struct step_note *a,
                        const struct step_note *b)
 {
-    struct json item = json_object(), changes = json_array(), left, right;
-    put_text(p->m, &item, "step", name);
+    struct json changes = json_array(), left, right;
+    struct json item = JSON_OF(p->m->arena, {"step", json_some(name)});
     if (output_of(p->m, p->a, a, &left) && output_of(p->m, p->b, b, &right)) {
-        put_count(p->m, &item, "changesLeftOut", put_changes(p->m, &changes, &left, &right));
-        put_value(p->m, &item, "changes", changes);
+        JSON_ADD(p->m->arena, &item, {"changesLeftOut", json_nonzero(put_changes(p->m, &changes, &left, &right))});
+        JSON_ADD(p->m->arena, &item, {"changes", changes});
     } else {
-        put_int(p->m, &item, "sizeA", (int64_t)a->blob_size);
-        put_int(p->m, &item, "sizeB", (int64_t)b->blob_size);
+        JSON_ADD(p->m->arena, &item, {"sizeA", json_count(a->blob_size)}, {"sizeB", json_count(b->blob_size)});
     }
-    push_value(p->m, steps, item);
+    json_append(p->m->arena, steps, item);
 }
 
 static bool put_outputs(struct pair *p, struct json *out)
@@ -185,9 +173,8 @@ static bool put_outputs(struct pair *p, struct json *out)
         if (!a || !b || a->state != NODE_SUCCESS || b->state != NODE_SUCCESS || same_output(a, b)) continue;
         put_output(p, &steps, name, a, b);
     }
-    put_bool(p->m, &outputs, "same", steps.count == 0);
-    put_value(p->m, &outputs, "steps", steps);
-    put_value(p->m, out, "outputs", outputs);
+    JSON_ADD(p->m->arena, &outputs, {"same", json_bool(steps.count == 0)}, {"steps", steps});
+    JSON_ADD(p->m->arena, out, {"outputs", outputs});
     return steps.count == 0;
 }
 
@@ -226,9 +213,8 @@ static void merge_sort(struct json *items, struct json *spare, size_t count)
 
 static void put_durations(struct maker *m, struct json *out, int64_t a, int64_t b)
 {
-    if (a >= 0) put_int(m, out, "a", a);
-    if (b >= 0) put_int(m, out, "b", b);
-    if (a >= 0 && b >= 0) put_int(m, out, "change", b - a);
+    JSON_ADD(m->arena, out, {"a", json_when(a >= 0, json_int(a))}, {"b", json_when(b >= 0, json_int(b))},
+             {"change", json_when(a >= 0 && b >= 0, json_int(b - a))});
 }
 
 static bool put_timing(struct pair *p, struct json *out)
@@ -241,19 +227,16 @@ static bool put_timing(struct pair *p, struct json *out)
         const struct step_note *a = note_find(p->a, name), *b = note_find(p->b, name);
         int64_t left = a ? duration_of(a) : -1, right = b ? duration_of(b) : -1;
         if (left < 0 && right < 0) continue;
-        struct json item = json_object();
-        put_text(p->m, &item, "step", name);
+        struct json item = JSON_OF(p->m->arena, {"step", json_some(name)});
         put_durations(p->m, &item, left, right);
-        push_value(p->m, &steps, item);
+        json_append(p->m->arena, &steps, item);
         same = same && left == right;
     }
     struct json *spare = ARENA_ARRAY(p->m->arena, steps.count + 1, struct json);
     p->m->failed = p->m->failed || !spare;
     if (spare) merge_sort(steps.items, spare, steps.count);
-    put_bool(p->m, &timing, "same", same);
-    put_value(p->m, &timing, "run", run);
-    put_value(p->m, &timing, "steps", steps);
-    put_value(p->m, out, "timing", timing);
+    JSON_ADD(p->m->arena, &timing, {"same", json_bool(same)}, {"run", run}, {"steps", steps});
+    JSON_ADD(p->m->arena, out, {"timing", timing});
     return same;
 }
 
@@ -313,10 +296,10 @@ static void put_event(struct maker *m, struct json *out, const char *key, const 
     struct json item = json_object();
     enum vocabulary words = program_vocabulary(e->program);
     const char *word = moment_word(event->kind, words);
-    put_place(m, &item, "", (struct place){event->seq, !word});
-    put_word(m, &item, "event", word ? word : moment_name(event->kind));
-    if (event->note != NOTE_RUN) put_text(m, &item, "step", e->notes[event->note]->path);
-    put_value(m, out, key, item);
+    JSON_ADD(m->arena, &item, {word ? "seq" : "afterSeq", json_count(event->seq)},
+             {"event", json_name(word ? word : moment_name(event->kind))},
+             {"step", event->note != NOTE_RUN ? json_some(e->notes[event->note]->path) : json_none()});
+    JSON_ADD(m->arena, out, {key, item});
 }
 
 static void put_parting(struct pair *p, struct json *out)
@@ -339,7 +322,7 @@ static void put_parting(struct pair *p, struct json *out)
     struct json item = json_object();
     put_event(p->m, &item, "a", p->a, parting.a);
     put_event(p->m, &item, "b", p->b, parting.b);
-    put_value(p->m, out, "parting", item);
+    JSON_ADD(p->m->arena, out, {"parting", item});
 }
 
 enum code explain_diff(const struct explain *a, const struct explain *b, unsigned parts, struct arena *arena,
@@ -361,12 +344,11 @@ enum code explain_diff(const struct explain *a, const struct explain *b, unsigne
         bool alike = put_timing(&p, &sections);
         if (!steps && !outputs) *same = alike;
     }
-    *out = json_object();
-    put_bool(&m, out, "same", *same);
+    *out = JSON_OF(m.arena, {"same", json_bool(*same)});
     put_side(&m, out, "a", a);
     put_side(&m, out, "b", b);
     for (uint32_t i = 0; i < sections.count; i++)
-        m.failed = m.failed || !json_put(arena, out, sections.members[i].key, sections.members[i].value);
+        json_set(arena, out, sections.members[i].key, sections.members[i].value);
     if (steps || outputs) put_parting(&p, out);
-    return m.failed ? error_nomem(err) : OK;
+    return m.failed || !json_ok(&sections) ? error_nomem(err) : json_made(out, err);
 }

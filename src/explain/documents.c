@@ -69,7 +69,7 @@ static struct json changed_fields(struct maker *m, const struct program *p, cons
     };
     struct json out = json_array();
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
-        if (!fields[i].same) push_value(m, &out, json_string(str_from(fields[i].name)));
+        if (!fields[i].same) json_append(m->arena, &out, json_string(str_from(fields[i].name)));
     return out;
 }
 
@@ -104,38 +104,34 @@ static bool same_parts(const struct program *p, const struct program *q)
 
 static void put_document(struct maker *m, struct json *out, const char *key, const struct program *p)
 {
-    struct json item = json_object();
-    put_text(m, &item, "planId", p->plan_id);
-    put_text(m, &item, "planVersion", p->plan_version);
-    put_text(m, &item, "sha256", (struct str){p->sha256_hex, SHA256_HEX});
-    put_value(m, out, key, item);
+    struct json item = JSON_OF(m->arena, {"planId", json_some(p->plan_id)}, {"planVersion", json_some(p->plan_version)},
+                               {"sha256", json_some((struct str){p->sha256_hex, SHA256_HEX})});
+    JSON_ADD(m->arena, out, {key, item});
 }
 
 bool put_documents(struct maker *m, struct json *out, const struct program *p, const struct program *q)
 {
     struct json document = json_object(), added = json_array(), removed = json_array(), changed = json_array();
     bool same = digest_eq(&p->sha256, &q->sha256) && same_parts(p, q);
-    put_bool(m, &document, "same", same);
+    JSON_ADD(m->arena, &document, {"same", json_bool(same)});
     put_document(m, &document, "a", p);
     put_document(m, &document, "b", q);
     for (uint32_t i = 0; !same && i < p->step_count; i++) {
         uint32_t other = counterpart(p, i, q);
         struct str path = document_path(m, p, i);
         if (other == PROGRAM_TOP) {
-            push_value(m, &removed, json_string(path));
+            json_append(m->arena, &removed, json_string(path));
             continue;
         }
         struct json fields = changed_fields(m, p, &p->steps[i], q, &q->steps[other]), item = json_object();
         if (fields.count == 0) continue;
-        put_text(m, &item, "step", path);
-        put_value(m, &item, "fields", fields);
-        push_value(m, &changed, item);
+        JSON_ADD(m->arena, &item, {"step", json_some(path)}, {"fields", fields});
+        json_append(m->arena, &changed, item);
     }
     for (uint32_t i = 0; !same && i < q->step_count; i++)
-        if (counterpart(q, i, p) == PROGRAM_TOP) push_value(m, &added, json_string(document_path(m, q, i)));
-    if (!same) put_value(m, &document, "changed", changed);
-    if (!same) put_value(m, &document, "added", added);
-    if (!same) put_value(m, &document, "removed", removed);
-    put_value(m, out, "document", document);
+        if (counterpart(q, i, p) == PROGRAM_TOP) json_append(m->arena, &added, json_string(document_path(m, q, i)));
+    JSON_ADD(m->arena, &document, {"changed", json_when(!same, changed)}, {"added", json_when(!same, added)},
+             {"removed", json_when(!same, removed)});
+    JSON_ADD(m->arena, out, {"document", document});
     return same;
 }

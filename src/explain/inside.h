@@ -3,6 +3,7 @@
 #define CAIRN_EXPLAIN_INSIDE_H
 
 #include "explain/explain.h"
+#include "json/make.h"
 
 #define TEXT_SHORT 160 // of a value
 #define TEXT_LONG 500  // of a message
@@ -145,26 +146,30 @@ struct maker {
     int64_t now_ms;
     bool failed;
 };
-void put_value(struct maker *m, struct json *object, const char *key, struct json value);
-void push_value(struct maker *m, struct json *array, struct json value);
-void put_text(struct maker *m, struct json *object, const char *key, struct str text); // left out when empty; borrowed
-void put_word(struct maker *m, struct json *object, const char *key, const char *text);
-void put_short(struct maker *m, struct json *object, const char *key, struct str text, size_t max);
-void put_int(struct maker *m, struct json *object, const char *key, int64_t value);
-void put_count(struct maker *m, struct json *object, const char *key, int64_t value); // left out when 0
-// "seq", or "afterSeq" when it is in the ledger behind that event; left out when there is none. `prefix`: "", "end", ...
-void put_place(struct maker *m, struct json *object, const char *prefix, struct place place);
-void put_bool(struct maker *m, struct json *object, const char *key, bool value);
-void put_time(struct maker *m, struct json *object, const char *key, int64_t ms); // left out when 0
+// Members: "seq", or "afterSeq" when it is in the ledger behind that event; left out when there is none. With a prefix
+// "endSeq", "endAfterSeq".
+#define AT(place)                                                                                                      \
+    {                                                                                                                  \
+        (place).ledger ? "afterSeq" : "seq", place_json(place)                                                         \
+    }
+#define AT_OF(prefix, place)                                                                                           \
+    {                                                                                                                  \
+        (place).ledger ? prefix "AfterSeq" : prefix "Seq", place_json(place)                                           \
+    }
+static inline struct json place_json(struct place place)
+{
+    return json_when(place.seq != 0 || place.ledger, json_count(place.seq));
+}
+
 // At most `max` bytes, cut between characters, "..." behind what was cut. In `arena` when it was.
 struct str shorten(struct arena *arena, struct str text, size_t max);
 struct str kept(struct maker *m, struct buf *buf); // copies into the arena and releases the buf
-void put_fault(struct maker *m, struct json *object, const char *key, const struct fault *fault);
-void put_signal(struct maker *m, struct json *array, const struct signal_note *signal);
+struct json json_short(struct maker *m, struct str text, size_t max); // none when empty
+struct json fault_json(struct maker *m, const struct fault *fault);
+struct json signal_json(struct maker *m, const struct signal_note *signal);
 void put_pause(struct maker *m, struct json *object);
 void message_told(struct buf *out, struct str message);      // its first line, shortened
 void fault_told(struct buf *out, const struct fault *fault); // "EXIT_NONZERO exit 1", "TIMEOUT: the step took too long"
-void put_at(struct maker *m, struct json *out);
 // `reproduced`, and how many decisions that stands on.
 void put_proof(struct maker *m, struct json *out, uint32_t checked, uint32_t reproduced, struct str doubt);
 // What to do next: arguments of `cairn`, ready to paste: "verb RUN[/STEP]more", "why RUN".

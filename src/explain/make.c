@@ -1,72 +1,7 @@
 // JSON whose failures are seen once, at the end, and the pieces that several answers share.
 #include "explain/inside.h"
 
-#include "base/civil.h"
-
 #include <string.h>
-
-void put_value(struct maker *m, struct json *object, const char *key, struct json value)
-{
-    m->failed = m->failed || !json_put(m->arena, object, str_from(key), value);
-}
-
-void push_value(struct maker *m, struct json *array, struct json value)
-{
-    m->failed = m->failed || !json_push(m->arena, array, value);
-}
-
-void put_text(struct maker *m, struct json *object, const char *key, struct str text)
-{
-    if (text.len > 0) put_value(m, object, key, json_string(text));
-}
-
-void put_word(struct maker *m, struct json *object, const char *key, const char *text)
-{
-    put_text(m, object, key, str_from(text));
-}
-
-void put_short(struct maker *m, struct json *object, const char *key, struct str text, size_t max)
-{
-    struct str shown = shorten(m->arena, text, max);
-    m->failed = m->failed || !shown.ptr;
-    put_text(m, object, key, shown);
-}
-
-void put_int(struct maker *m, struct json *object, const char *key, int64_t value)
-{
-    put_value(m, object, key, json_int(value));
-}
-
-void put_count(struct maker *m, struct json *object, const char *key, int64_t value)
-{
-    if (value != 0) put_int(m, object, key, value);
-}
-
-void put_place(struct maker *m, struct json *object, const char *prefix, struct place place)
-{
-    struct buf key;
-    if (place.seq == 0 && !place.ledger) return;
-    buf_init(&key, 64);
-    buf_text(&key, prefix);
-    buf_text(&key, place.ledger ? (prefix[0] ? "AfterSeq" : "afterSeq") : (prefix[0] ? "Seq" : "seq"));
-    struct str name = kept(m, &key);
-    if (name.len > 0) m->failed = m->failed || !json_put(m->arena, object, name, json_int((int64_t)place.seq));
-}
-
-void put_bool(struct maker *m, struct json *object, const char *key, bool value)
-{
-    put_value(m, object, key, json_bool(value));
-}
-
-void put_time(struct maker *m, struct json *object, const char *key, int64_t ms)
-{
-    char text[CIVIL_SIZE];
-    if (ms == 0) return;
-    civil_format(ms, text);
-    struct str copy = arena_copy(m->arena, str_from(text));
-    m->failed = m->failed || !copy.ptr;
-    put_text(m, object, key, copy);
-}
 
 struct str shorten(struct arena *arena, struct str text, size_t max)
 {
@@ -85,11 +20,16 @@ struct str shorten(struct arena *arena, struct str text, size_t max)
     return (struct str){cut, end + 3};
 }
 
+struct json json_short(struct maker *m, struct str text, size_t max)
+{
+    struct str shown = shorten(m->arena, text, max);
+    return shown.ptr ? json_some(shown) : json_failed();
+}
+
 struct str kept(struct maker *m, struct buf *buf)
 {
-    struct str copy = buf_ok(buf) ? arena_copy(m->arena, buf_str(buf)) : (struct str){0};
+    struct str copy = buf_keep(buf, m->arena);
     m->failed = m->failed || !copy.ptr;
-    buf_release(buf);
     return copy.ptr ? copy : (struct str){"", 0};
 }
 
@@ -121,34 +61,23 @@ static struct str tail_of(struct str text, size_t max)
     return str_slice(text, from, text.len);
 }
 
-void put_fault(struct maker *m, struct json *object, const char *key, const struct fault *fault)
+struct json fault_json(struct maker *m, const struct fault *fault)
 {
-    struct json out = json_object();
-    put_text(m, &out, "code", fault->code);
-    put_short(m, &out, "message", fault->message, TEXT_LONG);
-    put_text(m, &out, "category", fault->category);
-    put_bool(m, &out, "retryable", fault->retryable);
-    if (fault->has_exit) put_int(m, &out, "exitCode", fault->exit_code);
-    put_text(m, &out, "detail", tail_of(fault->detail, TEXT_TAIL));
-    put_value(m, object, key, out);
+    return JSON_OF(m->arena, {"code", json_some(fault->code)}, {"message", json_short(m, fault->message, TEXT_LONG)},
+                   {"category", json_some(fault->category)}, {"retryable", json_bool(fault->retryable)},
+                   {"exitCode", json_when(fault->has_exit, json_int(fault->exit_code))},
+                   {"detail", json_some(tail_of(fault->detail, TEXT_TAIL))});
 }
 
-void put_signal(struct maker *m, struct json *array, const struct signal_note *signal)
+struct json signal_json(struct maker *m, const struct signal_note *signal)
 {
-    struct json out = json_object();
-    put_text(m, &out, "type", signal->type);
-    put_text(m, &out, "step", signal->step);
-    put_word(m, &out, "decision", signal->accepted ? "ACCEPTED" : "REJECTED");
-    put_text(m, &out, "by", signal->actor);
-    put_text(m, &out, "role", signal->role);
-    put_short(m, &out, "reason", signal->reason, TEXT_LONG);
-    put_time(m, &out, "at", signal->at_ms);
-    put_place(m, &out, "", signal->at);
-    put_text(m, &out, "errorCode", signal->error_code);
-    put_text(m, &out, "errorMessage", signal->error_message);
-    put_text(m, &out, "decisionId", signal->decision_id);
-    put_text(m, &out, "signalId", signal->id);
-    push_value(m, array, out);
+    return JSON_OF(m->arena, {"type", json_some(signal->type)}, {"step", json_some(signal->step)},
+                   {"decision", json_word(signal->accepted ? "ACCEPTED" : "REJECTED")},
+                   {"by", json_some(signal->actor)}, {"role", json_some(signal->role)},
+                   {"reason", json_short(m, signal->reason, TEXT_LONG)}, {"at", json_time_some(m->arena, signal->at_ms)},
+                   AT(signal->at), {"errorCode", json_some(signal->error_code)},
+                   {"errorMessage", json_some(signal->error_message)}, {"decisionId", json_some(signal->decision_id)},
+                   {"signalId", json_some(signal->id)});
 }
 
 void put_pause(struct maker *m, struct json *object)
@@ -156,48 +85,29 @@ void put_pause(struct maker *m, struct json *object)
     const struct explain *e = m->e;
     if (e->run->status != RUN_STATUS_PAUSED) return;
     const struct signal_note *signal = signal_find(e, e->pause_signal);
-    struct json out = json_object();
-    put_int(m, &out, "cycle", e->run->pause_cycle);
-    put_time(m, &out, "since", e->pause_ms);
-    put_place(m, &out, "", e->pause);
-    if (signal) put_text(m, &out, "by", signal->actor);
-    put_short(m, &out, "reason", e->pause_reason, TEXT_LONG);
-    put_int(m, &out, "inFlight", e->run->in_flight);
-    put_value(m, object, "pause", out);
-}
-
-void put_at(struct maker *m, struct json *out)
-{
-    struct json at = json_object();
-    put_int(m, &at, "seq", (int64_t)m->e->seq);
-    put_time(m, &at, "time", m->e->at_ms);
-    put_value(m, out, "at", at);
+    JSON_ADD(m->arena, object, {"pause", JSON_OF(m->arena, {"cycle", json_int(e->run->pause_cycle)},
+                                                 {"since", json_time_some(m->arena, e->pause_ms)}, AT(e->pause),
+                                                 {"by", signal ? json_some(signal->actor) : json_none()},
+                                                 {"reason", json_short(m, e->pause_reason, TEXT_LONG)},
+                                                 {"inFlight", json_int(e->run->in_flight)})});
 }
 
 void put_proof(struct maker *m, struct json *out, uint32_t checked, uint32_t reproduced, struct str doubt)
 {
-    struct json proof = json_object();
-    put_int(m, &proof, "checked", checked);
-    put_int(m, &proof, "reproduced", reproduced);
-    put_text(m, &proof, "doubt", doubt);
-    put_bool(m, out, "reproduced", checked == reproduced);
-    put_value(m, out, "decisions", proof);
+    JSON_ADD(m->arena, out, {"reproduced", json_bool(checked == reproduced)},
+             {"decisions", JSON_OF(m->arena, {"checked", json_int(checked)}, {"reproduced", json_int(reproduced)},
+                                   {"doubt", json_some(doubt)})});
 }
 
 void next_command(struct maker *m, struct json *list, const char *verb, struct str step, const char *more)
 {
-    struct buf line;
-    buf_init(&line, 4096);
     const char *quote = str_find(step, '[', 0) < step.len ? "'" : ""; // shells take loop[2] for a pattern
-    buf_printf(&line, "%s %s%.*s%s%.*s%s%s", verb, quote, STR_ARG(m->e->run->ids.run), step.len ? "/" : "",
-               STR_ARG(step), quote, more);
-    push_value(m, list, json_string(kept(m, &line)));
+    struct str line = arena_format(m->arena, "%s %s%.*s%s%.*s%s%s", verb, quote, STR_ARG(m->e->run->ids.run),
+                                   step.len ? "/" : "", STR_ARG(step), quote, more);
+    json_append(m->arena, list, json_text_made(line));
 }
 
 void next_why(struct maker *m, struct json *list, struct str run)
 {
-    struct buf line;
-    buf_init(&line, 4096);
-    buf_printf(&line, "why %.*s", STR_ARG(run));
-    push_value(m, list, json_string(kept(m, &line)));
+    json_append(m->arena, list, json_text_made(arena_format(m->arena, "why %.*s", STR_ARG(run))));
 }

@@ -122,17 +122,14 @@ static struct str step_id(const struct explain *e, uint32_t step)
 static void put_arrival(struct maker *m, struct json *list, const struct arrival_note *a, const char *end,
                         uint32_t step)
 {
-    struct json one = json_object();
-    put_text(m, &one, end, step_id(m->e, step));
-    if (a->visit > 1) put_int(m, &one, "visit", a->visit);
-    put_place(m, &one, "", a->at);
-    put_bool(m, &one, "taken", a->taken);
-    if (a->merged) put_bool(m, &one, "merged", true);
-    put_text(m, &one, "when", json_text(json_key(&a->arc, "when")));
-    put_bool(m, &one, "holds", a->holds);
+    struct json one = JSON_OF(m->arena, {end, json_some(step_id(m->e, step))},
+                              {"visit", json_when(a->visit > 1, json_int(a->visit))}, AT(a->at),
+                              {"taken", json_bool(a->taken)}, {"merged", json_flag(a->merged)},
+                              {"when", json_some(json_text(json_key(&a->arc, "when")))},
+                              {"holds", json_bool(a->holds)});
     const struct json *values = json_key(&a->arc, "values");
-    if (values && values->count > 0) put_value(m, &one, "values", *values);
-    push_value(m, list, one);
+    JSON_ADD(m->arena, &one, {"values", values && values->count > 0 ? *values : json_none()});
+    json_append(m->arena, list, one);
 }
 
 void put_arcs(struct maker *m, struct json *out, const struct view_of_step *v)
@@ -142,21 +139,21 @@ void put_arcs(struct maker *m, struct json *out, const struct view_of_step *v)
     struct json list = json_array(), next = json_array();
     for (size_t i = 0; v->note && i < v->note->arrival_count; i++)
         put_arrival(m, &list, &v->note->arrivals[i], "from", v->note->arrivals[i].from);
-    put_value(m, out, "arcs", list);
+    JSON_ADD(m->arena, out, {"arcs", list});
     for (size_t i = 0; i < e->note_count; i++)
         for (size_t k = 0; k < e->notes[i]->arrival_count; k++)
             if (e->notes[i]->arrivals[k].from == v->step)
                 put_arrival(m, &next, &e->notes[i]->arrivals[k], "to", e->notes[i]->step);
-    if (next.count > 0) put_value(m, out, "routes", next);
+    JSON_ADD(m->arena, out, {"routes", json_filled(next)});
     if (v->note && v->note->admitted.seq > 0) {
-        struct json admission = json_object();
-        put_bool(m, &admission, "allowed", v->note->allowed);
-        if (v->note->admit_rule >= 0) put_int(m, &admission, "rule", v->note->admit_rule);
-        put_place(m, &admission, "", v->note->admitted);
+        struct json admission = JSON_OF(m->arena, {"allowed", json_bool(v->note->allowed)},
+                                        {"rule", json_when(v->note->admit_rule >= 0, json_int(v->note->admit_rule))},
+                                        AT(v->note->admitted));
         const struct net_step *ns = &m->e->program->net->steps[v->step];
-        if (v->note->admit_rule >= 0 && (uint32_t)v->note->admit_rule < ns->admit_count)
-            put_text(m, &admission, "when", ns->admit[v->note->admit_rule].when.text);
-        put_value(m, out, "admission", admission);
+        JSON_ADD(m->arena, &admission,
+                 {"when", v->note->admit_rule >= 0 && (uint32_t)v->note->admit_rule < ns->admit_count ?
+                  json_some(ns->admit[v->note->admit_rule].when.text) : json_none()});
+        JSON_ADD(m->arena, out, {"admission", admission});
     }
 }
 
@@ -168,24 +165,20 @@ void put_rules(struct maker *m, struct json *out, const struct view_of_step *v)
     for (size_t i = 0; i < v->note->rule_count; i++) {
         const struct rule_note *r = &v->note->rules[i];
         const struct net_task *task = &ns->tasks[r->task];
-        struct json one = json_object();
-        put_text(m, &one, "task", task->label);
-        put_count(m, &one, "iteration", r->iteration);
-        put_int(m, &one, "attempt", r->attempt);
-        put_place(m, &one, "", r->at);
-        put_text(m, &one, "action", r->action);
-        if (r->index >= 0) put_int(m, &one, "rule", r->index);
+        struct json one = JSON_OF(m->arena, {"task", json_some(task->label)}, {"iteration", json_nonzero(r->iteration)},
+                                  {"attempt", json_int(r->attempt)}, AT(r->at), {"action", json_some(r->action)},
+                                  {"rule", json_when(r->index >= 0, json_int(r->index))});
         if (r->index >= 0 && (uint32_t)r->index < task->rule_count) {
             const struct net_rule *rule = &task->rules[r->index];
             if (rule->otherwise)
-                put_word(m, &one, "when", "else");
+                JSON_ADD(m->arena, &one, {"when", json_word("else")});
             else
-                put_text(m, &one, "when", rule->when.text);
+                JSON_ADD(m->arena, &one, {"when", json_some(rule->when.text)});
         }
-        put_time(m, &one, "due", r->due_ms);
-        push_value(m, &list, one);
+        JSON_ADD(m->arena, &one, {"due", json_time_some(m->arena, r->due_ms)});
+        json_append(m->arena, &list, one);
     }
-    put_value(m, out, "policy", list);
+    JSON_ADD(m->arena, out, {"policy", list});
 }
 
 static void arrivals_told(struct buf *out, const struct view_of_step *v, bool taken)

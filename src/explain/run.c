@@ -6,26 +6,19 @@ enum { SHOWN_MAX = 20 };
 static void put_counts(struct maker *m, struct json *out)
 {
     const struct run *run = m->e->run;
-    struct json counts = json_object();
-    put_int(m, &counts, "total", run->counts.total);
-    put_int(m, &counts, "done", run->counts.completed);
-    put_int(m, &counts, "failed", run->counts.failed);
-    put_int(m, &counts, "skipped", run->counts.skipped);
-    put_int(m, &counts, "inFlight", run->in_flight);
-    put_int(m, &counts, "retrying", run->delayed);
-    put_int(m, &counts, "held", run->held);
-    put_value(m, out, "counts", counts);
+    struct json counts = JSON_OF(m->arena, {"total", json_int(run->counts.total)},
+                                 {"done", json_int(run->counts.completed)}, {"failed", json_int(run->counts.failed)},
+                                 {"skipped", json_int(run->counts.skipped)}, {"inFlight", json_int(run->in_flight)},
+                                 {"retrying", json_int(run->delayed)}, {"held", json_int(run->held)});
+    JSON_ADD(m->arena, out, {"counts", counts});
 }
 
 static void put_step_line(struct maker *m, struct json *list, const struct view_of_step *v)
 {
-    struct json item = json_object();
-    put_text(m, &item, "step", v->path);
-    put_word(m, &item, "state", explain_state_name(v->state));
-    put_word(m, &item, "reason", v->reason);
-    put_place(m, &item, "", state_place(v));
-    put_text(m, &item, "verdict", verdict_told(m, v));
-    push_value(m, list, item);
+    struct json item = JSON_OF(m->arena, {"step", json_some(v->path)},
+                               {"state", json_name(explain_state_name(v->state))}, {"reason", json_name(v->reason)},
+                               AT(state_place(v)), {"verdict", json_some(verdict_told(m, v))});
+    json_append(m->arena, list, item);
 }
 
 // Steps that keep the run from its end, or gave it the end it has; what went wrong comes first.
@@ -76,8 +69,7 @@ static void put_steps(struct maker *m, struct json *out)
                 omitted++;
         }
     }
-    put_value(m, out, "steps", list);
-    put_count(m, out, "stepsLeftOut", omitted);
+    JSON_ADD(m->arena, out, {"steps", list}, {"stepsLeftOut", json_nonzero(omitted)});
 }
 
 static void put_run_next(struct maker *m, struct json *out)
@@ -103,7 +95,7 @@ static void put_run_next(struct maker *m, struct json *out)
     }
     if (run->status == RUN_STATUS_FAILED || run->status == RUN_STATUS_CANCELLED)
         next_command(m, &list, "retry", nothing, "");
-    if (list.count > 0) put_value(m, out, "next", list);
+    JSON_ADD(m->arena, out, {"next", json_filled(list)});
 }
 
 enum code explain_run(const struct explain *e, int64_t now_ms, struct arena *arena, struct json *out, struct error *err)
@@ -112,22 +104,19 @@ enum code explain_run(const struct explain *e, int64_t now_ms, struct arena *are
     const char *reason = "";
     struct str verdict = run_verdict_told(&m, &reason);
     struct json signals = json_array();
-    *out = json_object();
-    put_text(&m, out, "runId", e->run->ids.run);
-    put_at(&m, out);
-    put_word(&m, out, "runStatus", run_status_name(e->run->status));
-    put_word(&m, out, "substatus", run_substatus(e->run));
-    put_word(&m, out, "reason", reason);
-    put_text(&m, out, "verdict", verdict);
-    put_place(&m, out, "", e->end);
+    *out = JSON_OF(arena, {"runId", json_some(e->run->ids.run)},
+                   {"at", JSON_OF(arena, {"seq", json_count(e->seq)}, {"time", json_time_some(arena, e->at_ms)})},
+                   {"runStatus", json_name(run_status_name(e->run->status))},
+                   {"substatus", json_name(run_substatus(e->run))}, {"reason", json_name(reason)},
+                   {"verdict", json_some(verdict)}, AT(e->end));
     put_proof(&m, out, e->checked, e->reproduced, e->doubt);
     put_counts(&m, out);
-    if (e->run->fault.code.len > 0) put_fault(&m, out, "error", &e->run->fault);
-    put_text(&m, out, "failedStep", e->run->failed_step);
+    JSON_ADD(m.arena, out, {"error", e->run->fault.code.len > 0 ? fault_json(&m, &e->run->fault) : json_none()},
+             {"failedStep", json_some(e->run->failed_step)});
     put_steps(&m, out);
     put_pause(&m, out);
-    for (size_t i = 0; i < e->signal_count; i++) put_signal(&m, &signals, &e->signals[i]);
-    if (signals.count > 0) put_value(&m, out, "signals", signals);
+    for (size_t i = 0; i < e->signal_count; i++) json_append(arena, &signals, signal_json(&m, &e->signals[i]));
+    JSON_ADD(m.arena, out, {"signals", json_filled(signals)});
     if (now_ms > 0) put_run_next(&m, out);
-    return m.failed ? error_nomem(err) : OK;
+    return m.failed ? error_nomem(err) : json_made(out, err);
 }

@@ -7,22 +7,20 @@ static void put_gate(struct maker *m, struct json *out, const struct view_of_ste
     const struct attempt_note *attempt = last_attempt(v->note);
     struct json gate = json_object();
     struct str message = v->note ? v->note->message : json_text(json_key(&v->ps->with, "message"));
-    put_short(m, &gate, "message", message, TEXT_LONG);
-    put_word(m, &gate, "role", "Operator");
-    if (attempt) put_time(m, &gate, "since", attempt->started_ms);
-    put_count(m, &gate, "timeoutMs", json_integer(json_key(&v->ps->with, "timeoutMs"), v->ps->timeout_ms));
-    if (v->note && v->state == STATE_APPROVAL) put_time(m, &gate, "deadline", v->note->due_ms);
-    put_text(m, &gate, "onTimeout", json_text(json_key(&v->ps->with, "onTimeout")));
+    JSON_ADD(m->arena, &gate, {"message", json_short(m, message, TEXT_LONG)}, {"role", json_word("Operator")},
+             {"since", attempt ? json_time_some(m->arena, attempt->started_ms) : json_none()},
+             {"timeoutMs", json_nonzero(json_integer(json_key(&v->ps->with, "timeoutMs"), v->ps->timeout_ms))},
+             {"deadline", v->note && v->state == STATE_APPROVAL ? json_time_some(m->arena, v->note->due_ms)
+              : json_none()},
+             {"onTimeout", json_some(json_text(json_key(&v->ps->with, "onTimeout")))});
     bool answered = attempt && (attempt->end == ATTEMPT_DONE || attempt->end == ATTEMPT_FAILED);
     if (v->note && answered && v->state != STATE_REUSED && !step_given(v)) {
-        struct json answer = json_object();
-        put_bool(m, &answer, "approved", attempt->end == ATTEMPT_DONE);
-        put_text(m, &answer, "by", v->note->actor);
-        put_time(m, &answer, "at", attempt->ended_ms);
-        put_place(m, &answer, "", attempt->over);
-        put_value(m, &gate, "answer", answer);
+        struct json answer = JSON_OF(m->arena, {"approved", json_bool(attempt->end == ATTEMPT_DONE)},
+                                     {"by", json_some(v->note->actor)},
+                                     {"at", json_time_some(m->arena, attempt->ended_ms)}, AT(attempt->over));
+        JSON_ADD(m->arena, &gate, {"answer", answer});
     }
-    put_value(m, out, "gate", gate);
+    JSON_ADD(m->arena, out, {"gate", gate});
 }
 
 static void put_children(struct maker *m, struct json *loop, const struct view_of_step *v)
@@ -33,12 +31,10 @@ static void put_children(struct maker *m, struct json *loop, const struct view_o
         struct str text = child_path(m, v, v->ps->first_child + i);
         if (text.len == 0 || !look_at(m->e, text, &child)) continue;
         if (child.note && child.note->state >= NODE_SUCCESS) continue;
-        struct json item = json_object();
-        put_text(m, &item, "step", text);
-        put_word(m, &item, "state", explain_state_name(child.state));
-        push_value(m, &open, item);
+        json_append(m->arena, &open, JSON_OF(m->arena, {"step", json_some(text)},
+                                             {"state", json_name(explain_state_name(child.state))}));
     }
-    put_value(m, loop, "open", open);
+    JSON_ADD(m->arena, loop, {"open", open});
 }
 
 static void put_until(struct maker *m, struct json *loop, const struct view_of_step *v)
@@ -47,24 +43,23 @@ static void put_until(struct maker *m, struct json *loop, const struct view_of_s
     if (v->ps->until == PROGRAM_TOP || v->note->iteration == 0) return;
     struct str text = child_path(m, v, v->ps->until);
     if (text.len == 0 || !look_at(m->e, text, &until)) return;
-    struct json out = json_object();
-    put_text(m, &out, "step", text);
-    put_word(m, &out, "state", explain_state_name(until.state));
-    if (until.note && until.note->value.type == JSON_BOOL) put_bool(m, &out, "holds", until.note->value.boolean);
-    put_value(m, loop, "until", out);
+    struct json out = JSON_OF(m->arena, {"step", json_some(text)},
+                              {"state", json_name(explain_state_name(until.state))},
+                              {"holds", until.note && until.note->value.type == JSON_BOOL ?
+                               json_bool(until.note->value.boolean) : json_none()});
+    JSON_ADD(m->arena, loop, {"until", out});
 }
 
 static void put_loop(struct maker *m, struct json *out, const struct view_of_step *v)
 {
     static const char *const verdicts[] = {"", "OPEN", "AGAIN", "DONE", "BODY_FAILED", "EXHAUSTED"};
     if (v->ps->kind != STEP_LOOP) return;
-    struct json loop = json_object();
-    put_int(m, &loop, "iteration", v->note ? v->note->iteration : 0);
-    put_int(m, &loop, "maxIterations", v->ps->max_iterations);
-    if (v->note) put_word(m, &loop, "verdict", verdicts[v->note->loop]);
+    struct json loop = JSON_OF(m->arena, {"iteration", json_int(v->note ? v->note->iteration : 0)},
+                               {"maxIterations", json_int(v->ps->max_iterations)},
+                               {"verdict", v->note ? json_name(verdicts[v->note->loop]) : json_none()});
     if (v->note) put_until(m, &loop, v);
     if (v->note && v->state == STATE_RUNNING && v->note->iteration > 0) put_children(m, &loop, v);
-    put_value(m, out, "loop", loop);
+    JSON_ADD(m->arena, out, {"loop", loop});
 }
 
 // Decisions by people that bear on the step: about it, or about the run when that is why.
@@ -82,20 +77,18 @@ static void put_signals(struct maker *m, struct json *out, const struct view_of_
 {
     struct json list = json_array();
     for (size_t i = 0; i < m->e->signal_count; i++)
-        if (bears_on(v, &m->e->signals[i])) put_signal(m, &list, &m->e->signals[i]);
-    if (list.count > 0) put_value(m, out, "signals", list);
+        if (bears_on(v, &m->e->signals[i])) json_append(m->arena, &list, signal_json(m, &m->e->signals[i]));
+    JSON_ADD(m->arena, out, {"signals", json_filled(list)});
 }
 
 static void put_cause(struct maker *m, struct json *out, const struct view_of_step *v)
 {
     struct view_of_step root;
     if (!root_of(m, v, &root)) return;
-    struct json cause = json_object();
-    put_text(m, &cause, "step", root.path);
-    put_word(m, &cause, "state", explain_state_name(root.state));
-    put_place(m, &cause, "", state_place(&root));
-    put_text(m, &cause, "verdict", verdict_told(m, &root));
-    put_value(m, out, "cause", cause);
+    struct json cause = JSON_OF(m->arena, {"step", json_some(root.path)},
+                                {"state", json_name(explain_state_name(root.state))}, AT(state_place(&root)),
+                                {"verdict", json_some(verdict_told(m, &root))});
+    JSON_ADD(m->arena, out, {"cause", cause});
 }
 
 static void put_next(struct maker *m, struct json *out, const struct view_of_step *v)
@@ -125,7 +118,7 @@ static void put_next(struct maker *m, struct json *out, const struct view_of_ste
         bool failed = run->status == RUN_STATUS_FAILED || run->status == RUN_STATUS_CANCELLED;
         if (failed) next_command(m, &list, "retry", nothing, "");
     }
-    if (list.count > 0) put_value(m, out, "next", list);
+    JSON_ADD(m->arena, out, {"next", json_filled(list)});
 }
 
 static enum code put_parts(struct maker *m, struct json *out, const struct view_of_step *v, struct error *err)
@@ -141,13 +134,14 @@ static enum code put_parts(struct maker *m, struct json *out, const struct view_
     put_attempts(m, out, v);
     put_retry(m, out, v);
     put_rules(m, out, v);
-    if (v->note && v->note->state == NODE_RUNNING && v->state != STATE_APPROVAL)
-        put_time(m, out, "due", v->note->due_ms);
-    put_count(m, out, "timeoutMs", v->ps->timeout_ms);
-    put_word(m, out, "onFailure", v->ps->on_failure == ON_FAILURE_HOLD ? "hold" : "fail_run");
-    if (v->note) put_text(m, out, "childRun", v->note->child_run);
-    if (v->note) put_text(m, out, "reusedFrom", v->note->reused_from);
-    if (v->note && step_given(v)) put_text(m, out, "givenBy", v->note->actor);
+    JSON_ADD(m->arena, out,
+             {"due", v->note && v->note->state == NODE_RUNNING && v->state != STATE_APPROVAL ?
+              json_time_some(m->arena, v->note->due_ms) : json_none()},
+             {"timeoutMs", json_nonzero(v->ps->timeout_ms)},
+             {"onFailure", json_name(v->ps->on_failure == ON_FAILURE_HOLD ? "hold" : "fail_run")},
+             {"childRun", v->note ? json_some(v->note->child_run) : json_none()},
+             {"reusedFrom", v->note ? json_some(v->note->reused_from) : json_none()},
+             {"givenBy", v->note && step_given(v) ? json_some(v->note->actor) : json_none()});
     put_pause(m, out);
     put_signals(m, out, v);
     if (m->now_ms > 0) put_next(m, out, v);
@@ -183,19 +177,14 @@ enum code explain_step(const struct explain *e, struct str path, int64_t now_ms,
     enum code rc = check_open(&m, &v, &same, err);
     if (rc) return rc;
     uint32_t checked = v.note ? v.note->checked : 1;
-    *out = json_object();
-    put_text(&m, out, "runId", e->run->ids.run);
-    put_text(&m, out, "step", path);
-    put_word(&m, out, "kind", step_kind_name(v.ps->kind));
-    put_at(&m, out);
-    put_word(&m, out, "runStatus", run_status_name(e->run->status));
-    put_word(&m, out, "state", explain_state_name(v.state));
-    put_word(&m, out, "reason", v.reason);
-    put_text(&m, out, "verdict", verdict_told(&m, &v));
-    if (v.note) put_time(&m, out, "since", v.note->at_ms);
-    put_place(&m, out, "", state_place(&v));
+    *out = JSON_OF(arena, {"runId", json_some(e->run->ids.run)}, {"step", json_some(path)},
+                   {"kind", json_name(step_kind_name(v.ps->kind))},
+                   {"at", JSON_OF(arena, {"seq", json_count(e->seq)}, {"time", json_time_some(arena, e->at_ms)})},
+                   {"runStatus", json_name(run_status_name(e->run->status))},
+                   {"state", json_name(explain_state_name(v.state))}, {"reason", json_name(v.reason)},
+                   {"verdict", json_some(verdict_told(&m, &v))},
+                   {"since", v.note ? json_time_some(arena, v.note->at_ms) : json_none()}, AT(state_place(&v)));
     put_proof(&m, out, checked, v.note ? v.note->reproduced : same, v.note ? v.note->doubt : (struct str){0});
     rc = put_parts(&m, out, &v, err);
-    if (!rc && m.failed) rc = error_nomem(err);
-    return rc;
+    return rc ? rc : m.failed ? error_nomem(err) : json_made(out, err);
 }

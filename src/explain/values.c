@@ -26,14 +26,14 @@ static void put_brief(struct maker *m, struct json *out, const char *key, struct
     size_t from = text.len > TEXT_SHORT && common > CONTEXT ? common - CONTEXT : 0;
     while (from > 0 && from < text.len && ((unsigned char)text.ptr[from] & 0xC0) == 0x80) from--;
     if (from == 0) {
-        put_short(m, out, key, text, TEXT_SHORT);
+        JSON_ADD(m->arena, out, {key, json_short(m, text, TEXT_SHORT)});
         return;
     }
     struct buf cut;
     buf_init(&cut, (size_t)64 << 20);
     buf_text(&cut, "...");
     buf_add(&cut, str_slice(text, from, text.len));
-    put_short(m, out, key, kept(m, &cut), TEXT_SHORT);
+    JSON_ADD(m->arena, out, {key, json_short(m, kept(m, &cut), TEXT_SHORT)});
 }
 
 static void add_change(struct comparison *c, const struct json *a, const struct json *b)
@@ -42,16 +42,14 @@ static void add_change(struct comparison *c, const struct json *a, const struct 
         c->left_out++;
         return;
     }
-    struct json change = json_object();
-    struct str path = buf_ok(&c->path) ? arena_copy(c->m->arena, buf_str(&c->path)) : (struct str){0};
-    c->m->failed = c->m->failed || !path.ptr;
-    if (path.ptr) put_value(c->m, &change, "path", json_string(path));
+    struct json path = buf_ok(&c->path) ? json_copied(c->m->arena, buf_str(&c->path)) : json_failed();
+    struct json change = JSON_OF(c->m->arena, {"path", path});
     struct str left = line_of(c->m, a), right = line_of(c->m, b);
     size_t common = 0;
     while (common < left.len && common < right.len && left.ptr[common] == right.ptr[common]) common++;
     if (a) put_brief(c->m, &change, "a", left, common);
     if (b) put_brief(c->m, &change, "b", right, common);
-    push_value(c->m, c->changes, change);
+    json_append(c->m->arena, c->changes, change);
 }
 
 static void compare(struct comparison *c, const struct json *a, const struct json *b, unsigned depth);

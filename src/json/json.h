@@ -22,6 +22,7 @@
 #define JSON_EXPONENT_MAX 999999999 // of the first significant digit, either way
 
 enum json_type { JSON_NULL = 1, JSON_BOOL, JSON_INT, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+#define JSON_FAILED 0xFF // in place of a type: a value that could not be made (json/make.h)
 
 struct json_member;
 

@@ -90,6 +90,7 @@ bool json_put(struct arena *arena, struct json *object, struct str key, struct j
     // The caller sees to it that keys differ; only small objects are checked, to stay linear.
     if (object->count < 64) INVARIANT(!json_get(object, key));
 #endif
+    if (value.type == JSON_FAILED) return false;
     struct json_member *members = room_for_one(arena, object, object->members, sizeof(struct json_member));
     if (!members) return false;
     object->members = members;
@@ -101,6 +102,7 @@ bool json_push(struct arena *arena, struct json *array, struct json value)
 {
     INVARIANT(array->type == JSON_ARRAY);
     INVARIANT(value.type != 0);
+    if (value.type == JSON_FAILED) return false;
     struct json *items = room_for_one(arena, array, array->items, sizeof(struct json));
     if (!items) return false;
     array->items = items;
@@ -192,7 +194,7 @@ static bool equal_objects(const struct json *a, const struct json *b, uint32_t d
 static bool equal(const struct json *a, const struct json *b, uint32_t depth)
 {
     if (json_is_number(a) && json_is_number(b)) return json_number_cmp(a, b) == 0;
-    if (a->type != b->type || depth > JSON_DEPTH_MAX) return false;
+    if (a->type != b->type || a->type == JSON_FAILED || depth > JSON_DEPTH_MAX) return false;
     switch ((enum json_type)a->type) {
     case JSON_NULL:
         return true;
@@ -259,7 +261,7 @@ static bool add_size(size_t *sum, size_t count, size_t size)
 
 static bool measure(const struct json *value, struct copy *copy, uint32_t depth)
 {
-    if (depth > JSON_DEPTH_MAX) return false;
+    if (depth > JSON_DEPTH_MAX || value->type == JSON_FAILED) return false;
     if (value->type == JSON_STRING || value->type == JSON_NUMBER)
         return add_size(&copy->texts_size, value->text.len, 1);
     if (value->type == JSON_ARRAY) {

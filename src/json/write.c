@@ -142,7 +142,7 @@ static void write_object(const struct writer *writer, const struct json *object,
 static void write_value(const struct writer *writer, const struct json *value, uint32_t depth)
 {
     struct buf *out = writer->out;
-    if (depth > JSON_DEPTH_MAX) {
+    if (depth > JSON_DEPTH_MAX || value->type == JSON_FAILED) {
         out->failed = true;
         return;
     }

@@ -1,6 +1,8 @@
 // Files that the steps of a run left: which the log tells of, and what is there of them.
 #include "reading/reading.h"
 
+#include "json/make.h"
+
 static bool add(struct artifacts *all, struct str artifacts_dir, const struct step_view *step, const struct json *ref,
                 struct arena *arena)
 {
@@ -69,23 +71,16 @@ static const char *state_of(const struct artifacts *all, const struct artifact *
     return (int64_t)piece.size == artifact->size ? "ok" : "changed";
 }
 
-static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
-{
-    return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
-}
-
 bool artifacts_json(const struct artifacts *all, struct arena *arena, struct json *out)
 {
     *out = json_array();
     for (size_t i = 0; i < all->count; i++) {
         const struct artifact *one = &all->items[i];
-        struct json row = json_object();
-        if (!put(arena, &row, "name", one->name) || !put(arena, &row, "stepId", one->step) ||
-            !put(arena, &row, "kind", one->kind) ||
-            !json_put(arena, &row, STR("sizeBytes"), json_int(one->size < 0 ? 0 : one->size)) ||
-            !put(arena, &row, "sha256", one->sha256) ||
-            !put(arena, &row, "state", str_from(state_of(all, one, arena))) || !json_push(arena, out, row))
-            return false;
+        json_append(arena, out, JSON_OF(arena, {"name", json_some(one->name)}, {"stepId", json_some(one->step)},
+                                        {"kind", json_some(one->kind)},
+                                        {"sizeBytes", json_int(one->size < 0 ? 0 : one->size)},
+                                        {"sha256", json_some(one->sha256)},
+                                        {"state", json_name(state_of(all, one, arena))}));
     }
-    return true;
+    return json_ok(out);
 }

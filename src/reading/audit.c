@@ -1,6 +1,8 @@
 // The audit of a tenant from its first record to the end that is noted beside it.
 #include "reading/reading.h"
 
+#include "json/make.h"
+
 enum { PAGE = 500 };
 
 static enum code head_of(struct store *store, struct str tenant, struct arena *arena, struct audit_head *out,
@@ -137,17 +139,11 @@ enum code reading_audit(struct store *store, struct str tenant, struct audit_rep
 
 bool audit_report_json(const struct audit_report *report, struct str tenant, struct arena *arena, struct json *out)
 {
-    char hex[SHA256_HEX + 1];
-    digest_hex(&report->head.hash, hex);
-    struct str hash = arena_copy(arena, str_from(hex));
-    struct json fault = json_object();
-    *out = json_object();
-    bool ok = hash.ptr && json_put(arena, out, STR("tenantId"), json_string(tenant)) &&
-              json_put(arena, out, STR("records"), json_int((int64_t)report->head.seq)) &&
-              json_put(arena, out, STR("headHash"), json_string(hash)) &&
-              json_put(arena, out, STR("intact"), json_bool(!report->fault));
-    if (!ok || !report->fault) return ok;
-    return json_put(arena, &fault, STR("seq"), json_int((int64_t)report->seq)) &&
-           json_put(arena, &fault, STR("what"), json_string(str_from(audit_fault_name(report->fault)))) &&
-           json_put(arena, out, STR("fault"), fault);
+    struct json fault = json_none();
+    if (report->fault)
+        fault = JSON_OF(arena, {"seq", json_count(report->seq)}, {"what", json_word(audit_fault_name(report->fault))});
+    *out = JSON_OF(arena, {"tenantId", json_string(tenant)}, {"records", json_count(report->head.seq)},
+                   {"headHash", json_digest(arena, &report->head.hash)}, {"intact", json_bool(!report->fault)},
+                   {"fault", fault});
+    return json_ok(out);
 }

@@ -1,15 +1,12 @@
 // A fork that has not happened yet, for programs.
 #include "reading/reading.h"
 
+#include "json/make.h"
+
 static const struct run_step *before(const struct fork *fork, uint32_t step)
 {
     uint32_t found = program_find(fork->before, PROGRAM_TOP, fork->program->steps[step].id);
     return found == PROGRAM_TOP ? NULL : &fork->source->steps[found];
-}
-
-static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
-{
-    return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
 }
 
 static const char *state_name(const struct run_step *step)
@@ -32,25 +29,24 @@ static const char *state_name(const struct run_step *step)
     return step_status_name(STEP_STATUS_PENDING);
 }
 
-static bool step_json(const struct fork *fork, uint32_t step, struct arena *arena, struct json *out)
+static struct json step_json(const struct fork *fork, uint32_t step, struct arena *arena)
 {
     const struct step_fate *fate = &fork->fates[step];
     bool again = fate->fate == FORK_AGAIN, hangs = again && fate->why == AGAIN_DEPENDENCY;
-    return json_object_with(arena, 6, out) && put(arena, out, "stepId", fork->program->steps[step].id) &&
-           put(arena, out, "fate", str_from(fate_name(fate->fate))) &&
-           put(arena, out, "why", str_from(fate_why_name(again ? fate->why : AGAIN_NOTHING))) &&
-           put(arena, out, "input", again ? fate->input : STR("")) &&
-           (!hangs || put(arena, out, "cause", fork->program->steps[fate->cause].id)) &&
-           put(arena, out, "sourceStatus", str_from(state_name(before(fork, step))));
+    return JSON_OF(arena, {"stepId", json_some(fork->program->steps[step].id)},
+                   {"fate", json_name(fate_name(fate->fate))},
+                   {"why", json_name(fate_why_name(again ? fate->why : AGAIN_NOTHING))},
+                   {"input", again ? json_some(fate->input) : json_none()},
+                   {"cause", hangs ? json_some(fork->program->steps[fate->cause].id) : json_none()},
+                   {"sourceStatus", json_name(state_name(before(fork, step)))});
 }
 
-static bool document_json(const struct fork *fork, struct arena *arena, struct json *out)
+static struct json document_json(const struct fork *fork, struct arena *arena)
 {
     bool same = digest_eq(&fork->program->sha256, &fork->before->sha256);
-    return json_object_with(arena, 4, out) && json_put(arena, out, STR("changed"), json_bool(!same)) &&
-           put(arena, out, "planId", fork->program->plan_id) &&
-           put(arena, out, "planVersion", fork->program->plan_version) &&
-           put(arena, out, "sha256", str_from(fork->program->sha256_hex));
+    return JSON_OF(arena, {"changed", json_bool(!same)}, {"planId", json_some(fork->program->plan_id)},
+                   {"planVersion", json_some(fork->program->plan_version)},
+                   {"sha256", json_name(fork->program->sha256_hex)});
 }
 
 static bool is_gone(const struct fork *fork, uint32_t step)
@@ -60,20 +56,13 @@ static bool is_gone(const struct fork *fork, uint32_t step)
 
 bool reading_fork(const struct fork *fork, const char *how, struct arena *arena, struct json *out)
 {
-    struct json steps = json_array(), gone = json_array(), document, source;
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < fork->program->top_count; i++) {
-        struct json step;
-        ok = step_json(fork, i, arena, &step) && json_push(arena, &steps, step);
-    }
-    for (uint32_t i = 0; ok && i < fork->before->top_count; i++)
-        if (is_gone(fork, i)) ok = json_push(arena, &gone, json_string(fork->before->steps[i].id));
-    ok = ok && document_json(fork, arena, &document) && json_object_with(arena, 2, &source) &&
-         put(arena, &source, "runId", fork->head.ids.run) &&
-         json_put(arena, &source, STR("runSeq"), json_int((int64_t)fork->at));
-    return ok && json_object_with(arena, 7, out) && put(arena, out, "how", str_from(how)) &&
-           json_put(arena, out, STR("source"), source) && json_put(arena, out, STR("document"), document) &&
-           json_put(arena, out, STR("inputsChanged"), fork->changed) && json_put(arena, out, STR("steps"), steps) &&
-           json_put(arena, out, STR("gone"), gone) &&
-           json_put(arena, out, STR("endsAtOnce"), json_bool(run_status_terminal(fork->run->status)));
+    struct json steps = json_array(), gone = json_array();
+    for (uint32_t i = 0; i < fork->program->top_count; i++) json_append(arena, &steps, step_json(fork, i, arena));
+    for (uint32_t i = 0; i < fork->before->top_count; i++)
+        if (is_gone(fork, i)) json_append(arena, &gone, json_string(fork->before->steps[i].id));
+    *out = JSON_OF(arena, {"how", json_name(how)},
+                   {"source", JSON_OF(arena, {"runId", json_some(fork->head.ids.run)}, {"runSeq", json_count(fork->at)})},
+                   {"document", document_json(fork, arena)}, {"inputsChanged", fork->changed}, {"steps", steps},
+                   {"gone", gone}, {"endsAtOnce", json_bool(run_status_terminal(fork->run->status))});
+    return json_ok(out);
 }

@@ -1,21 +1,9 @@
 // Parts of a stored run: what it was given, what its steps gave, where its chains end.
 #include "reading/reading.h"
 
-#include "base/civil.h"
+#include "json/make.h"
 
 enum { PAGE_EVENTS = 64, PAGE_SIZE_MAX = 48 << 20 };
-
-static bool put(struct arena *arena, struct json *object, const char *key, struct json value)
-{
-    return json_put(arena, object, str_from(key), value);
-}
-
-// Copied; an empty one is left out.
-static bool put_text(struct arena *arena, struct json *object, const char *key, struct str text)
-{
-    struct str copy = arena_copy(arena, text);
-    return copy.ptr && (text.len == 0 || put(arena, object, key, json_string(copy)));
-}
 
 enum code reading_snapshot(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
                            struct json *out, struct error *err)
@@ -38,9 +26,11 @@ enum code reading_payload(struct store *store, const struct run_head *head, stru
     enum code rc = reading_fold(store, head, READING_NOW, arena, &folded, err);
     const struct start_facts *start = &folded.view.start;
     if (!rc && start->inputs.type && !json_copy(arena, &start->inputs, &inputs)) rc = error_nomem(err);
-    if (!rc && !(put_text(arena, out, "runId", head->ids.run) && put(arena, out, "inputs", inputs) &&
-                 put_text(arena, out, "arguments", start->arguments)))
-        rc = error_nomem(err);
+    if (!rc) {
+        *out = JSON_OF(arena, {"runId", json_copied_some(arena, head->ids.run)}, {"inputs", inputs},
+                       {"arguments", json_copied_some(arena, start->arguments)});
+        rc = json_made(out, err);
+    }
     folded_release(&folded);
     return rc;
 }
@@ -109,47 +99,33 @@ enum code reading_refers(struct store *store, const struct run_head *head, const
 
 // ---- proof
 
-static bool put_hash(struct arena *arena, struct json *object, const char *key, const struct digest *digest)
+static struct json checkpoint(const struct run_head *head, int64_t now_ms, struct arena *arena)
 {
-    char hex[SHA256_HEX + 1];
-    digest_hex(digest, hex);
-    return put_text(arena, object, key, str_from(hex));
+    return JSON_OF(arena, {"tenantId", json_copied_some(arena, head->ids.tenant)},
+                   {"runId", json_copied_some(arena, head->ids.run)}, {"lastSeq", json_count(head->last_seq)},
+                   {"head", json_digest(arena, &head->head)}, {"lastLedgerSeq", json_count(head->last_ledger_seq)},
+                   {"ledgerHead", json_digest(arena, &head->ledger_head)}, {"at", json_time(arena, now_ms)});
 }
 
-static bool checkpoint(const struct run_head *head, int64_t now_ms, struct arena *arena, struct json *out)
-{
-    char at[CIVIL_SIZE];
-    civil_format(now_ms, at);
-    *out = json_object();
-    return put_text(arena, out, "tenantId", head->ids.tenant) && put_text(arena, out, "runId", head->ids.run) &&
-           put(arena, out, "lastSeq", json_int((int64_t)head->last_seq)) && put_hash(arena, out, "head", &head->head) &&
-           put(arena, out, "lastLedgerSeq", json_int((int64_t)head->last_ledger_seq)) &&
-           put_hash(arena, out, "ledgerHead", &head->ledger_head) && put_text(arena, out, "at", str_from(at));
-}
-
-static bool put_faults(struct arena *arena, struct json *out, const struct verify_report *report)
+static struct json faults_json(struct arena *arena, const struct verify_report *report)
 {
     struct json list = json_array();
     for (size_t i = 0; i < report->fault_count; i++) {
         const struct verify_fault *fault = &report->faults[i];
-        struct json one = json_object();
-        if (!put(arena, &one, "seq", json_int((int64_t)fault->seq)) ||
-            !put(arena, &one, "ledger", json_bool(fault->ledger)) || !put_text(arena, &one, "what", fault->what) ||
-            !json_push(arena, &list, one))
-            return false;
+        json_append(arena, &list, JSON_OF(arena, {"seq", json_count(fault->seq)}, {"ledger", json_bool(fault->ledger)},
+                                          {"what", json_copied_some(arena, fault->what)}));
     }
-    return put(arena, out, "verified", json_bool(report->fault_count == 0)) && put(arena, out, "faults", list);
+    return list;
 }
 
 enum code reading_proof(struct store *store, const struct run_head *head, int64_t now_ms, struct arena *arena,
                         struct json *out, struct error *err)
 {
     struct verify_report report;
-    struct json point;
     *out = json_object();
     enum code rc = store_verify(store, head->ids.tenant, head->ids.run, arena, &report, err);
-    if (!rc && !(checkpoint(head, now_ms, arena, &point) && put(arena, out, "checkpoint", point) &&
-                 put_faults(arena, out, &report)))
-        rc = error_nomem(err);
-    return rc;
+    if (rc) return rc;
+    *out = JSON_OF(arena, {"checkpoint", checkpoint(head, now_ms, arena)},
+                   {"verified", json_bool(report.fault_count == 0)}, {"faults", faults_json(arena, &report)});
+    return json_made(out, err);
 }

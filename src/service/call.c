@@ -53,6 +53,10 @@ void call_problem(struct call *call, int status, const char *code, const char *f
 
 void call_answer(struct call *call, int status, struct json body)
 {
+    if (!json_ok(&body)) {
+        call_nomem(call);
+        return;
+    }
     call->answer.status = status;
     call->answer.body = body;
     call->done(call);

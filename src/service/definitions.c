@@ -156,9 +156,9 @@ enum code definitions_open(struct service *service, struct error *err)
     struct json *config = ARENA_NEW(&service->arena, struct json), allow = json_array();
     if (!config) return error_nomem(err);
     *config = json_object();
-    if (!json_push(&service->arena, &allow, json_string(STR("cairn://plans/"))) ||
-        !json_put(&service->arena, config, STR("allow"), allow))
-        return error_nomem(err);
+    json_append(&service->arena, &allow, json_string(STR("cairn://plans/")));
+    JSON_ADD(&service->arena, config, {"allow", allow});
+    if (!json_ok(config)) return error_nomem(err);
     enum code rc = fetch_policy_parse(config, &service->arena, &service->own_plans, err);
     if (rc) return rc;
     fetch_policy_plans(service->own_plans, (struct fetch_plans){.load = load_plan});

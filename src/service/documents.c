@@ -94,15 +94,12 @@ static void keep(struct documents *documents, const struct digest *sha256, struc
 static bool mistake_json(struct call *call, const struct diagnostic *d, struct json *out)
 {
     struct arena *arena = &call->arena;
-    return json_object_with(arena, 8, out) && json_put(arena, out, STR("id"), json_string(str_from(d->id))) &&
-           (!d->code[0] || json_put(arena, out, STR("code"), json_string(str_from(d->code)))) &&
-           json_put(arena, out, STR("severity"),
-                    json_string(d->severity == SEVERITY_ERROR ? STR("error") : STR("warning"))) &&
-           json_put(arena, out, STR("file"), json_string(arena_copy(arena, d->file))) &&
-           json_put(arena, out, STR("line"), json_int(d->line)) &&
-           json_put(arena, out, STR("column"), json_int(d->column)) &&
-           json_put(arena, out, STR("message"), json_string(arena_copy(arena, d->message))) &&
-           (!d->hint.len || json_put(arena, out, STR("hint"), json_string(arena_copy(arena, d->hint))));
+    *out = JSON_OF(arena, {"id", json_word(d->id)}, {"code", json_when(d->code[0], json_word(d->code))},
+                   {"severity", json_word(d->severity == SEVERITY_ERROR ? "error" : "warning")},
+                   {"file", json_string(arena_copy(arena, d->file))}, {"line", json_int(d->line)},
+                   {"column", json_int(d->column)}, {"message", json_string(arena_copy(arena, d->message))},
+                   {"hint", d->hint.len ? json_string(arena_copy(arena, d->hint)) : json_none()});
+    return json_ok(out);
 }
 
 static void tell_mistakes(struct call *call, struct diagnostics *diagnostics)

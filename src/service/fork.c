@@ -87,9 +87,8 @@ static enum code put_request(struct call *call, struct error *err)
     char print[SHA256_HEX + 1];
     if (forking->key.len == 0) return OK;
     digest_hex(&forking->fingerprint, print);
-    if (!json_put(&call->arena, &made, STR("fingerprint"), json_string(str_from(print))) ||
-        !json_put(&call->arena, &made, STR("runId"), json_string(str_from(forking->run))))
-        return error_nomem(err);
+    JSON_ADD(&call->arena, &made, {"fingerprint", json_word(print)}, {"runId", json_word(forking->run)});
+    if (!json_ok(&made)) return error_nomem(err);
     buf_init(&text, 1024);
     json_canon(&text, &made);
     struct note_put put = {.space = STR("request"), .key = forking->key, .value = buf_str(&text), .expect = 0};

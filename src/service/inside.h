@@ -2,6 +2,7 @@
 #ifndef CAIRN_SERVICE_INSIDE_H
 #define CAIRN_SERVICE_INSIDE_H
 
+#include "json/make.h"
 #include "service/queue.h"
 #include "service/service.h"
 #include "task/task.h"
@@ -360,7 +361,6 @@ void sinks_moved(struct service *service);
 void service_put(struct service *service, const struct note_put *notes, size_t count, bus_done done, void *context);
 
 // status.c
-bool json_time(struct arena *arena, struct json *object, const char *key, int64_t ms) MUST_CHECK; // nothing when 0
 bool status_json(const struct run_ids *ids, const struct run_summary *summary, uint64_t seq, struct arena *arena,
                  struct json *out) MUST_CHECK;
 

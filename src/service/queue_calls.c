@@ -49,17 +49,15 @@ static bool queue_json(struct call *call, struct str name, struct json *out)
     look_elsewhere(call, name);
     const struct run_queue *queue = queues_find(queues, call->who.tenant, name);
     struct queue_config config = queues_config(queues, call->who.tenant, name);
-    struct str copy = arena_copy(&call->arena, name);
     size_t running = queue ? queue->running + queue->share.elsewhere : 0;
     size_t waiting = queue ? queue->waiting + queue->share.waiting : 0;
     int64_t oldest_ms = queue ? queue_oldest_ms(queue) : 0;
     if (queue && queue->share.oldest_ms && (!oldest_ms || queue->share.oldest_ms < oldest_ms))
         oldest_ms = queue->share.oldest_ms;
-    return copy.ptr && queue_config_write(&config, &call->arena, out) &&
-           json_put(&call->arena, out, STR("name"), json_string(copy)) &&
-           json_put(&call->arena, out, STR("running"), json_int((int64_t)running)) &&
-           json_put(&call->arena, out, STR("queued"), json_int((int64_t)waiting)) &&
-           json_time(&call->arena, out, "oldestQueuedAt", oldest_ms);
+    if (!queue_config_write(&config, &call->arena, out)) return false;
+    JSON_ADD(&call->arena, out, {"name", json_copied(&call->arena, name)}, {"running", json_count(running)},
+             {"queued", json_count(waiting)}, {"oldestQueuedAt", json_time_some(&call->arena, oldest_ms)});
+    return json_ok(out);
 }
 
 static void answer_queue(struct call *call, struct str name)

@@ -1,6 +1,8 @@
 // Configuration of queues and limits as JSON: what callers send, and what the notes hold.
 #include "service/queue.h"
 
+#include "json/make.h"
+
 enum { COUNT_MAX = 1000000, DELAY_MAX_MS = 86400000, PRIORITY_MAX = 1000 };
 
 static const char *const policies[] = {"", "REJECT", "QUEUE", "DELAY"};
@@ -70,13 +72,11 @@ enum code queue_config_read(const struct json *value, struct queue_config *out, 
 
 bool queue_config_write(const struct queue_config *config, struct arena *arena, struct json *out)
 {
-    return json_object_with(arena, 10, out) &&
-           json_put(arena, out, STR("policy"), json_string(str_from(policy_name(config->policy)))) &&
-           json_put(arena, out, STR("maxRunning"), json_int(config->max_running)) &&
-           json_put(arena, out, STR("maxQueued"), json_int(config->max_queued)) &&
-           json_put(arena, out, STR("delayMs"), json_int(config->delay_ms)) &&
-           json_put(arena, out, STR("priority"), json_int(config->priority)) &&
-           json_put(arena, out, STR("paused"), json_bool(config->paused));
+    *out = JSON_OF(arena, {"policy", json_word(policy_name(config->policy))},
+                   {"maxRunning", json_int(config->max_running)}, {"maxQueued", json_int(config->max_queued)},
+                   {"delayMs", json_int(config->delay_ms)}, {"priority", json_int(config->priority)},
+                   {"paused", json_bool(config->paused)});
+    return json_ok(out);
 }
 
 enum code tenant_limits_read(const struct json *value, struct tenant_limits *out, struct error *err)
@@ -93,7 +93,7 @@ enum code tenant_limits_read(const struct json *value, struct tenant_limits *out
 
 bool tenant_limits_write(const struct tenant_limits *limits, struct arena *arena, struct json *out)
 {
-    return json_object_with(arena, 4, out) &&
-           json_put(arena, out, STR("runsInFlight"), json_int(limits->runs_in_flight)) &&
-           json_put(arena, out, STR("startsPerSecond"), json_int(limits->starts_per_second));
+    *out = JSON_OF(arena, {"runsInFlight", json_int(limits->runs_in_flight)},
+                   {"startsPerSecond", json_int(limits->starts_per_second)});
+    return json_ok(out);
 }

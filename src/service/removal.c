@@ -96,9 +96,9 @@ static void wish_on_engine(struct call *call)
     struct buf text;
     char now[CIVIL_SIZE];
     civil_format(os_now().wall_ms, now);
-    bool ok = json_put(&call->arena, &wish, STR("at"), json_string(str_from(now))) &&
-              json_put(&call->arena, &wish, STR("by"), json_string(call->who.id)) &&
-              json_put(&call->arena, &wish, STR("reason"), json_string(removing->reason));
+    JSON_ADD(&call->arena, &wish, {"at", json_word(now)}, {"by", json_string(call->who.id)},
+             {"reason", json_string(removing->reason)});
+    bool ok = json_ok(&wish);
     buf_init(&text, 16 * 1024);
     if (ok) json_canon(&text, &wish);
     struct note_put put = {.space = STR("removal"), .key = removing->key, .value = buf_str(&text), .expect = NOTE_ANY};

@@ -11,12 +11,6 @@ struct signalling {
     uint32_t looks;  // how often it was looked whether the run is there
 };
 
-static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
-{
-    struct str copy = arena_copy(arena, text);
-    return copy.ptr && (text.len == 0 || json_put(arena, object, str_from(key), json_string(copy)));
-}
-
 // What is answered, wherever it was decided.
 struct verdict {
     struct str word, decision_id, error_code, error_message, new_run;
@@ -30,14 +24,14 @@ static void answer(struct call *call, const struct verdict *verdict)
     struct arena *arena = &call->arena;
     const struct signalling *signalling = call->state;
     const struct signal *signal = &signalling->signal;
-    struct json body;
-    bool ok = json_object_with(arena, 8, &body) && put(arena, &body, "signalId", signal->id) &&
-              put(arena, &body, "signalType", str_from(signal_name(signal->type))) &&
-              put(arena, &body, "decision", verdict->word) &&
-              put(arena, &body, "policyDecisionId", verdict->decision_id) &&
-              put(arena, &body, "runId", signalling->run) && put(arena, &body, "newRunId", verdict->new_run) &&
-              json_put(arena, &body, STR("causedSeq"), json_int((int64_t)verdict->seq));
-    if (!ok) {
+    struct json body = JSON_OF(arena, {"signalId", json_copied_some(arena, signal->id)},
+                               {"signalType", json_name(signal_name(signal->type))},
+                               {"decision", json_copied_some(arena, verdict->word)},
+                               {"policyDecisionId", json_copied_some(arena, verdict->decision_id)},
+                               {"runId", json_copied_some(arena, signalling->run)},
+                               {"newRunId", json_copied_some(arena, verdict->new_run)},
+                               {"causedSeq", json_count(verdict->seq)});
+    if (!json_ok(&body)) {
         call_nomem(call);
         return;
     }

@@ -120,8 +120,8 @@ static bool request_note(struct call *call, struct str run, struct note_put *out
     struct str k = arena_copy(&call->arena, str_from(key));
     struct json made = json_object();
     struct buf text;
-    bool ok = json_put(&call->arena, &made, STR("fingerprint"), json_string(str_from(print))) &&
-              json_put(&call->arena, &made, STR("runId"), json_string(run));
+    JSON_ADD(&call->arena, &made, {"fingerprint", json_word(print)}, {"runId", json_string(run)});
+    bool ok = json_ok(&made);
     if (ok && call->answer.code) { // it is refused, and will be so again
         struct json problem = json_object();
         ok = json_put(&call->arena, &problem, STR("code"), json_string(str_from(call->answer.code))) &&
@@ -399,11 +399,10 @@ static bool refusal_of(struct call *call, struct json *out)
     const struct starting *starting = call->state;
     const struct plan_ref *ref = &starting->given.ref;
     struct arena *arena = &call->arena;
-    *out = json_object();
-    return json_put(arena, out, STR("code"), json_string(str_from(call->answer.code))) &&
-           json_put(arena, out, STR("message"), json_string(call->answer.detail)) &&
-           json_put(arena, out, STR("sha256"), json_string(ref->sha256)) &&
-           json_put(arena, out, STR("uri"), json_string(str_slice(ref->uri, 0, str_find(ref->uri, '?', 0))));
+    *out = JSON_OF(arena, {"code", json_word(call->answer.code)}, {"message", json_string(call->answer.detail)},
+                   {"sha256", json_string(ref->sha256)},
+                   {"uri", json_string(str_slice(ref->uri, 0, str_find(ref->uri, '?', 0)))});
+    return json_ok(out);
 }
 
 // The run of its failure raises the alert; without one it is raised here.
@@ -457,14 +456,13 @@ static enum code stand_in(struct call *call, struct program **out, struct error 
     struct json root = json_object(), metadata = json_object(), steps = json_array(), step = json_object();
     struct diagnostics diagnostics;
     struct buf text;
-    bool ok = json_put(arena, &metadata, STR("planId"), json_string(ref->plan_id)) &&
-              json_put(arena, &metadata, STR("planVersion"), json_string(ref->plan_version)) &&
-              json_put(arena, &metadata, STR("schemaVersion"), json_string(ref->schema_version)) &&
-              json_put(arena, &step, STR("stepId"), json_string(STR("plan"))) &&
-              json_put(arena, &step, STR("kind"), json_string(STR("noop"))) &&
-              json_put(arena, &step, STR("simulateError"), json_string(STR("permanent"))) &&
-              json_push(arena, &steps, step) && json_put(arena, &root, STR("metadata"), metadata) &&
-              json_put(arena, &root, STR("steps"), steps);
+    JSON_ADD(arena, &metadata, {"planId", json_string(ref->plan_id)}, {"planVersion", json_string(ref->plan_version)},
+             {"schemaVersion", json_string(ref->schema_version)});
+    JSON_ADD(arena, &step, {"stepId", json_word("plan")}, {"kind", json_word("noop")},
+             {"simulateError", json_word("permanent")});
+    json_append(arena, &steps, step);
+    JSON_ADD(arena, &root, {"metadata", metadata}, {"steps", steps});
+    bool ok = json_ok(&root);
     buf_init(&text, 64 * 1024);
     if (ok) json_canon(&text, &root);
     diagnostics_init(&diagnostics, arena);

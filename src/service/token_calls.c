@@ -30,8 +30,8 @@ static void told(void *context, enum code rc, const struct error *why)
         call->done(call);
         return;
     }
-    if (!json_put(&call->arena, &body, STR("id"), json_string(tokening->id)) ||
-        !json_put(&call->arena, &body, STR("token"), json_string(str_from(tokening->text)))) {
+    JSON_ADD(&call->arena, &body, {"id", json_string(tokening->id)}, {"token", json_word(tokening->text)});
+    if (!json_ok(&body)) {
         call_nomem(call);
         return;
     }
@@ -177,25 +177,19 @@ void service_token_revoke(struct call *call, struct str id)
 
 // ---- listing. Reader thread
 
-static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
-{
-    struct str copy = arena_copy(arena, text);
-    return text.len == 0 || (copy.ptr && json_put(arena, object, str_from(key), json_string(copy)));
-}
-
-static bool row_of(const struct token *token, struct arena *arena, struct json *out)
+static struct json row_of(const struct token *token, struct arena *arena)
 {
     const struct principal *who = &token->principal;
     struct json roles = json_array();
-    bool ok = true;
-    for (unsigned role = 1; ok && role <= ROLE_ALL; role <<= 1)
-        if (who->roles & role) ok = json_push(arena, &roles, json_string(str_from(role_word((enum role)role))));
-    *out = json_object();
-    return ok && put(arena, out, "id", token->id) && put(arena, out, "name", token->name) &&
-           put(arena, out, "tenantId", who->tenant) && json_put(arena, out, STR("roles"), roles) &&
-           put(arena, out, "pool", who->pool) && put(arena, out, "createdBy", token->created_by) &&
-           json_time(arena, out, "createdAt", token->created_ms) &&
-           json_time(arena, out, "expiresAt", who->expires_ms) && json_time(arena, out, "revokedAt", token->revoked_ms);
+    for (unsigned role = 1; role <= ROLE_ALL; role <<= 1)
+        if (who->roles & role) json_append(arena, &roles, json_word(role_word((enum role)role)));
+    return JSON_OF(arena, {"id", json_copied_some(arena, token->id)}, {"name", json_copied_some(arena, token->name)},
+                   {"tenantId", json_copied_some(arena, who->tenant)}, {"roles", roles},
+                   {"pool", json_copied_some(arena, who->pool)},
+                   {"createdBy", json_copied_some(arena, token->created_by)},
+                   {"createdAt", json_time_some(arena, token->created_ms)},
+                   {"expiresAt", json_time_some(arena, who->expires_ms)},
+                   {"revokedAt", json_time_some(arena, token->revoked_ms)});
 }
 
 enum code service_token_list(struct call *call, struct store *store, struct json *items, struct error *err)
@@ -208,13 +202,12 @@ enum code service_token_list(struct call *call, struct store *store, struct json
         enum code rc = store_notes(store, STR("token"), after, PAGE, &call->arena, &notes, err);
         for (size_t i = 0; !rc && i < notes.count; i++) {
             struct token token;
-            struct json row;
             rc = auth_token_decode(notes.items[i].value, &call->arena, &token, err);
             if (rc || !str_eq(token.principal.tenant, call->who.tenant)) continue;
-            if (!row_of(&token, &call->arena, &row) || !json_push(&call->arena, items, row)) rc = error_nomem(err);
+            json_append(&call->arena, items, row_of(&token, &call->arena));
         }
         if (rc) return rc;
         if (notes.count > 0) after = notes.items[notes.count - 1].key;
     } while (notes.count > 0);
-    return OK;
+    return json_made(items, err);
 }

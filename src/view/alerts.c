@@ -1,6 +1,7 @@
 #include "view/alerts.h"
 
 #include "base/civil.h"
+#include "json/make.h"
 #include "base/sha256.h"
 
 #include <string.h>
@@ -298,41 +299,25 @@ void alerts_delivered(struct alerts *alerts, struct str tenant, struct str sink,
 
 // ---- for readers
 
-static bool put(struct arena *arena, struct json *object, const char *key, struct json value)
+static struct json copied(struct arena *arena, const char *text)
 {
-    return json_put(arena, object, str_from(key), value);
-}
-
-static bool put_text(struct arena *arena, struct json *object, const char *key, const char *text)
-{
-    if (!text[0]) return true;
-    struct str copy = arena_copy(arena, str_from(text));
-    return copy.ptr && put(arena, object, key, json_string(copy));
-}
-
-static bool put_time(struct arena *arena, struct json *object, const char *key, int64_t ms)
-{
-    char text[CIVIL_SIZE];
-    if (!ms) return true;
-    civil_format(ms, text);
-    return put_text(arena, object, key, text);
+    return json_copied_some(arena, str_from(text));
 }
 
 bool alert_json(const struct alert *alert, struct arena *arena, struct json *out)
 {
-    const char priority[] = {'P', (char)('0' + alert->priority), '\0'};
-    struct str text = arena_copy(arena, str_from(alert->text));
-    return text.ptr && json_object_with(arena, 16, out) && put_text(arena, out, "id", alert->id) &&
-           put_text(arena, out, "name", alert_name_text(alert->name)) && put_text(arena, out, "priority", priority) &&
-           put_text(arena, out, "state", alert->open ? "open" : "closed") &&
-           put_text(arena, out, "tenantId", alert->tenant) && put_text(arena, out, "runId", alert->run) &&
-           put_text(arena, out, "stepId", alert->step) && put_text(arena, out, "subject", alert->subject) &&
-           put(arena, out, "text", json_string(text)) &&
-           (!alert->seq || put(arena, out, "runSeq", json_int((int64_t)alert->seq))) &&
-           put(arena, out, "count", json_int(alert->count)) && put_time(arena, out, "firstAt", alert->first_ms) &&
-           put_time(arena, out, "lastAt", alert->last_ms) && put_time(arena, out, "closedAt", alert->closed_ms) &&
-           put_text(arena, out, "acknowledgedBy", alert->acknowledged_by) &&
-           put_time(arena, out, "acknowledgedAt", alert->acknowledged_ms);
+    *out = JSON_OF(arena, {"id", copied(arena, alert->id)}, {"name", json_name(alert_name_text(alert->name))},
+                   {"priority", json_text_made(arena_format(arena, "P%d", alert->priority))},
+                   {"state", json_word(alert->open ? "open" : "closed")}, {"tenantId", copied(arena, alert->tenant)},
+                   {"runId", copied(arena, alert->run)}, {"stepId", copied(arena, alert->step)},
+                   {"subject", copied(arena, alert->subject)}, {"text", json_copied(arena, str_from(alert->text))},
+                   {"runSeq", json_nonzero((int64_t)alert->seq)}, {"count", json_int(alert->count)},
+                   {"firstAt", json_time_some(arena, alert->first_ms)},
+                   {"lastAt", json_time_some(arena, alert->last_ms)},
+                   {"closedAt", json_time_some(arena, alert->closed_ms)},
+                   {"acknowledgedBy", copied(arena, alert->acknowledged_by)},
+                   {"acknowledgedAt", json_time_some(arena, alert->acknowledged_ms)});
+    return json_ok(out);
 }
 
 static bool is_wanted(const struct alert *alert, const struct alert_filter *filter)

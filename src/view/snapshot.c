@@ -1,297 +1,171 @@
 #include "view/internal.h"
 
-#include "base/civil.h"
+#include "json/make.h"
 
-// An object under construction. After the first failure every put does nothing: many puts, one check.
-struct maker {
-    struct arena *arena;
-    struct json object;
-    bool ok;
-};
-
-static struct maker maker_of(struct arena *arena, uint32_t capacity)
+static struct json fault_json(const struct fault *fault, struct arena *arena)
 {
-    struct maker maker = {.arena = arena};
-    maker.ok = json_object_with(arena, capacity, &maker.object);
-    return maker;
+    if (!fault->code.len) return json_none();
+    return JSON_OF(arena, {"category", json_some(fault->category)}, {"code", json_string(fault->code)},
+                   {"detail", json_some(fault->detail)},
+                   {"exitCode", json_when(fault->has_exit, json_int(fault->exit_code))},
+                   {"message", json_string(fault->message)}, {"retryable", json_bool(fault->retryable)});
 }
 
-static void put(struct maker *maker, const char *key, struct json value)
+static struct json attempts_json(const struct step_view *step, struct arena *arena)
 {
-    maker->ok = maker->ok && json_put(maker->arena, &maker->object, str_from(key), value);
-}
-
-static void put_text(struct maker *maker, const char *key, struct str text)
-{
-    if (text.len) put(maker, key, json_string(text));
-}
-
-static void put_time(struct maker *maker, const char *key, int64_t ms)
-{
-    if (!ms || !maker->ok) return;
-    char *text = arena_alloc(maker->arena, CIVIL_SIZE);
-    maker->ok = text != NULL;
-    if (!text) return;
-    civil_format(ms, text);
-    put(maker, key, json_string((struct str){text, CIVIL_SIZE - 1}));
-}
-
-static void put_digest(struct maker *maker, const char *key, const struct digest *digest)
-{
-    char *hex = maker->ok ? arena_alloc(maker->arena, SHA256_HEX + 1) : NULL;
-    maker->ok = hex != NULL;
-    if (!hex) return;
-    digest_hex(digest, hex);
-    put(maker, key, json_string((struct str){hex, SHA256_HEX}));
-}
-
-// Objects inside: closed by `put_maker`, which passes a failure on.
-static void put_maker(struct maker *maker, const char *key, const struct maker *inner)
-{
-    maker->ok = maker->ok && inner->ok;
-    put(maker, key, inner->object);
-}
-
-static void put_fault(struct maker *maker, const char *key, const struct fault *fault)
-{
-    if (!fault->code.len) return;
-    struct maker inner = maker_of(maker->arena, 6);
-    put_text(&inner, "category", fault->category);
-    put(&inner, "code", json_string(fault->code));
-    put_text(&inner, "detail", fault->detail);
-    if (fault->has_exit) put(&inner, "exitCode", json_int(fault->exit_code));
-    put(&inner, "message", json_string(fault->message));
-    put(&inner, "retryable", json_bool(fault->retryable));
-    put_maker(maker, key, &inner);
-}
-
-static bool attempts_json(const struct step_view *step, struct arena *arena, struct json *out)
-{
-    *out = json_array();
+    struct json list = json_array();
     for (size_t i = 0; i < step->attempt_count; i++) {
         const struct attempt_view *attempt = &step->attempts[i];
-        struct maker maker = maker_of(arena, 5);
-        put_time(&maker, "endedAt", attempt->ended_ms);
-        put(&maker, "engineAttemptId", json_int(attempt->engine));
-        put_fault(&maker, "error", &attempt->fault);
-        put(&maker, "logicalAttemptId", json_int(attempt->logical));
-        put_time(&maker, "startedAt", attempt->started_ms);
-        if (!maker.ok || !json_push(arena, out, maker.object)) return false;
+        json_append(arena, &list,
+                    JSON_OF(arena, {"endedAt", json_time_some(arena, attempt->ended_ms)},
+                            {"engineAttemptId", json_int(attempt->engine)},
+                            {"error", fault_json(&attempt->fault, arena)},
+                            {"logicalAttemptId", json_int(attempt->logical)},
+                            {"startedAt", json_time_some(arena, attempt->started_ms)}));
     }
-    return true;
+    return list;
 }
 
-static void put_result(struct maker *maker, const struct step_view *step)
+static struct json tasks_json(const struct step_view *step, struct arena *arena)
 {
-    if (step->value.type) put(maker, "result", step->value);
-    if (!step->has_blob) return;
-    struct maker ref = maker_of(maker->arena, 2);
-    put_digest(&ref, "sha256", &step->blob);
-    put(&ref, "sizeBytes", json_int((int64_t)step->blob_size));
-    put_maker(maker, "resultRef", &ref);
-}
-
-static bool tasks_json(const struct step_view *step, struct arena *arena, struct json *out)
-{
-    *out = json_array();
+    struct json list = json_array();
     for (size_t i = 0; i < step->task_count; i++) {
         const struct task_view *task = &step->tasks[i];
-        struct maker maker = maker_of(arena, 6);
-        put(&maker, "attempts", json_int(task->attempts));
-        put(&maker, "done", json_int(task->done));
-        put_fault(&maker, "error", &task->fault);
-        put(&maker, "failed", json_int(task->failed));
-        put(&maker, "label", json_string(task->label));
-        put(&maker, "runs", json_int(task->runs));
-        if (!maker.ok || !json_push(arena, out, maker.object)) return false;
+        json_append(arena, &list,
+                    JSON_OF(arena, {"attempts", json_int(task->attempts)}, {"done", json_int(task->done)},
+                            {"error", fault_json(&task->fault, arena)}, {"failed", json_int(task->failed)},
+                            {"label", json_string(task->label)}, {"runs", json_int(task->runs)}));
     }
-    return true;
+    return list;
 }
 
-static void put_playbook(struct maker *maker, const struct step_view *step)
+static void add_playbook(const struct step_view *step, struct arena *arena, struct json *out)
 {
-    struct json tasks;
     if (!step->visit) return;
-    if (step->loop.told) {
-        struct maker loop = maker_of(maker->arena, 4);
-        put(&loop, "done", json_int(step->loop.done));
-        put(&loop, "failed", json_int(step->loop.failed));
-        put(&loop, "started", json_int(step->loop.started));
-        put(&loop, "total", json_int(step->loop.total));
-        put_maker(maker, "loop", &loop);
-    }
-    maker->ok = maker->ok && tasks_json(step, maker->arena, &tasks);
-    if (maker->ok && step->task_count) put(maker, "tasks", tasks);
-    put(maker, "visit", json_int(step->visit));
+    if (step->loop.told)
+        JSON_ADD(arena, out,
+                 {"loop", JSON_OF(arena, {"done", json_int(step->loop.done)}, {"failed", json_int(step->loop.failed)},
+                                  {"started", json_int(step->loop.started)}, {"total", json_int(step->loop.total)})});
+    JSON_ADD(arena, out, {"tasks", json_filled(tasks_json(step, arena))}, {"visit", json_int(step->visit)});
 }
 
-static bool step_json(const struct step_view *step, struct arena *arena, struct json *out)
+static struct json step_json(const struct step_view *step, struct arena *arena)
 {
-    struct json attempts;
-    if (!attempts_json(step, arena, &attempts)) return false;
-    struct maker maker = maker_of(arena, 23);
-    put_text(&maker, "actor", step->actor);
-    put(&maker, "artifacts", step->artifacts.type ? step->artifacts : json_array());
-    put(&maker, "attempts", attempts);
-    put_text(&maker, "childRunId", step->child_run);
-    put_time(&maker, "completedAt", step->ended_ms);
-    put_time(&maker, "dueAt", step->due_ms);
-    put(&maker, "engineAttemptId", json_int(step->engine));
-    put_fault(&maker, "error", &step->fault);
-    if (step->held) put(&maker, "held", json_bool(true));
-    if (step->iteration) put(&maker, "iteration", json_int(step->iteration));
-    put(&maker, "logicalAttemptId", json_int(step->logical));
-    put_result(&maker, step);
-    if (step->retrying) put(&maker, "retrying", json_bool(true));
-    put_text(&maker, "reusedFrom", step->reused_from);
-    put_text(&maker, "skipDetail", step->skip_detail);
-    put_text(&maker, "skipReason", step->skip_reason);
-    put_time(&maker, "startedAt", step->started_ms);
-    put(&maker, "status", json_string(str_from(step_status_name(step->status))));
-    put(&maker, "stepId", json_string(step->id));
-    if (step->truncated) put(&maker, "truncated", json_bool(true));
-    put_playbook(&maker, step);
-    *out = maker.object;
-    return maker.ok;
+    struct json blob = json_none();
+    if (step->has_blob)
+        blob = JSON_OF(arena, {"sha256", json_digest(arena, &step->blob)}, {"sizeBytes", json_count(step->blob_size)});
+    struct json out =
+        JSON_OF(arena, {"actor", json_some(step->actor)},
+                {"artifacts", step->artifacts.type ? step->artifacts : json_array()},
+                {"attempts", attempts_json(step, arena)}, {"childRunId", json_some(step->child_run)},
+                {"completedAt", json_time_some(arena, step->ended_ms)}, {"dueAt", json_time_some(arena, step->due_ms)},
+                {"engineAttemptId", json_int(step->engine)}, {"error", fault_json(&step->fault, arena)},
+                {"held", json_flag(step->held)}, {"iteration", json_nonzero(step->iteration)},
+                {"logicalAttemptId", json_int(step->logical)}, {"result", step->value}, {"resultRef", blob},
+                {"retrying", json_flag(step->retrying)}, {"reusedFrom", json_some(step->reused_from)},
+                {"skipDetail", json_some(step->skip_detail)}, {"skipReason", json_some(step->skip_reason)},
+                {"startedAt", json_time_some(arena, step->started_ms)},
+                {"status", json_word(step_status_name(step->status))}, {"stepId", json_string(step->id)},
+                {"truncated", json_flag(step->truncated)});
+    add_playbook(step, arena, &out);
+    return out;
 }
 
 // Artifacts of all steps, the first of each uri (ES-1.5-3g).
-static bool artifacts_json(const struct run_view *view, struct arena *arena, struct json *out)
+static struct json artifacts_json(const struct run_view *view, struct arena *arena)
 {
     struct map seen;
     map_init(&seen, arena);
-    *out = json_array();
+    struct json list = json_array();
     for (size_t i = 0; i < view->step_count; i++) {
         const struct json *artifacts = &view->steps[i].artifacts;
         for (uint32_t k = 0; artifacts->type == JSON_ARRAY && k < artifacts->count; k++) {
             struct str uri = json_text(json_get(&artifacts->items[k], STR("uri")));
             uint32_t existing;
-            if (!map_put(&seen, uri, 0, &existing)) return false;
+            if (!map_put(&seen, uri, 0, &existing)) return json_failed();
             if (uri.len && existing != MAP_NONE) continue;
-            if (!json_push(arena, out, artifacts->items[k])) return false;
+            json_append(arena, &list, artifacts->items[k]);
         }
     }
-    return true;
+    return list;
 }
 
-static void put_counts(struct maker *maker, const struct run_view *view)
+static struct json ids_json(const struct run_view *view, struct arena *arena)
 {
-    put(maker, "completedSteps", json_int(view->success_count));
-    put(maker, "failedSteps", json_int(view->failed_count));
-    put(maker, "runningSteps", json_int(view->running_count));
-    put(maker, "skippedSteps", json_int(view->skipped_count));
-    put(maker, "totalSteps", json_int((int64_t)view->step_count));
+    const struct start_facts *start = &view->start;
+    struct json from = json_none();
+    if (start->forked)
+        from = JSON_OF(arena, {"runId", json_string(start->forked_run)}, {"runSeq", json_count(start->forked_seq)});
+    return JSON_OF(arena, {"environmentId", json_some(view->ids.environment)}, {"forkedFrom", from},
+                   {"name", json_some(start->name)}, {"originalRunId", json_some(start->original_run)},
+                   {"parentRunId", json_some(start->parent_run)}, {"parentStepId", json_some(start->parent_step)},
+                   {"planId", json_some(view->ids.plan_id)}, {"planVersion", json_some(view->ids.plan_version)},
+                   {"projectId", json_some(view->ids.project)}, {"runId", json_string(view->ids.run)},
+                   {"tenantId", json_some(view->ids.tenant)});
 }
 
-static void put_ids(struct maker *maker, const struct run_view *view)
+static void add_status(const struct run_view *view, struct arena *arena, struct json *out)
 {
-    put_text(maker, "environmentId", view->ids.environment);
-    if (view->start.forked) {
-        struct maker from = maker_of(maker->arena, 2);
-        put(&from, "runId", json_string(view->start.forked_run));
-        put(&from, "runSeq", json_int((int64_t)view->start.forked_seq));
-        put_maker(maker, "forkedFrom", &from);
-    }
-    put_text(maker, "name", view->start.name);
-    put_text(maker, "originalRunId", view->start.original_run);
-    put_text(maker, "parentRunId", view->start.parent_run);
-    put_text(maker, "parentStepId", view->start.parent_step);
-    put_text(maker, "planId", view->ids.plan_id);
-    put_text(maker, "planVersion", view->ids.plan_version);
-    put_text(maker, "projectId", view->ids.project);
-    put(maker, "runId", json_string(view->ids.run));
-    put_text(maker, "tenantId", view->ids.tenant);
-}
-
-static void put_times(struct maker *maker, const struct run_view *view)
-{
-    put_time(maker, "queuedAt", view->queued_ms);
-    put_time(maker, "startedAt", view->started_ms);
-    put_time(maker, "completedAt", view->ended_ms);
-    put_time(maker, "updatedAt", view->updated_ms);
-    if (view->started_ms && view->ended_ms >= view->started_ms)
-        put(maker, "totalDurationMs", json_int(view->ended_ms - view->started_ms));
-}
-
-static void put_status(struct maker *maker, const struct run_view *view)
-{
-    put(maker, "status", json_string(str_from(run_status_name(view->status))));
     struct str substatus = str_from(view_substatus(view)), message;
-    put_text(maker, "substatus", substatus);
-    if (view_message(view, substatus, maker->arena, &message))
-        put_text(maker, "message", message);
-    else
-        maker->ok = false;
-    put_text(maker, "cancelReason", view->cancel_reason);
-    put_text(maker, "pauseReason", view->pause_reason);
-    put(maker, "stale", json_bool(view->stale));
-    put(maker, "inconsistent", json_bool(view->inconsistent));
-    if (view->fault.code.len) {
-        struct maker cause = maker_of(maker->arena, 2);
-        put_fault(&cause, "error", &view->fault);
-        put_text(&cause, "stepId", view->failed_step);
-        put_maker(maker, "rootCause", &cause);
-    }
+    bool told = view_message(view, substatus, arena, &message);
+    struct json cause = json_none();
+    if (view->fault.code.len)
+        cause = JSON_OF(arena, {"error", fault_json(&view->fault, arena)}, {"stepId", json_some(view->failed_step)});
+    JSON_ADD(arena, out, {"status", json_word(run_status_name(view->status))}, {"substatus", json_some(substatus)},
+             {"message", told ? json_some(message) : json_failed()}, {"cancelReason", json_some(view->cancel_reason)},
+             {"pauseReason", json_some(view->pause_reason)}, {"stale", json_bool(view->stale)},
+             {"inconsistent", json_bool(view->inconsistent)}, {"rootCause", cause});
 }
 
 bool view_json(const struct run_view *view, struct arena *arena, struct json *out)
 {
     struct json steps = json_array();
-    for (size_t i = 0; i < view->step_count; i++) {
-        struct json step;
-        if (!step_json(&view->steps[i], arena, &step) || !json_push(arena, &steps, step)) return false;
-    }
-    struct json artifacts;
     struct digest hash;
-    if (!artifacts_json(view, arena, &artifacts) || !view_hash(view, arena, &hash)) return false;
-    struct maker maker = maker_of(arena, 40);
-    put_ids(&maker, view);
-    put_status(&maker, view);
-    put(&maker, "lastEventSeq", json_int((int64_t)view->last_seq));
-    if (view->started_ms) {
-        struct str ref = contract_run_ref(&view->ids, arena);
-        if (!ref.ptr) return false;
-        put(&maker, "engineRunRef", json_string(ref));
-    }
-    put_times(&maker, view);
-    put_counts(&maker, view);
-    put(&maker, "artifacts", artifacts);
-    put(&maker, "steps", steps);
-    put_digest(&maker, "hash", &hash);
-    *out = maker.object;
-    return maker.ok;
+    bool took = view->started_ms && view->ended_ms >= view->started_ms;
+    if (!view_hash(view, arena, &hash)) return false;
+    for (size_t i = 0; i < view->step_count; i++) json_append(arena, &steps, step_json(&view->steps[i], arena));
+    *out = ids_json(view, arena);
+    add_status(view, arena, out);
+    JSON_ADD(arena, out, {"lastEventSeq", json_count(view->last_seq)},
+             {"engineRunRef", view->started_ms ? json_text_made(contract_run_ref(&view->ids, arena)) : json_none()},
+             {"queuedAt", json_time_some(arena, view->queued_ms)},
+             {"startedAt", json_time_some(arena, view->started_ms)},
+             {"completedAt", json_time_some(arena, view->ended_ms)},
+             {"updatedAt", json_time_some(arena, view->updated_ms)},
+             {"totalDurationMs", json_when(took, json_int(view->ended_ms - view->started_ms))},
+             {"completedSteps", json_int(view->success_count)}, {"failedSteps", json_int(view->failed_count)},
+             {"runningSteps", json_int(view->running_count)}, {"skippedSteps", json_int(view->skipped_count)},
+             {"totalSteps", json_count(view->step_count)}, {"artifacts", artifacts_json(view, arena)},
+             {"steps", steps}, {"hash", json_digest(arena, &hash)});
+    return json_ok(out);
 }
 
-static bool hashed_steps(const struct run_view *view, struct arena *arena, struct json *out)
+static struct json hashed_steps(const struct run_view *view, struct arena *arena)
 {
-    if (!json_object_with(arena, (uint32_t)view->step_count, out)) return false;
+    struct json out;
+    if (!json_object_with(arena, (uint32_t)view->step_count, &out)) return json_failed();
     for (size_t i = 0; i < view->step_count; i++) {
         const struct step_view *step = &view->steps[i];
-        struct maker maker = maker_of(arena, 4);
-        put(&maker, "attempts", json_int(step->logical));
-        put_time(&maker, "completedAt", step->ended_ms);
-        put_time(&maker, "startedAt", step->started_ms);
-        put(&maker, "status", json_string(str_from(step_status_name(step->status))));
-        if (!maker.ok || !json_put(arena, out, step->id, maker.object)) return false;
+        json_set(arena, &out, step->id,
+                 JSON_OF(arena, {"attempts", json_int(step->logical)},
+                         {"completedAt", json_time_some(arena, step->ended_ms)},
+                         {"startedAt", json_time_some(arena, step->started_ms)},
+                         {"status", json_word(step_status_name(step->status))}));
     }
-    return true;
+    return out;
 }
 
 bool view_hash(const struct run_view *view, struct arena *arena, struct digest *out)
 {
-    struct json steps;
-    if (!hashed_steps(view, arena, &steps)) return false;
-    struct maker maker = maker_of(arena, 6);
-    put_time(&maker, "completedAt", view->ended_ms);
-    put(&maker, "paused", json_bool(view->status == RUN_STATUS_PAUSED));
-    put(&maker, "runId", json_string(view->ids.run));
-    put_time(&maker, "startedAt", view->started_ms);
-    put(&maker, "status", json_string(str_from(run_status_name(view->status))));
-    put(&maker, "steps", steps);
-    if (!maker.ok) return false;
+    struct json hashed = JSON_OF(arena, {"completedAt", json_time_some(arena, view->ended_ms)},
+                                 {"paused", json_bool(view->status == RUN_STATUS_PAUSED)},
+                                 {"runId", json_string(view->ids.run)},
+                                 {"startedAt", json_time_some(arena, view->started_ms)},
+                                 {"status", json_word(run_status_name(view->status))},
+                                 {"steps", hashed_steps(view, arena)});
     struct buf buf;
     buf_init(&buf, SIZE_MAX / 4);
-    json_canon(&buf, &maker.object);
+    json_canon(&buf, &hashed);
     bool ok = buf_ok(&buf);
     if (ok) *out = sha256(buf_str(&buf));
     buf_release(&buf);

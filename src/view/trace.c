@@ -1,5 +1,7 @@
 #include "view/trace.h"
 
+#include "json/make.h"
+
 #include <string.h>
 
 enum { KIND_INTERNAL = 1, KIND_SERVER = 2 };
@@ -61,75 +63,44 @@ void trace_parent(struct str run, struct str step, uint32_t logical, uint32_t en
     memcpy(out + 4 + TRACE_ID_HEX + SPAN_ID_HEX, "-01", 4);
 }
 
-// ---- a span under construction; after the first failure nothing more happens and `ok` is false
+// ---- a span under construction
 
 struct span {
     struct arena *arena;
     struct str run; // of the trace
     struct json object, attributes, links;
-    bool ok;
 };
 
-static struct json kept(struct span *span, struct str text)
-{
-    struct str copy = arena_copy(span->arena, text);
-    span->ok = span->ok && copy.ptr;
-    return json_string(copy);
-}
-
-static void put(struct span *span, struct json *object, const char *key, struct json value)
-{
-    span->ok = span->ok && json_put(span->arena, object, str_from(key), value);
-}
-
-static void push(struct span *span, struct json *array, struct json value)
-{
-    span->ok = span->ok && json_push(span->arena, array, value);
-}
-
-static void put_number(struct span *span, struct json *object, const char *key, uint64_t number)
+static struct json number_json(struct arena *arena, uint64_t number)
 {
     char text[21]; // 64-bit integers are strings in the JSON form of protocol buffers
-    put(span, object, key, kept(span, decimal(number, text)));
+    return json_copied(arena, decimal(number, text));
 }
 
-static void add_value(struct span *span, struct json *attributes, const char *key, const char *type, struct json value)
+// {"key", value}: texts, numbers that are not negative, and what is true.
+#define ATTRIBUTES(arena, list, ...) add_attributes((arena), (list), JSON_FIELDS(__VA_ARGS__))
+static void add_attributes(struct arena *arena, struct json *list, const struct json_field *fields, size_t count)
 {
-    struct json pair = json_object(), typed = json_object();
-    put(span, &typed, type, value);
-    put(span, &pair, "key", json_string(str_from(key)));
-    put(span, &pair, "value", typed);
-    push(span, attributes, pair);
-}
-
-static void add_text(struct span *span, struct json *attributes, const char *key, struct str text)
-{
-    if (text.len > 0) add_value(span, attributes, key, "stringValue", json_string(text));
-}
-
-static void add_number(struct span *span, const char *key, uint64_t number)
-{
-    char text[21];
-    add_value(span, &span->attributes, key, "intValue", kept(span, decimal(number, text)));
-}
-
-static void add_true(struct span *span, const char *key)
-{
-    add_value(span, &span->attributes, key, "boolValue", json_bool(true));
+    for (size_t i = 0; i < count; i++) {
+        struct json value = fields[i].value;
+        const char *type = value.type == JSON_INT ? "intValue" : value.type == JSON_BOOL ? "boolValue" : "stringValue";
+        if (!value.type) continue;
+        if (value.type == JSON_INT) value = number_json(arena, (uint64_t)value.integer);
+        json_append(arena, list, JSON_OF(arena, {"key", json_word(fields[i].key)}, {"value", JSON_OF(arena, {type, value})}));
+    }
 }
 
 static void add_link(struct span *span, struct str run, const char *span_id, const char *kind, struct str step)
 {
     char trace[TRACE_ID_HEX + 1];
-    struct json link = json_object(), attributes = json_array();
+    struct arena *arena = span->arena;
+    struct json attributes = json_array();
     trace_id(run, trace);
-    add_text(span, &attributes, "cairn.link", str_from(kind));
-    add_text(span, &attributes, "cairn.run.id", run);
-    add_text(span, &attributes, "cairn.step.id", step);
-    put(span, &link, "traceId", kept(span, str_from(trace)));
-    put(span, &link, "spanId", kept(span, str_from(span_id)));
-    put(span, &link, "attributes", attributes);
-    push(span, &span->links, link);
+    ATTRIBUTES(arena, &attributes, {"cairn.link", json_word(kind)}, {"cairn.run.id", json_some(run)},
+               {"cairn.step.id", json_some(step)});
+    json_append(arena, &span->links,
+                JSON_OF(arena, {"traceId", json_copied(arena, str_from(trace))},
+                        {"spanId", json_copied(arena, str_from(span_id))}, {"attributes", attributes}));
 }
 
 static void add_run_link(struct span *span, struct str run, const char *kind, struct str step)
@@ -144,38 +115,32 @@ static struct span span_begin(struct arena *arena, struct str run, const char *i
                               int kind)
 {
     char trace[TRACE_ID_HEX + 1];
-    struct span span = {.arena = arena,
-                        .run = run,
-                        .object = json_object(),
-                        .attributes = json_array(),
-                        .links = json_array(),
-                        .ok = true};
     trace_id(run, trace);
-    put(&span, &span.object, "traceId", kept(&span, str_from(trace)));
-    put(&span, &span.object, "spanId", kept(&span, str_from(id)));
-    if (parent) put(&span, &span.object, "parentSpanId", kept(&span, str_from(parent)));
-    put(&span, &span.object, "name", json_string(name));
-    put(&span, &span.object, "kind", json_int(kind));
-    return span;
+    return (struct span){.arena = arena,
+                         .run = run,
+                         .object = JSON_OF(arena, {"traceId", json_copied(arena, str_from(trace))},
+                                           {"spanId", json_copied(arena, str_from(id))},
+                                           {"parentSpanId", parent ? json_copied(arena, str_from(parent)) : json_none()},
+                                           {"name", json_string(name)}, {"kind", json_int(kind)}),
+                         .attributes = json_array(),
+                         .links = json_array()};
 }
 
 static void span_times(struct span *span, int64_t start_ms, int64_t end_ms)
 {
     if (start_ms <= 0 || start_ms > end_ms) start_ms = end_ms; // a clock that was set back, or a result without a start
-    put_number(span, &span->object, "startTimeUnixNano", (uint64_t)start_ms * 1000000);
-    put_number(span, &span->object, "endTimeUnixNano", (uint64_t)end_ms * 1000000);
+    JSON_ADD(span->arena, &span->object,
+             {"startTimeUnixNano", number_json(span->arena, (uint64_t)start_ms * 1000000)},
+             {"endTimeUnixNano", number_json(span->arena, (uint64_t)end_ms * 1000000)});
 }
 
-static bool span_end(struct span *span, int status, struct str message, struct json *spans)
+static void span_end(struct span *span, int status, struct str message, struct json *spans)
 {
-    struct json outcome = json_object();
-    if (status != STATUS_UNSET) put(span, &outcome, "code", json_int(status));
-    if (status == STATUS_ERROR && message.len > 0) put(span, &outcome, "message", json_string(message));
-    put(span, &span->object, "attributes", span->attributes);
-    if (span->links.count > 0) put(span, &span->object, "links", span->links);
-    put(span, &span->object, "status", outcome);
-    push(span, spans, span->object);
-    return span->ok;
+    bool told = status == STATUS_ERROR && message.len > 0;
+    JSON_ADD(span->arena, &span->object, {"attributes", span->attributes}, {"links", json_filled(span->links)},
+             {"status", JSON_OF(span->arena, {"code", json_when(status != STATUS_UNSET, json_int(status))},
+                                {"message", json_when(told, json_string(message))})});
+    json_append(span->arena, spans, span->object);
 }
 
 // ---- outcomes, in the words of the semantic conventions for CI/CD
@@ -203,35 +168,30 @@ static void add_run_links(struct span *span, const struct start_facts *start)
     if (start->forked) add_run_link(span, start->forked_run, "fork", STR(""));
 }
 
-static bool run_span(const struct run_view *view, struct arena *arena, struct json *spans)
+static void run_span(const struct run_view *view, struct arena *arena, struct json *spans)
 {
     char id[SPAN_ID_HEX + 1];
     const struct start_facts *start = &view->start;
-    if (!run_status_terminal(view->status)) return true;
-    struct str parts[] = {STR("RUN "), view->ids.plan_id};
-    char *name = arena_alloc(arena, parts[0].len + parts[1].len + 1);
-    if (!name) return false;
-    memcpy(name, parts[0].ptr, parts[0].len);
-    if (parts[1].len > 0) memcpy(name + parts[0].len, parts[1].ptr, parts[1].len);
+    if (!run_status_terminal(view->status)) return;
+    struct str name = arena_format(arena, "RUN %.*s", STR_ARG(view->ids.plan_id));
     trace_run_span(view->ids.run, id);
-    struct span span = span_begin(arena, view->ids.run, id, NULL, str_from(name), KIND_SERVER);
+    struct span span = span_begin(arena, view->ids.run, id, NULL, name, KIND_SERVER);
+    if (!name.ptr) span.object = json_failed();
     span_times(&span, view->started_ms ? view->started_ms : view->queued_ms, view->ended_ms);
     bool cancelled = view->status == RUN_STATUS_CANCELLED;
     const char *result = cancelled ? "cancellation" : result_of(&view->fault);
     if (view->status == RUN_STATUS_FAILED && view->fault.code.len == 0) result = "failure";
-    add_text(&span, &span.attributes, "cicd.pipeline.action.name", STR("RUN"));
-    add_text(&span, &span.attributes, "cicd.pipeline.name", view->ids.plan_id);
-    add_text(&span, &span.attributes, "cicd.pipeline.run.id", view->ids.run);
-    add_text(&span, &span.attributes, "cicd.pipeline.result", str_from(result));
-    add_text(&span, &span.attributes, "error.type", view->fault.code);
-    add_text(&span, &span.attributes, "cairn.plan.version", view->ids.plan_version);
-    add_text(&span, &span.attributes, "cairn.document.sha256", start->document_sha256);
-    add_text(&span, &span.attributes, "cairn.run.status", str_from(run_status_name(view->status)));
-    add_text(&span, &span.attributes, "cairn.run.failed_step", view->failed_step);
-    add_text(&span, &span.attributes, "cairn.run.cancel_reason", view->cancel_reason);
-    add_number(&span, "cairn.run.events", view->last_seq);
+    ATTRIBUTES(arena, &span.attributes, {"cicd.pipeline.action.name", json_word("RUN")},
+               {"cicd.pipeline.name", json_some(view->ids.plan_id)}, {"cicd.pipeline.run.id", json_some(view->ids.run)},
+               {"cicd.pipeline.result", json_word(result)}, {"error.type", json_some(view->fault.code)},
+               {"cairn.plan.version", json_some(view->ids.plan_version)},
+               {"cairn.document.sha256", json_some(start->document_sha256)},
+               {"cairn.run.status", json_word(run_status_name(view->status))},
+               {"cairn.run.failed_step", json_some(view->failed_step)},
+               {"cairn.run.cancel_reason", json_some(view->cancel_reason)},
+               {"cairn.run.events", json_count(view->last_seq)});
     add_run_links(&span, start);
-    return span_end(&span, status_of(result), view->fault.message, spans);
+    span_end(&span, status_of(result), view->fault.message, spans);
 }
 
 // ---- steps
@@ -268,29 +228,18 @@ static void add_step(struct span *span, const struct step_view *step, const char
 {
     uint64_t round;
     struct str loop = loop_of(step->id, &round);
-    add_text(span, &span->attributes, "cicd.pipeline.task.name", step->id);
-    add_text(span, &span->attributes, "cicd.pipeline.task.run.result", str_from(result));
-    add_text(span, &span->attributes, "cairn.run.id", span->run);
-    add_text(span, &span->attributes, "cairn.loop.id", loop);
-    if (loop.len > 0) add_number(span, "cairn.loop.iteration", round);
+    ATTRIBUTES(span->arena, &span->attributes, {"cicd.pipeline.task.name", json_some(step->id)},
+               {"cicd.pipeline.task.run.result", json_word(result)}, {"cairn.run.id", json_some(span->run)},
+               {"cairn.loop.id", json_some(loop)}, {"cairn.loop.iteration", json_when(loop.len > 0, json_count(round))});
 }
 
-static void add_task_id(struct span *span, const struct step_view *step, const struct attempt_view *attempt)
+static struct json task_id(const struct span *span, const struct step_view *step, const struct attempt_view *attempt)
 {
-    char logical[21], engine[21];
     struct buf text;
     buf_init(&text, 4096);
-    buf_add(&text, span->run);
-    buf_byte(&text, '/');
-    buf_add(&text, step->id);
-    buf_byte(&text, '#');
-    buf_add(&text, decimal(attempt->logical, logical));
-    if (attempt->engine > 1) {
-        buf_byte(&text, '.');
-        buf_add(&text, decimal(attempt->engine, engine));
-    }
-    add_value(span, &span->attributes, "cicd.pipeline.task.run.id", "stringValue", kept(span, buf_str(&text)));
-    buf_release(&text);
+    buf_printf(&text, "%.*s/%.*s#%u", STR_ARG(span->run), STR_ARG(step->id), attempt->logical);
+    if (attempt->engine > 1) buf_printf(&text, ".%u", attempt->engine);
+    return json_text_made(buf_keep(&text, span->arena));
 }
 
 // When it ended, or when it was known to be gone; 0: it may still be running.
@@ -313,34 +262,33 @@ static void link_before(struct span *span, const struct step_view *step, size_t 
     add_link(span, span->run, id, again ? "redispatch" : "retry", step->id);
 }
 
-static bool attempt_span(const struct run_view *view, const struct step_view *step, size_t index, struct arena *arena,
+static void attempt_span(const struct run_view *view, const struct step_view *step, size_t index, struct arena *arena,
                          struct json *spans)
 {
     const struct attempt_view *attempt = &step->attempts[index];
     char id[SPAN_ID_HEX + 1], parent[SPAN_ID_HEX + 1];
     bool lost, last = index + 1 == step->attempt_count;
     int64_t ended = end_of(view, step, index, &lost);
-    if (ended <= 0) return true;
+    if (ended <= 0) return;
     trace_step_span(view->ids.run, step->id, attempt->logical, attempt->engine, id);
     parent_of(view, step->id, attempt->started_ms ? attempt->started_ms : ended, parent);
     struct span span = span_begin(arena, view->ids.run, id, parent, step->id, KIND_INTERNAL);
     span_times(&span, attempt->started_ms, ended);
     const char *result = !lost ? result_of(&attempt->fault) : last ? "cancellation" : "error";
     add_step(&span, step, result);
-    add_task_id(&span, step, attempt);
-    add_text(&span, &span.attributes, "error.type", attempt->fault.code);
-    add_number(&span, "cairn.step.attempt", attempt->logical);
-    add_number(&span, "cairn.step.engine_attempt", attempt->engine);
-    if (attempt->fault.has_exit && attempt->fault.exit_code >= 0)
-        add_number(&span, "process.exit.code", (uint64_t)attempt->fault.exit_code);
-    if (lost) add_true(&span, "cairn.attempt.lost"); // nobody saw how it ended
+    bool exited = attempt->fault.has_exit && attempt->fault.exit_code >= 0;
+    ATTRIBUTES(arena, &span.attributes, {"cicd.pipeline.task.run.id", task_id(&span, step, attempt)},
+               {"error.type", json_some(attempt->fault.code)}, {"cairn.step.attempt", json_int(attempt->logical)},
+               {"cairn.step.engine_attempt", json_int(attempt->engine)},
+               {"process.exit.code", json_when(exited, json_int(attempt->fault.exit_code))},
+               {"cairn.attempt.lost", json_flag(lost)}); // nobody saw how it ended
     link_before(&span, step, index);
     if (last) add_run_link(&span, step->child_run, "child", STR(""));
     if (last) add_run_link(&span, step->reused_from, "reused", step->id);
-    return span_end(&span, status_of(result), attempt->fault.message, spans);
+    span_end(&span, status_of(result), attempt->fault.message, spans);
 }
 
-static bool skipped_span(const struct run_view *view, const struct step_view *step, struct arena *arena,
+static void skipped_span(const struct run_view *view, const struct step_view *step, struct arena *arena,
                          struct json *spans)
 {
     char id[SPAN_ID_HEX + 1], parent[SPAN_ID_HEX + 1];
@@ -349,9 +297,9 @@ static bool skipped_span(const struct run_view *view, const struct step_view *st
     struct span span = span_begin(arena, view->ids.run, id, parent, step->id, KIND_INTERNAL);
     span_times(&span, step->ended_ms, step->ended_ms);
     add_step(&span, step, "skip");
-    add_text(&span, &span.attributes, "cairn.skip.reason", step->skip_reason);
-    add_text(&span, &span.attributes, "cairn.skip.detail", step->skip_detail);
-    return span_end(&span, STATUS_UNSET, STR(""), spans);
+    ATTRIBUTES(arena, &span.attributes, {"cairn.skip.reason", json_some(step->skip_reason)},
+               {"cairn.skip.detail", json_some(step->skip_detail)});
+    span_end(&span, STATUS_UNSET, STR(""), spans);
 }
 
 // ---- tasks of playbooks
@@ -373,28 +321,14 @@ static bool task_begins(struct trace_tasks *tasks, const struct moment *m)
         arena_grow(tasks->arena, tasks->items, tasks->count, tasks->count + 1, sizeof(*grown), &tasks->capacity);
     if (!grown) return false;
     tasks->items = grown;
-    char text[21];
     struct buf path;
     buf_init(&path, 8192);
     buf_add(&path, m->step);
-    if (m->visit > 1) {
-        buf_text(&path, ":run:");
-        buf_add(&path, decimal(m->visit, text));
-    }
-    if (m->iteration > 0) {
-        buf_byte(&path, '[');
-        buf_add(&path, decimal(m->iteration, text));
-        buf_byte(&path, ']');
-    }
-    buf_byte(&path, '/');
-    buf_add(&path, m->task);
-    if (m->task_run > 1) {
-        buf_text(&path, ":run:");
-        buf_add(&path, decimal(m->task_run, text));
-    }
-    struct str kept = buf_ok(&path) ? arena_copy(tasks->arena, buf_str(&path)) : (struct str){0};
-    struct str task = arena_copy(tasks->arena, m->task);
-    buf_release(&path);
+    if (m->visit > 1) buf_printf(&path, ":run:%u", m->visit);
+    if (m->iteration > 0) buf_printf(&path, "[%u]", m->iteration);
+    buf_printf(&path, "/%.*s", STR_ARG(m->task));
+    if (m->task_run > 1) buf_printf(&path, ":run:%u", m->task_run);
+    struct str kept = buf_keep(&path, tasks->arena), task = arena_copy(tasks->arena, m->task);
     if (!kept.ptr || !task.ptr) return false;
     tasks->items[tasks->count] = (struct trace_task){.path = kept,
                                                      .step = str_slice(kept, 0, m->step.len),
@@ -430,7 +364,7 @@ bool trace_task_fold(struct trace_tasks *tasks, const struct moment *m)
     return true;
 }
 
-static bool task_span(const struct run_view *view, const struct trace_task *task, struct arena *arena,
+static void task_span(const struct run_view *view, const struct trace_task *task, struct arena *arena,
                       struct json *spans)
 {
     char id[SPAN_ID_HEX + 1], parent[SPAN_ID_HEX + 1];
@@ -443,49 +377,32 @@ static bool task_span(const struct run_view *view, const struct trace_task *task
     struct span span = span_begin(arena, view->ids.run, id, parent, task->path, KIND_INTERNAL);
     span_times(&span, task->started_ms, task->ended_ms);
     const char *result = result_of(&task->fault);
-    add_text(&span, &span.attributes, "cicd.pipeline.task.name", task->path);
-    add_text(&span, &span.attributes, "cicd.pipeline.task.run.result", str_from(result));
-    add_text(&span, &span.attributes, "cairn.run.id", span.run);
-    add_text(&span, &span.attributes, "cairn.task.name", task->task);
-    if (task->iteration > 0) add_number(&span, "cairn.loop.iteration", task->iteration);
-    add_number(&span, "cairn.step.attempt", task->attempt);
-    add_number(&span, "cairn.step.engine_attempt", task->engine);
-    add_text(&span, &span.attributes, "error.type", task->fault.code);
-    return span_end(&span, status_of(result), task->fault.message, spans);
-}
-
-static bool all_spans(const struct run_view *view, struct arena *arena, struct json *spans)
-{
-    bool ok = run_span(view, arena, spans);
-    for (size_t i = 0; ok && i < view->step_count; i++) {
-        const struct step_view *step = &view->steps[i];
-        for (size_t k = 0; ok && k < step->attempt_count; k++) ok = attempt_span(view, step, k, arena, spans);
-        if (ok && step->status == STEP_STATUS_SKIPPED) ok = skipped_span(view, step, arena, spans);
-    }
-    return ok;
+    ATTRIBUTES(arena, &span.attributes, {"cicd.pipeline.task.name", json_some(task->path)},
+               {"cicd.pipeline.task.run.result", json_word(result)}, {"cairn.run.id", json_some(span.run)},
+               {"cairn.task.name", json_some(task->task)}, {"cairn.loop.iteration", json_nonzero(task->iteration)},
+               {"cairn.step.attempt", json_int(task->attempt)}, {"cairn.step.engine_attempt", json_int(task->engine)},
+               {"error.type", json_some(task->fault.code)});
+    span_end(&span, status_of(result), task->fault.message, spans);
 }
 
 bool trace_json(const struct run_view *view, const struct trace_tasks *tasks, struct arena *arena, struct json *out)
 {
-    struct json spans = json_array(), scope = json_object(), scoped = json_object(), resource = json_object();
-    struct json attributes = json_array(), whole = json_object(), list = json_array(), scopes = json_array();
-    struct span top = {.arena = arena, .run = view->ids.run, .ok = true};
-    if (!all_spans(view, arena, &spans)) return false;
+    struct json spans = json_array(), attributes = json_array(), list = json_array(), scopes = json_array();
+    run_span(view, arena, &spans);
+    for (size_t i = 0; i < view->step_count; i++) {
+        const struct step_view *step = &view->steps[i];
+        for (size_t k = 0; k < step->attempt_count; k++) attempt_span(view, step, k, arena, &spans);
+        if (step->status == STEP_STATUS_SKIPPED) skipped_span(view, step, arena, &spans);
+    }
     for (size_t i = 0; tasks && i < tasks->count; i++)
-        if (tasks->items[i].ended_ms && !task_span(view, &tasks->items[i], arena, &spans)) return false;
-    add_text(&top, &attributes, "service.name", STR("cairn"));
-    add_text(&top, &attributes, "deployment.environment.name", view->ids.environment);
-    add_text(&top, &attributes, "cairn.tenant.id", view->ids.tenant);
-    add_text(&top, &attributes, "cairn.project.id", view->ids.project);
-    put(&top, &resource, "attributes", attributes);
-    put(&top, &scope, "name", json_string(STR("cairn.log")));
-    put(&top, &scoped, "scope", scope);
-    put(&top, &scoped, "spans", spans);
-    push(&top, &scopes, scoped);
-    put(&top, &whole, "resource", resource);
-    put(&top, &whole, "scopeSpans", scopes);
-    push(&top, &list, whole);
-    *out = json_object();
-    put(&top, out, "resourceSpans", list);
-    return top.ok;
+        if (tasks->items[i].ended_ms) task_span(view, &tasks->items[i], arena, &spans);
+    ATTRIBUTES(arena, &attributes, {"service.name", json_word("cairn")},
+               {"deployment.environment.name", json_some(view->ids.environment)},
+               {"cairn.tenant.id", json_some(view->ids.tenant)}, {"cairn.project.id", json_some(view->ids.project)});
+    json_append(arena, &scopes,
+                JSON_OF(arena, {"scope", JSON_OF(arena, {"name", json_word("cairn.log")})}, {"spans", spans}));
+    json_append(arena, &list,
+                JSON_OF(arena, {"resource", JSON_OF(arena, {"attributes", attributes})}, {"scopeSpans", scopes}));
+    *out = JSON_OF(arena, {"resourceSpans", list});
+    return json_ok(out);
 }
