@@ -213,7 +213,9 @@ void tell_file(struct ask *ask, struct store *store, const struct run_head *head
         return;
     }
     buf_init(&out, RAW_MAX);
-    buf_printf(&out, "{\"size\":%llu}\n", (unsigned long long)piece.size);
+    struct json about = JSON_OF(&ask->call->arena, {"size", json_count(piece.size)});
+    json_write(&out, &about);
+    buf_byte(&out, '\n');
     buf_add(&out, piece.bytes);
     if (buf_ok(&out))
         answer_text(ask, 200, "application/vnd.cairn.file", buf_str(&out));
