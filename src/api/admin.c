@@ -14,10 +14,7 @@ static bool read_names(struct ask *ask, const char *key, struct names *out)
         names[i] = json_text(&value->items[i]);
         if (names[i].len == 0) names = NULL;
     }
-    if (!names) {
-        call_problem(ask->call, 400, "INVALID_REQUEST", "%s must be a list of names", key);
-        return false;
-    }
+    if (!names) return call_problem(ask->call, 400, "INVALID_REQUEST", "%s must be a list of names", key);
     *out = (struct names){names, value->count};
     return true;
 }
@@ -28,17 +25,14 @@ static bool read_roles(struct ask *ask, uint32_t *out)
     *out = 0;
     for (uint32_t i = 0; value && value->type == JSON_ARRAY && i < value->count; i++) {
         enum role role = role_parse(json_text(&value->items[i]));
-        if (!role) {
-            call_problem(ask->call, 400, "INVALID_REQUEST", "there is no role %.*s",
-                         STR_ARG(json_text(&value->items[i])));
-            return false;
-        }
+        if (!role)
+            return call_problem(ask->call, 400, "INVALID_REQUEST", "there is no role %.*s",
+                                STR_ARG(json_text(&value->items[i])));
         *out |= role;
     }
     if (*out) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST",
-                 "roles is needed: some of Operator, Engineer, Admin, System, Worker, Auditor");
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST",
+                        "roles is needed: some of Operator, Engineer, Admin, System, Worker, Auditor");
 }
 
 static bool read_expiry(struct ask *ask, int64_t *out)
@@ -46,8 +40,7 @@ static bool read_expiry(struct ask *ask, int64_t *out)
     struct str text = json_text(json_key(&ask->body, "expiresAt"));
     *out = 0;
     if (text.len == 0 || (civil_parse(text, out) && *out > os_now().wall_ms)) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "expiresAt must be a time to come");
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "expiresAt must be a time to come");
 }
 
 void handle_token_create(struct ask *ask)

@@ -77,8 +77,7 @@ static bool read_body(struct ask *ask)
     struct error err = {0};
     const struct http_request *request = ask->request;
     if (!is_json(http_find(request, "content-type"))) { // also what keeps forms of other sites out (H4)
-        call_problem(ask->call, 415, "UNSUPPORTED_MEDIA_TYPE", "the body must be application/json, in UTF-8");
-        return false;
+        return call_problem(ask->call, 415, "UNSUPPORTED_MEDIA_TYPE", "the body must be application/json, in UTF-8");
     }
     if (!(ask->route->flags & ROUTE_BODY)) return true;
     struct json_limits limits = json_limits_default; // of strings that are no documents: body_fits
@@ -135,8 +134,7 @@ static bool authenticate(struct ask *ask)
     call->who = (struct principal){0};
     if (guessed && too_many_guesses(ask, bearer)) return false;
     if (may_record(ask, bearer)) service_denied(call, OPERATION_DISCOVERY, ask->request->path, "AUTHN_REQUIRED");
-    call_problem(call, 401, "AUTHN_REQUIRED", "a token is needed: Authorization: Bearer cairn_...");
-    return false;
+    return call_problem(call, 401, "AUTHN_REQUIRED", "a token is needed: Authorization: Bearer cairn_...");
 }
 
 static struct ask *ask_new(struct api *api, struct net_exchange *exchange)

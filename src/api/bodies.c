@@ -32,12 +32,8 @@ enum code bodies_open(struct api *api, struct error *err)
     if (!rc) rc = schema_set_add(set, STR("openapi.json"), document, err);
     for (size_t i = 0; !rc && i < count; i++) {
         const struct route *route = route_at(i);
-        struct buf uri;
         if (!route->body || !(route->flags & ROUTE_BODY)) continue;
-        buf_init(&uri, 256);
-        buf_printf(&uri, "openapi.json#/components/schemas/%s", route->body);
-        struct str name = arena_copy(arena, buf_str(&uri));
-        buf_release(&uri);
+        struct str name = arena_format(arena, "openapi.json#/components/schemas/%s", route->body);
         rc = name.ptr ? schema_compile(set, name, &api->bodies[i], err) : error_nomem(err);
     }
     return rc;
@@ -77,11 +73,9 @@ bool body_fits(struct ask *ask)
     const struct schema *schema = ask->api->bodies[route_index(ask->route)];
     struct schema_fault fault;
     const size_t longest = json_limits_default.string_size_max;
-    if (ask->request->body.len > longest && !strings_fit(&ask->body, longest)) {
-        call_problem(ask->call, 400, "INVALID_REQUEST", "a string that is no document is too long (limit %zu)",
-                     longest);
-        return false;
-    }
+    if (ask->request->body.len > longest && !strings_fit(&ask->body, longest))
+        return call_problem(ask->call, 400, "INVALID_REQUEST", "a string that is no document is too long (limit %zu)",
+                            longest);
     if (!schema || schema_valid(schema, &ask->body, &fault)) return true;
     struct arena *arena = &ask->call->arena;
     struct json list = json_array();
@@ -89,9 +83,8 @@ bool body_fits(struct ask *ask)
                                       {"message", json_copied_some(arena, str_from(fault.message))}));
     if (json_ok(&list)) ask->call->answer.body = JSON_OF(arena, {"errors", list});
     bool signal = strcmp(ask->route->body, "Signal") == 0;
-    call_problem(ask->call, 400, signal ? "SIGNAL_INVALID_PAYLOAD" : "INVALID_REQUEST", "%s%s%s", fault.pointer,
-                 fault.pointer[0] ? " " : "", fault.message);
-    return false;
+    return call_problem(ask->call, 400, signal ? "SIGNAL_INVALID_PAYLOAD" : "INVALID_REQUEST", "%s%s%s", fault.pointer,
+                        fault.pointer[0] ? " " : "", fault.message);
 }
 
 bool body_document(struct ask *ask, struct str *out)

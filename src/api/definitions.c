@@ -31,10 +31,7 @@ static bool find(struct ask *ask, struct store *store, struct json *out)
     struct error err = {0};
     uint64_t version;
     enum code rc = definition_read(call, store, ask->params[0], ask->params[1], out, &version, &err);
-    if (rc && rc != E_NOT_FOUND) {
-        call_failed(call, &err);
-        return false;
-    }
+    if (rc && rc != E_NOT_FOUND) return call_failed(call, &err);
     struct auth_object object = definition_object(call, rc ? NULL : out);
     return service_may(call, OPERATION_PLAN_GET, &object, (struct str){0});
 }

@@ -2,7 +2,6 @@
 #include "api/inside.h"
 
 #include <stdint.h>
-#include <string.h>
 
 // '*' is any text.
 static bool like(struct str pattern, struct str word)
@@ -96,14 +95,10 @@ static bool read_paging(struct ask *ask, struct paging *paging)
         !query_text(ask, "types", &paging->stream.types) || !query_text(ask, "step", &paging->stream.step) ||
         !query_text(ask, "as", &as))
         return false;
-    if (last.len > 0 && (!str_int64(last, &after) || after < 0)) {
-        call_problem(ask->call, 400, "INVALID_REQUEST", "Last-Event-ID is no number");
-        return false;
-    }
-    if (as.len > 0 && !(paging->stream.as = vocabulary_parse(as))) {
-        call_problem(ask->call, 400, "INVALID_REQUEST", "as must be run, noetl or nodes");
-        return false;
-    }
+    if (last.len > 0 && (!str_int64(last, &after) || after < 0))
+        return call_problem(ask->call, 400, "INVALID_REQUEST", "Last-Event-ID is no number");
+    if (as.len > 0 && !(paging->stream.as = vocabulary_parse(as)))
+        return call_problem(ask->call, 400, "INVALID_REQUEST", "as must be run, noetl or nodes");
     paging->returns = last.len > 0;
     paging->stream.after = (uint64_t)(cursor > after ? cursor : after); // nextCursor is a number of an event
     paging->wait_ms = wait * 1000 > prefer_wait_ms(ask->request) ? wait * 1000 : prefer_wait_ms(ask->request);
@@ -174,8 +169,7 @@ static struct str next_page(struct ask *ask, const struct paging *paging, uint64
     query_add(&path, "types", stream->types);
     query_add(&path, "step", stream->step);
     query_add(&path, "as", stream->as ? str_from(vocabulary_name(stream->as)) : (struct str){0});
-    struct str copy = buf_ok(&path) ? arena_copy(&ask->call->arena, buf_str(&path)) : (struct str){0};
-    buf_release(&path);
+    struct str copy = buf_keep(&path, &ask->call->arena);
     return copy;
 }
 

@@ -87,9 +87,8 @@ bool fields_read(struct ask *ask)
     for (struct str rest = ask->fields; rest.len > 0;) {
         struct str path = str_trim(str_cut(rest, ',', &rest));
         if (path.len > 0 && ++count <= FIELDS_MAX && is_known(ask, schema, path)) continue;
-        call_problem(ask->call, 400, "INVALID_REQUEST", "there is no field \"%.*s\"",
-                     (int)(path.len < 80 ? path.len : 80), path.ptr);
-        return false;
+        return call_problem(ask->call, 400, "INVALID_REQUEST", "there is no field \"%.*s\"",
+                            (int)(path.len < 80 ? path.len : 80), path.ptr);
     }
     return true;
 }

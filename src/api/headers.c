@@ -40,8 +40,7 @@ bool headers_fit(struct ask *ask)
         struct str line;
         size_t at = 0;
         if (!next_line(ask->request, once[i], &at, &line) || !next_line(ask->request, once[i], &at, &line)) continue;
-        call_problem(ask->call, 400, "INVALID_REQUEST", "header %s is given more than once", once[i]);
-        return false;
+        return call_problem(ask->call, 400, "INVALID_REQUEST", "header %s is given more than once", once[i]);
     }
     return true;
 }
@@ -69,8 +68,7 @@ bool idempotency_key(struct ask *ask, struct str *out)
     *out = line;
     if (line.len > 0) return true;
     // Whoever sends one means to be safe from doing it twice.
-    call_problem(ask->call, 400, "INVALID_REQUEST", "Idempotency-Key is empty");
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "Idempotency-Key is empty");
 }
 
 // ---- content
@@ -185,8 +183,7 @@ bool etag_wanted(struct ask *ask, uint64_t *seq)
         if (one > *seq) *seq = one; // of several the newest: logs only grow
     }
     if (!any || *seq > 0) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "If-Match must be the ETag of the run, such as \"r-88\"");
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "If-Match must be the ETag of the run, such as \"r-88\"");
 }
 
 bool min_seq(struct ask *ask, int64_t *out)
@@ -194,6 +191,5 @@ bool min_seq(struct ask *ask, int64_t *out)
     struct str text = http_find(ask->request, "cairn-min-seq");
     *out = 0;
     if (text.len == 0 || (str_int64(text, out) && *out >= 0)) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "Cairn-Min-Seq must be the number of an event");
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "Cairn-Min-Seq must be the number of an event");
 }

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum form { FORM_TEXT = 1, FORM_LINES, FORM_SSE };
@@ -305,8 +304,7 @@ static bool read_seen(struct ask *ask, struct seen *seen)
                  str_int64(str_cut(rest, '.', &rest), &seen->engine) && seen->attempt > 0 && seen->engine > 0;
     seen->end = str_is(rest, "end");
     if (whole && (seen->end || (str_int64(rest, &seen->bytes) && seen->bytes >= 0))) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "Last-Event-ID is none of a log: ATTEMPT.ENGINE.BYTES");
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "Last-Event-ID is none of a log: ATTEMPT.ENGINE.BYTES");
 }
 
 // Where to go on: behind a line of this log, else at its beginning.
@@ -414,10 +412,7 @@ static bool choose_attempt(struct ask *ask, struct store *store, const struct ru
     struct folded folded;
     struct error err = {0};
     if (*attempt > 0 && *engine > 0) return true;
-    if (reading_fold(store, head, READING_NOW, &ask->call->arena, &folded, &err)) {
-        call_failed(ask->call, &err);
-        return false;
-    }
+    if (reading_fold(store, head, READING_NOW, &ask->call->arena, &folded, &err)) return call_failed(ask->call, &err);
     uint32_t wanted = (uint32_t)*attempt, last = 1, tries = 1;
     const struct step_view *step = view_step(&folded.view, ask->params[1]);
     for (size_t k = 0; step && k < step->attempt_count; k++) {
@@ -426,10 +421,8 @@ static bool choose_attempt(struct ask *ask, struct store *store, const struct ru
         tries = step->attempts[k].engine;
     }
     folded_release(&folded);
-    if (!step) {
-        call_problem(ask->call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
-        return false;
-    }
+    if (!step)
+        return call_problem(ask->call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
     if (*attempt == 0) *attempt = last;
     if (*engine == 0) *engine = tries;
     return true;

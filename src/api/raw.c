@@ -4,8 +4,6 @@
 
 #include "store/wire.h"
 
-#include <string.h>
-
 enum { RAW_PAGE = 64, RAW_SIZE = 2 << 20, FILE_PIECE = 4 << 20, RAW_MAX = 48 << 20 };
 
 static void end_page(struct ask *ask, struct buf *out, bool more)
@@ -67,10 +65,8 @@ static bool read_statuses(struct ask *ask, uint32_t *mask)
     if (!query_text(ask, "status", &rest)) return false;
     while (rest.len > 0) {
         enum run_status status = run_status_parse(str_cut(rest, ',', &rest));
-        if (!status) {
-            call_problem(ask->call, 400, "INVALID_REQUEST", "parameter status names one that there is not");
-            return false;
-        }
+        if (!status)
+            return call_problem(ask->call, 400, "INVALID_REQUEST", "parameter status names one that there is not");
         *mask |= 1u << status;
     }
     return true;

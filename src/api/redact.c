@@ -50,8 +50,7 @@ enum code redact_event(struct str *text, struct arena *arena, struct error *err)
     redact(&event);
     buf_init(&out, RECORD_SIZE_MAX * 2);
     json_write(&out, &event);
-    struct str copy = buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
-    buf_release(&out);
+    struct str copy = buf_keep(&out, arena);
     *text = copy;
     return copy.ptr ? OK : error_nomem(err);
 }

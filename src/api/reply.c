@@ -4,7 +4,6 @@
 #include "cairn/cairn.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { HEADERS_MAX = 24, ANSWER_MAX = 64 << 20 };
 
@@ -19,20 +18,16 @@ static void header(struct headers *headers, const char *name, struct str value)
     headers->items[headers->count++] = (struct http_header){str_from(name), value};
 }
 
-// RFC 9457. The type is a stable name that `cairn help CODE` explains without a network. What the answer has for a body
-// becomes more members.
+// What the answer has for a body becomes more members.
 static struct json problem_json(struct ask *ask)
 {
     const struct answer *answer = &ask->call->answer;
     struct arena *arena = &ask->call->arena;
-    struct str type = call_text(ask->call, "urn:cairn:problem:%s", answer->code);
-    struct str title = answer->title.len ? answer->title : str_from(http_reason(answer->status));
-    struct json out =
-        JSON_OF(arena, {"type", json_text_made(type)}, {"title", json_some(title)}, {"status", json_int(answer->status)},
-                {"code", json_name(answer->code)}, {"retryable", json_bool(answer->retryable)},
-                {"retryAfterMs", json_nonzero(answer->retry_after_ms)}, {"detail", json_some(answer->detail)},
-                {"hint", json_some(answer->hint)}, {"instance", json_some(ask->request->raw_path)},
-                {"requestId", json_some(ask->call->request_id)});
+    struct json out = http_problem(arena, answer->status, answer->title, answer->code);
+    JSON_ADD(arena, &out, {"retryable", json_bool(answer->retryable)},
+             {"retryAfterMs", json_nonzero(answer->retry_after_ms)}, {"detail", json_some(answer->detail)},
+             {"hint", json_some(answer->hint)}, {"instance", json_some(ask->request->raw_path)},
+             {"requestId", json_some(ask->call->request_id)});
     for (uint32_t i = 0; answer->body.type == JSON_OBJECT && i < answer->body.count; i++)
         json_set(arena, &out, answer->body.members[i].key, answer->body.members[i].value);
     return out;
@@ -124,12 +119,9 @@ void reply_now(struct net_exchange *exchange, int status, const char *code, cons
     bool later = status == 429 || status == 503;
     struct arena *arena = net_arena(exchange);
     struct buf out;
-    char type[96];
-    snprintf(type, sizeof(type), "urn:cairn:problem:%s", code);
-    struct json problem = JSON_OF(arena, {"type", json_word(type)}, {"title", json_word(http_reason(status))},
-                                  {"status", json_int(status)}, {"code", json_word(code)},
-                                  {"retryable", json_bool(later)}, {"retryAfterMs", json_nonzero(later ? 1000 : 0)},
-                                  {"detail", json_word(detail)});
+    struct json problem = http_problem(arena, status, (struct str){0}, code);
+    JSON_ADD(arena, &problem, {"retryable", json_bool(later)}, {"retryAfterMs", json_nonzero(later ? 1000 : 0)},
+             {"detail", json_word(detail)});
     buf_init(&out, 4096);
     if (json_ok(&problem)) json_write(&out, &problem);
     net_reply(exchange, status, headers, later ? 2 : 1, buf_str(&out));
@@ -201,15 +193,13 @@ bool query_fits(struct ask *ask)
     struct str name, value;
     if (!str_starts(str_from(route->pattern), STR("/v1/"))) return true; // probes and scrapers say what they like
     for (size_t at = 0; http_query_next(ask->request->query, &at, &name, &value);) {
-        if (!route_takes(route, name)) {
-            call_problem(ask->call, 400, "INVALID_REQUEST", "there is no parameter \"%.*s\" here; %s%s", STR_ARG(name),
-                         route->query ? "there are: " : "there are none", route->query ? route->query : "");
-            return false;
-        }
-        if (is_repeated(ask->request->query, name)) {
-            call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %.*s is given more than once", STR_ARG(name));
-            return false;
-        }
+        if (!route_takes(route, name))
+            return call_problem(ask->call, 400, "INVALID_REQUEST", "there is no parameter \"%.*s\" here; %s%s",
+                                STR_ARG(name), route->query ? "there are: " : "there are none",
+                                route->query ? route->query : "");
+        if (is_repeated(ask->request->query, name))
+            return call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %.*s is given more than once",
+                                STR_ARG(name));
     }
     return true;
 }
@@ -221,8 +211,7 @@ bool query_text(struct ask *ask, const char *name, struct str *out)
     for (size_t at = 0; http_query_next(ask->request->query, &at, &raw_name, &raw);) {
         if (!str_is(raw_name, name)) continue;
         if (http_percent_decode(raw, true, &ask->call->arena, out)) return true;
-        call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s is not encoded as it should be", name);
-        return false;
+        return call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s is not encoded as it should be", name);
     }
     return true;
 }
@@ -234,9 +223,8 @@ bool query_number(struct ask *ask, const char *name, int64_t low, int64_t high, 
     if (!query_text(ask, name, &text)) return false;
     if (text.len == 0) return true;
     if (str_int64(text, out) && *out >= low && *out <= high) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s must be a number from %lld to %lld", name,
-                 (long long)low, (long long)high);
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s must be a number from %lld to %lld", name,
+                        (long long)low, (long long)high);
 }
 
 bool query_cursor(struct ask *ask, struct str *out)
@@ -245,8 +233,7 @@ bool query_cursor(struct ask *ask, struct str *out)
     *out = (struct str){0};
     if (!query_text(ask, "cursor", &sealed)) return false;
     if (sealed.len == 0 || service_cursor_open(ask->call, str_from(ask->route->pattern), sealed, out)) return true;
-    call_problem(ask->call, 400, "INVALID_CURSOR", "this cursor did not come from here");
-    return false;
+    return call_problem(ask->call, 400, "INVALID_CURSOR", "this cursor did not come from here");
 }
 
 // "?verbose", "?verbose=true", "?verbose=1"
@@ -257,8 +244,7 @@ bool query_flag(struct ask *ask, const char *name, bool *out)
     if (!*out || value.len == 0 || str_is(value, "true") || str_is(value, "1")) return true;
     *out = false;
     if (str_is(value, "false") || str_is(value, "0")) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s must be true or false", name);
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s must be true or false", name);
 }
 
 // ---- a run, and whether the caller may
@@ -303,9 +289,8 @@ bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out)
     if (!query_number(ask, "at", 1, INT64_MAX, INT64_MAX, &at)) return false;
     *out = at == INT64_MAX ? READING_NOW : (uint64_t)at;
     if (at == INT64_MAX || (uint64_t)at <= head->last_seq) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "at is %lld, and the log ends at event %llu", (long long)at,
-                 (unsigned long long)head->last_seq);
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "at is %lld, and the log ends at event %llu", (long long)at,
+                        (unsigned long long)head->last_seq);
 }
 
 void with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms)

@@ -18,8 +18,7 @@ static bool read_ref(struct ask *ask, struct run_ref *out)
     if (!rc) return true;
     struct str rest, message = str_from(err.message);
     str_cut(message, ':', &rest);
-    call_problem(ask->call, 400, "ADAPTER_INVALID_RUN_REF", "%.*s", STR_ARG(str_trim(rest)));
-    return false;
+    return call_problem(ask->call, 400, "ADAPTER_INVALID_RUN_REF", "%.*s", STR_ARG(str_trim(rest)));
 }
 
 // Cairn's own reference names every run of this store, which it calls local; another provider's names those that were started as its own.

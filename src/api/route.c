@@ -2,7 +2,6 @@
 #include "api/inside.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const struct route routes[] = {
     {"GET", "/livez", "The process lives", .handle = handle_live, .flags = ROUTE_OPEN},

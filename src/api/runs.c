@@ -11,18 +11,14 @@ static bool read_ref(struct ask *ask, const struct json *value, struct plan_ref 
 {
     struct error err = {0};
     if (!value || fetch_plan_ref(value, out, &err) == OK) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "planRef: %s", err.message);
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "planRef: %s", err.message);
 }
 
 // What the path says counts when the body says nothing, and must not differ from it.
 static bool read_place(struct ask *ask, const char *name, struct str path, struct str *body)
 {
     if (path.len == 0 || str_eq(path, *body)) return true;
-    if (body->len > 0) {
-        call_problem(ask->call, 400, "INVALID_REQUEST", "%s is not that of the path", name);
-        return false;
-    }
+    if (body->len > 0) return call_problem(ask->call, 400, "INVALID_REQUEST", "%s is not that of the path", name);
     *body = path;
     return true;
 }
@@ -34,8 +30,7 @@ static bool read_member(struct ask *ask, const char *name, struct str *out)
     struct str beside = json_text(json_key(&ask->body, name));
     *out = inside.len > 0 ? inside : beside;
     if (inside.len == 0 || beside.len == 0 || str_eq(inside, beside)) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "%s and context.%s differ", name, name);
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "%s and context.%s differ", name, name);
 }
 
 static bool read_context(struct ask *ask, struct start_call *start)
@@ -50,16 +45,14 @@ static bool read_context(struct ask *ask, struct start_call *start)
         return false;
     if (tenant.len == 0 || str_eq(tenant, ask->call->who.tenant)) return true;
     service_denied(ask->call, OPERATION_RUN_START, tenant, "AUTHZ_TENANT_FORBIDDEN");
-    call_problem(ask->call, 404, "NOT_FOUND", "there is no such tenant");
-    return false;
+    return call_problem(ask->call, 404, "NOT_FOUND", "there is no such tenant");
 }
 
 // Of two members that say the same thing one may be there.
 static bool is_one(struct ask *ask, const char *one, const char *other)
 {
     if (!json_key(&ask->body, one) || !json_key(&ask->body, other)) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "%s and %s: one of them", one, other);
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "%s and %s: one of them", one, other);
 }
 
 void handle_run_start(struct ask *ask)
@@ -112,8 +105,7 @@ static bool read_cursor(struct ask *ask, uint64_t *out)
         *out = (uint64_t)position;
         return true;
     }
-    call_problem(ask->call, 400, "INVALID_CURSOR", "this cursor did not come from here");
-    return false;
+    return call_problem(ask->call, 400, "INVALID_CURSOR", "this cursor did not come from here");
 }
 
 static void tell_fault(struct ask *ask, const struct query_fault *fault)
@@ -202,8 +194,7 @@ static bool read_count(struct ask *ask, struct str *out)
 {
     if (!query_text(ask, "count", out)) return false;
     if (out->len == 0 || str_is(*out, "exact") || str_is(*out, "estimate")) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "count is exact or estimate");
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "count is exact or estimate");
 }
 
 static bool read_status(struct ask *ask, uint32_t *mask)
@@ -213,10 +204,7 @@ static bool read_status(struct ask *ask, uint32_t *mask)
     while (rest.len > 0) {
         struct str word = str_trim(str_cut(rest, ',', &rest));
         enum run_status status = run_status_parse(word);
-        if (!status) {
-            call_problem(ask->call, 400, "INVALID_REQUEST", "there is no status %.*s", STR_ARG(word));
-            return false;
-        }
+        if (!status) return call_problem(ask->call, 400, "INVALID_REQUEST", "there is no status %.*s", STR_ARG(word));
         *mask |= 1u << status;
     }
     return true;
@@ -227,8 +215,7 @@ static bool read_time(struct ask *ask, const char *name, int64_t *out)
     struct str text;
     if (!query_text(ask, name, &text)) return false;
     if (text.len == 0 || civil_parse(text, out)) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "%s is no time", name);
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "%s is no time", name);
 }
 
 // A tag is one more clause of the query.
@@ -238,10 +225,8 @@ static bool read_tag(struct ask *ask, struct listing *listing)
     if (!query_text(ask, "tag", &tag)) return false;
     if (tag.len == 0) return true;
     char quote = str_find(tag, '"', 0) < tag.len ? '\'' : '"';
-    if (str_find(tag, quote, 0) < tag.len) {
-        call_problem(ask->call, 400, "INVALID_REQUEST", "tag has both kinds of quotes");
-        return false;
-    }
+    if (str_find(tag, quote, 0) < tag.len)
+        return call_problem(ask->call, 400, "INVALID_REQUEST", "tag has both kinds of quotes");
     listing->query = call_text(ask->call, "tag=%c%.*s%c %s%.*s%s", quote, STR_ARG(tag), quote, query.len ? "(" : "",
                                STR_ARG(query), query.len ? ")" : "");
     listing->before = query.len ? tag.len + sizeof("tag=\"\" (") - 1 : 0;
@@ -254,8 +239,7 @@ static bool read_order(struct ask *ask)
     struct str sort;
     if (!query_text(ask, "sort", &sort)) return false;
     if (sort.len == 0 || str_is(sort, "-createdAt")) return true;
-    call_problem(ask->call, 400, "INVALID_REQUEST", "runs are listed newest first: sort can be -createdAt");
-    return false;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "runs are listed newest first: sort can be -createdAt");
 }
 
 void handle_run_list(struct ask *ask)

@@ -29,8 +29,7 @@ bool range_of(struct ask *ask, uint64_t size, struct byte_range *out)
         return true;
     }
     ask->call->answer.range = call_text(ask->call, "bytes */%llu", (unsigned long long)size);
-    call_problem(ask->call, 416, "RANGE_NOT_SATISFIABLE", "there are %llu bytes", (unsigned long long)size);
-    return false;
+    return call_problem(ask->call, 416, "RANGE_NOT_SATISFIABLE", "there are %llu bytes", (unsigned long long)size);
 }
 
 // A name that a header can carry: other bytes become underscores.

@@ -5,7 +5,6 @@
 #include "api/inside.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     SLOTS = 1024,

@@ -5,7 +5,6 @@
 #include "base/map.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { LIST_PAGE = 1000, BATCH_RUNS = 256 };
 #define BATCH_SIZE ((uint64_t)16 << 20)

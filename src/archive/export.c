@@ -3,6 +3,8 @@
 #include "archive/archive.h"
 
 #include "base/map.h"
+#include "base/text.h"
+#include "json/make.h"
 #include "store/bundle.h"
 
 #include <stdio.h>
@@ -45,8 +47,7 @@ static enum code add_run(struct export *export, struct str tenant, struct str ru
     if (rc) return error_set(export->err, rc, "%s", why.message);
     buf_init(&key, 1024);
     buf_printf(&key, "%.*s/%.*s", STR_ARG(tenant), STR_ARG(run));
-    struct str name = buf_ok(&key) ? arena_copy(export->kept, buf_str(&key)) : (struct str){0};
-    buf_release(&key);
+    struct str name = buf_keep(&key, export->kept);
     uint32_t before = MAP_NONE;
     if (!name.ptr || !map_put(&export->known, name, 1, &before)) return error_nomem(export->err);
     if (before != MAP_NONE) return OK;
@@ -140,17 +141,15 @@ static enum code make_runs(struct export *export)
 
 static enum code make_manifest(struct export *export)
 {
-    struct json manifest = json_object();
     arena_reset(&export->scratch);
-    bool ok = json_put(&export->scratch, &manifest, STR("events"), json_int((int64_t) export->report->event_count)) &&
-              json_put(&export->scratch, &manifest, STR("format"), json_string(STR("cairn-bundle"))) &&
-              json_put(&export->scratch, &manifest, STR("redacted"), json_bool(export->options->contract != NULL)) &&
-              json_put(&export->scratch, &manifest, STR("runs"), json_int((int64_t) export->run_count)) &&
-              json_put(&export->scratch, &manifest, STR("version"), json_int(BUNDLE_VERSION));
+    struct json manifest = JSON_OF(&export->scratch, {"events", json_count(export->report->event_count)},
+                                   {"format", json_word("cairn-bundle")},
+                                   {"redacted", json_bool(export->options->contract != NULL)},
+                                   {"runs", json_count(export->run_count)}, {"version", json_int(BUNDLE_VERSION)});
     buf_clear(&export->text);
-    if (ok) json_canon(&export->text, &manifest);
+    json_canon(&export->text, &manifest);
     buf_byte(&export->text, '\n');
-    return ok && buf_ok(&export->text) ? OK : error_nomem(export->err);
+    return buf_ok(&export->text) ? OK : error_nomem(export->err);
 }
 
 static void event_path(size_t run, const char *name, struct member *out)

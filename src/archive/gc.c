@@ -3,9 +3,9 @@
 #include "archive/archive.h"
 
 #include "base/map.h"
+#include "base/text.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { LIST_PAGE = 1000, BATCH_RUNS = 64, NOBODY = -1 };
 
@@ -42,12 +42,7 @@ struct gc {
 
 static struct str key_of(struct str tenant, struct str run, struct arena *arena)
 {
-    struct buf key;
-    buf_init(&key, 1024);
-    buf_printf(&key, "%.*s/%.*s", STR_ARG(tenant), STR_ARG(run));
-    struct str kept = buf_ok(&key) ? arena_copy(arena, buf_str(&key)) : (struct str){0};
-    buf_release(&key);
-    return kept;
+    return arena_format(arena, "%.*s/%.*s", STR_ARG(tenant), STR_ARG(run));
 }
 
 static enum code add(struct gc *gc, const struct run_head *head)

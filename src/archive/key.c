@@ -1,11 +1,12 @@
 // Ed25519 by libcrypto. Keys are PEM files that `openssl pkeyutl` takes, too; a bundle can be checked without Cairn.
 #include "archive/archive.h"
 
+#include "json/make.h"
+
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define KEY_FILE_MAX ((size_t)16 * 1024)
 
@@ -136,12 +137,6 @@ bool key_verifies(const struct archive_key *key, struct str bytes, struct str si
     return right;
 }
 
-static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
-{
-    struct str copy = arena_copy(arena, text);
-    return copy.ptr && json_put(arena, object, str_from(key), json_string(copy));
-}
-
 enum code key_seal(const struct archive_key *key, const struct json *part, struct arena *arena, struct json *object,
                    struct error *err)
 {
@@ -156,10 +151,10 @@ enum code key_seal(const struct archive_key *key, const struct json *part, struc
     if (!rc) rc = key_id(key, id, err);
     if (!rc) rc = key_pem(key, false, arena, &pem, err);
     buf_hex(&hex, signature, SIGNATURE_SIZE);
-    if (!rc && !(put(arena, object, "signature", buf_str(&hex)) && put(arena, object, "keyId", str_from(id)) &&
-                 put(arena, object, "publicKey", pem)))
-        rc = error_nomem(err);
+    if (!rc)
+        JSON_ADD(arena, object, {"signature", json_copied(arena, buf_str(&hex))},
+                 {"keyId", json_copied(arena, str_from(id))}, {"publicKey", json_string(pem)});
     buf_release(&text);
     buf_release(&hex);
-    return rc;
+    return rc ? rc : json_made(object, err);
 }

@@ -6,7 +6,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 static enum code fault(struct proof *proof, struct arena *arena, struct error *err, const char *format, ...)
     PRINTF_LIKE(4, 5);

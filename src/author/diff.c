@@ -1,8 +1,6 @@
 // Two texts line by line: the longest common subsequence, hunks with three lines around them.
 #include "author/author.h"
 
-#include <string.h>
-
 enum { CELLS_MAX = 16000000, AROUND = 3 };
 
 struct lines {

@@ -2,8 +2,6 @@
 // every state also has its glyph and its word.
 #include "author/graph.h"
 
-#include <string.h>
-
 enum { CHAR_W = 8, LINE_H = 18, PAD = 12, GAP = 28, CHANNEL = 46, CHARS_MAX = 44 };
 
 struct picture {

@@ -7,8 +7,6 @@
 #include "json/make.h"
 #include "schema/schema.h"
 
-#include <string.h>
-
 enum { PLACES_MAX = 64, DEPTH_MAX = 24, FILES_MAX = 8 };
 
 struct place {

@@ -3,8 +3,6 @@
 
 #include "program/net.h"
 
-#include <string.h>
-
 enum { NAMES_MAX = 6, TEXT_SIZE = 2048 };
 
 struct teller {

@@ -153,64 +153,26 @@ static const char *circuit_name(enum sink_state state)
     return state == STATE_DOWN || state == STATE_DISABLED ? "open" : state == STATE_PROBING ? "half-open" : "closed";
 }
 
-struct object {
-    struct arena *arena;
-    struct json value;
-    bool ok;
-};
-
-static void add(struct object *object, const char *key, struct json value)
-{
-    object->ok = object->ok && json_put(object->arena, &object->value, str_from(key), value);
-}
-
-static void add_text(struct object *object, const char *key, const char *text)
-{
-    struct str copy = arena_copy(object->arena, str_from(text));
-    object->ok = object->ok && copy.ptr;
-    if (copy.len) add(object, key, json_string(copy));
-}
-
-static void add_time(struct object *object, const char *key, int64_t ms)
-{
-    char text[CIVIL_SIZE];
-    civil_format(ms, text);
-    if (ms) add_text(object, key, text);
-}
-
-static bool face_json(struct sink *sink, struct arena *arena, struct json *out)
+static struct json face_json(struct sink *sink, struct arena *arena)
 {
     pthread_mutex_lock(&sink->mutex);
     struct sink_face face = sink->face;
     pthread_mutex_unlock(&sink->mutex);
-    struct object object = {.arena = arena, .value = json_object(), .ok = true};
-    struct str name = arena_copy(arena, sink->config.name);
-    add(&object, "name", json_string(name));
-    add_text(&object, "type", type_name(sink->config.type));
-    add_text(&object, "state", state_name(face.state));
-    add_text(&object, "circuit", circuit_name(face.state));
-    add(&object, "position", json_int((int64_t)face.position));
-    add(&object, "end", json_int((int64_t)face.end));
-    add(&object, "waiting", json_int((int64_t)face.waiting));
-    add(&object, "lagMs", json_int(face.lag_ms));
-    add(&object, "delivered", json_int((int64_t)face.delivered));
-    add(&object, "duplicates", json_int((int64_t)face.duplicates));
-    add(&object, "deadLetters", json_int((int64_t)face.dead));
-    add(&object, "attempts", json_int(face.attempts));
-    add_time(&object, "nextTryAt", face.next_ms);
-    add_time(&object, "lastDeliveredAt", face.delivered_ms);
-    add_time(&object, "lastErrorAt", face.error_ms);
-    add_text(&object, "lastError", face.error);
-    *out = object.value;
-    return object.ok && name.ptr;
+    return JSON_OF(arena, {"name", json_copied(arena, sink->config.name)},
+                   {"type", json_name(type_name(sink->config.type))}, {"state", json_name(state_name(face.state))},
+                   {"circuit", json_word(circuit_name(face.state))}, {"position", json_count(face.position)},
+                   {"end", json_count(face.end)}, {"waiting", json_count(face.waiting)},
+                   {"lagMs", json_int(face.lag_ms)}, {"delivered", json_count(face.delivered)},
+                   {"duplicates", json_count(face.duplicates)}, {"deadLetters", json_count(face.dead)},
+                   {"attempts", json_int(face.attempts)}, {"nextTryAt", json_time_some(arena, face.next_ms)},
+                   {"lastDeliveredAt", json_time_some(arena, face.delivered_ms)},
+                   {"lastErrorAt", json_time_some(arena, face.error_ms)},
+                   {"lastError", json_copied_some(arena, str_from(face.error))});
 }
 
 enum code bus_list(struct bus *bus, struct arena *arena, struct json *out, struct error *err)
 {
     *out = json_array();
-    for (size_t i = 0; i < bus->count; i++) {
-        struct json one;
-        if (!face_json(&bus->sinks[i], arena, &one) || !json_push(arena, out, one)) return error_nomem(err);
-    }
-    return OK;
+    for (size_t i = 0; i < bus->count; i++) json_append(arena, out, face_json(&bus->sinks[i], arena));
+    return json_made(out, err);
 }

@@ -11,6 +11,7 @@
 
 #include "base/civil.h"
 #include "bus/bus.h"
+#include "json/make.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -271,7 +272,7 @@ void *sink_main(void *sink); // the thread
 void sink_poke(struct sink *sink);
 // From transports, on the sink's thread.
 void sink_answer(struct sink *sink, uint32_t slot, const struct answer *answer);
-void sink_down(struct sink *sink, const char *why); // nobody answers: everything in flight is to be sent again
+bool sink_down(struct sink *sink, const char *why); // nobody answers: everything in flight is to be sent again
 void sink_stored(struct sink *sink, struct str stream, uint64_t seq); // NATS: the number of a message in its stream
 void sink_stream(struct sink *sink, struct str stream);               // another stream than before, or none
 void sink_face_error(struct sink *sink, const char *why);

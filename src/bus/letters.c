@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define LETTERS_PAGE 500
 #define FEED_PAGE 1000

@@ -96,8 +96,7 @@ static bool make_id(struct message *message, uint32_t life, struct arena *arena)
     if (!str_is(message->tenant, "default")) buf_printf(&text, "%.*s/", STR_ARG(message->tenant));
     buf_printf(&text, "%.*s:%llu", STR_ARG(message->run), (unsigned long long)message->seq);
     if (life > 1) buf_printf(&text, "~%u", life);
-    message->id = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    message->id = buf_keep(&text, arena);
     return message->id.ptr != NULL;
 }
 
@@ -111,8 +110,7 @@ static struct str ce_type(const struct message *message, struct arena *arena)
         buf_printf(&text, "noetl.%.*s", STR_ARG(message->type));
     else
         buf_printf(&text, "cairn.%s.%.*s.v1", vocabulary_name(message->vocabulary), STR_ARG(message->type));
-    struct str copy = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    struct str copy = buf_keep(&text, arena);
     return copy;
 }
 

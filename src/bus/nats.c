@@ -5,7 +5,6 @@
 #include "os/os.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define IN_MAX (4u << 20)
@@ -203,10 +202,7 @@ static bool failed(struct sink *sink, struct pending *pending, const struct json
     int64_t code = json_integer(json_key(error, "err_code"), 0), status = json_integer(json_key(error, "code"), 0);
     snprintf(why, sizeof(why), "%.*s (%lld)", STR_ARG(str_slice(text, 0, 160)), (long long)code);
     uint32_t slot = pending->slot;
-    if (status == UNAVAILABLE && code != ALREADY_THERE) {
-        sink_down(sink, why);
-        return false;
-    }
+    if (status == UNAVAILABLE && code != ALREADY_THERE) return sink_down(sink, why);
     *pending = (struct pending){0};
     if (code == ALREADY_THERE)
         sink_answer(sink, slot, &(struct answer){.kind = ANSWER_DELIVERED, .duplicate = true});
@@ -223,21 +219,14 @@ static bool on_message(struct sink *sink, const struct frame *frame)
     struct json reply;
     struct error err = {0};
     if (!pending) return true; // an answer to somebody who has given up
-    if (frame->head.len && str_starts(frame->head, STR("NATS/1.0 503"))) {
-        sink_down(sink, "no stream takes this subject");
-        return false;
-    }
+    if (frame->head.len && str_starts(frame->head, STR("NATS/1.0 503")))
+        return sink_down(sink, "no stream takes this subject");
     arena_reset(&sink->scratch);
-    if (json_parse(frame->text, NULL, &sink->scratch, &reply, &err) || !json_is(&reply, JSON_OBJECT)) {
-        sink_down(sink, "the answer is not one of JetStream");
-        return false;
-    }
+    if (json_parse(frame->text, NULL, &sink->scratch, &reply, &err) || !json_is(&reply, JSON_OBJECT))
+        return sink_down(sink, "the answer is not one of JetStream");
     const struct json *error = json_key(&reply, "error");
     if (error) return failed(sink, pending, error);
-    if (!json_key(&reply, "seq")) {
-        sink_down(sink, "the answer is not one of JetStream");
-        return false;
-    }
+    if (!json_key(&reply, "seq")) return sink_down(sink, "the answer is not one of JetStream");
     stored(sink, pending, &reply);
     return true;
 }
@@ -257,8 +246,7 @@ static bool on_error(struct sink *sink, struct str text)
         refuse(sink, slot, ANSWER_REFUSED, "DENIED", why);
         return true;
     }
-    sink_down(sink, why);
-    return false;
+    return sink_down(sink, why);
 }
 
 // False: the connection is over.

@@ -132,41 +132,29 @@ static enum code add_secret(const struct secret *secret, const char *key, struct
     if (!sink_has_secret(secret)) return OK;
     enum code rc = sink_secret(secret, arena, &text, err);
     if (rc) return rc;
-    return json_put(arena, object, str_from(key), json_string(text)) ? OK : error_nomem(err);
-}
-
-static bool add_text(struct arena *arena, struct json *object, const char *key, struct str text)
-{
-    return !text.len || json_put(arena, object, str_from(key), json_string(text));
+    JSON_ADD(arena, object, {key, json_string(text)});
+    return json_made(object, err);
 }
 
 enum code nats_connect_text(const struct sink_config *config, const struct json *info, struct arena *arena,
                             struct str *out, struct error *err)
 {
-    struct json object = json_object();
     struct proof proof = {0};
-    bool good = json_put(arena, &object, STR("verbose"), json_bool(false)) &&
-                json_put(arena, &object, STR("pedantic"), json_bool(false)) &&
-                json_put(arena, &object, STR("headers"), json_bool(true)) &&
-                json_put(arena, &object, STR("no_responders"), json_bool(true)) &&
-                json_put(arena, &object, STR("protocol"), json_int(1)) &&
-                json_put(arena, &object, STR("lang"), json_string(STR("c"))) &&
-                json_put(arena, &object, STR("version"), json_string(STR("0.1.0"))) &&
-                json_put(arena, &object, STR("name"), json_string(STR("cairn")));
-    if (!good) return error_nomem(err);
+    struct json object = JSON_OF(arena, {"verbose", json_bool(false)}, {"pedantic", json_bool(false)},
+                                 {"headers", json_bool(true)}, {"no_responders", json_bool(true)},
+                                 {"protocol", json_int(1)}, {"lang", json_word("c")}, {"version", json_word("0.1.0")},
+                                 {"name", json_word("cairn")});
     enum code rc = add_secret(&config->user, "user", arena, &object, err);
     if (!rc) rc = add_secret(&config->password, "pass", arena, &object, err);
     if (!rc) rc = add_secret(&config->token, "auth_token", arena, &object, err);
     if (!rc && sink_has_secret(&config->credentials))
         rc = read_creds(config, json_text(json_key(info, "nonce")), arena, &proof, err);
     if (rc) return rc;
-    good = add_text(arena, &object, "jwt", proof.jwt) &&
-           (proof.jwt.len || add_text(arena, &object, "nkey", proof.key)) &&
-           add_text(arena, &object, "sig", proof.signature);
+    JSON_ADD(arena, &object, {"jwt", json_some(proof.jwt)},
+             {"nkey", proof.jwt.len ? json_none() : json_some(proof.key)}, {"sig", json_some(proof.signature)});
     struct buf text;
     buf_init(&text, 64 * 1024);
     json_write(&text, &object);
-    *out = good && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    *out = buf_keep(&text, arena);
     return out->ptr ? OK : error_nomem(err);
 }

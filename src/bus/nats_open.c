@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define IN_MAX (4u << 20)
 #define OUT_MAX (4 * PAGE_BYTES)

@@ -12,19 +12,6 @@
 
 // ---- JSON
 
-static bool put(struct arena *arena, struct json *object, const char *key, struct json value)
-{
-    return json_put(arena, object, str_from(key), value);
-}
-
-static bool put_time(struct arena *arena, struct json *object, const char *key, int64_t ms)
-{
-    char text[CIVIL_SIZE];
-    civil_format(ms, text);
-    struct str copy = arena_copy(arena, str_from(text));
-    return copy.ptr && put(arena, object, key, json_string(copy));
-}
-
 static int64_t get_time(const struct json *object, const char *key)
 {
     int64_t ms = 0;
@@ -39,11 +26,7 @@ static uint64_t get_number(const struct json *object, const char *key)
 
 static bool written(const struct json *value, struct arena *arena, struct str *out)
 {
-    struct buf text;
-    buf_init(&text, NOTE_VALUE_MAX);
-    json_canon(&text, value);
-    *out = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    *out = json_canon_kept(arena, value, NOTE_VALUE_MAX);
     return out->ptr != NULL;
 }
 
@@ -81,33 +64,25 @@ enum code cursor_load(struct store *store, struct str sink, struct arena *arena,
     return OK;
 }
 
-static bool retries_value(const struct cursor *cursor, struct arena *arena, struct json *out)
+static struct json retries_json(const struct cursor *cursor, struct arena *arena)
 {
-    bool good = true;
-    *out = json_array();
-    for (size_t i = 0; good && i < cursor->retry_count; i++) {
-        struct json one = json_object();
+    struct json list = json_array();
+    for (size_t i = 0; i < cursor->retry_count; i++) {
         const struct retry *retry = &cursor->retries[i];
-        good = put(arena, &one, "position", json_int((int64_t)retry->position)) &&
-               put(arena, &one, "attempts", json_int(retry->attempts)) &&
-               put_time(arena, &one, "firstAt", retry->first_ms) && json_push(arena, out, one);
+        json_append(arena, &list, JSON_OF(arena, {"position", json_count(retry->position)},
+                                          {"attempts", json_int(retry->attempts)},
+                                          {"firstAt", json_time(arena, retry->first_ms)}));
     }
-    return good;
+    return list;
 }
 
-static bool stream_value(const struct cursor *cursor, struct arena *arena, struct json *value)
+static struct json marks_json(const struct cursor *cursor, struct arena *arena)
 {
-    struct json marks = json_array();
-    if (!cursor->stream[0]) return true;
-    bool good = put(arena, value, "stream", json_string(str_from(cursor->stream))) &&
-                put(arena, value, "created", json_string(str_from(cursor->created))) &&
-                put(arena, value, "streamSeq", json_int((int64_t)cursor->stream_seq));
-    for (size_t i = 0; good && i < cursor->mark_count; i++) {
-        struct json one = json_object();
-        good = put(arena, &one, "position", json_int((int64_t)cursor->marks[i].position)) &&
-               put(arena, &one, "seq", json_int((int64_t)cursor->marks[i].seq)) && json_push(arena, &marks, one);
-    }
-    return good && put(arena, value, "marks", marks);
+    struct json list = json_array();
+    for (size_t i = 0; i < cursor->mark_count; i++)
+        json_append(arena, &list, JSON_OF(arena, {"position", json_count(cursor->marks[i].position)},
+                                          {"seq", json_count(cursor->marks[i].seq)}));
+    return list;
 }
 
 // The newest stay close together, the older ones thin out.
@@ -126,52 +101,42 @@ static void take_mark(struct cursor *cursor)
 
 bool cursor_value(const struct cursor *cursor, struct arena *arena, struct str *out)
 {
-    struct json value = json_object(), retries;
-    bool good = put(arena, &value, "position", json_int((int64_t)cursor->position)) &&
-                put(arena, &value, "begin", json_int((int64_t)cursor->begin)) &&
-                put(arena, &value, "delivered", json_int((int64_t)cursor->delivered)) &&
-                put(arena, &value, "duplicates", json_int((int64_t)cursor->duplicates)) &&
-                (!cursor->disabled || put(arena, &value, "disabled", json_bool(true))) &&
-                (!cursor->down[0] || put(arena, &value, "down", json_string(str_from(cursor->down)))) &&
-                stream_value(cursor, arena, &value);
-    if (good && cursor->retry_count)
-        good = retries_value(cursor, arena, &retries) && put(arena, &value, "retries", retries);
-    return good && written(&value, arena, out);
+    bool stream = cursor->stream[0];
+    struct json value =
+        JSON_OF(arena, {"position", json_count(cursor->position)}, {"begin", json_count(cursor->begin)},
+                {"delivered", json_count(cursor->delivered)}, {"duplicates", json_count(cursor->duplicates)},
+                {"disabled", json_flag(cursor->disabled)}, {"down", json_name(cursor->down)},
+                {"stream", json_name(cursor->stream)}, {"created", json_when(stream, json_word(cursor->created))},
+                {"streamSeq", json_when(stream, json_count(cursor->stream_seq))},
+                {"marks", stream ? marks_json(cursor, arena) : json_none()},
+                {"retries", json_filled(retries_json(cursor, arena))});
+    return written(&value, arena, out);
 }
 
 // ---- letters
 
 bool order_key(struct str sink, struct arena *arena, struct str *out)
 {
-    char text[BUS_SINK_NAME_MAX + 8];
-    snprintf(text, sizeof(text), "%.*s/order", STR_ARG(sink));
-    *out = arena_copy(arena, str_from(text));
+    *out = arena_format(arena, "%.*s/order", STR_ARG(sink));
     return out->ptr != NULL;
 }
 
 static bool letter_key(struct str sink, uint64_t position, struct arena *arena, struct str *out)
 {
-    char text[BUS_SINK_NAME_MAX + 24];
-    snprintf(text, sizeof(text), "%.*s/%020llu", STR_ARG(sink), (unsigned long long)position);
-    *out = arena_copy(arena, str_from(text));
+    *out = arena_format(arena, "%.*s/%020llu", STR_ARG(sink), (unsigned long long)position);
     return out->ptr != NULL;
 }
 
 bool letter_json(const struct letter *letter, struct arena *arena, struct json *out)
 {
-    *out = json_object();
-    return (!letter->id.len || put(arena, out, "id", json_string(letter->id))) &&
-           put(arena, out, "sink", json_string(letter->sink)) &&
-           put(arena, out, "position", json_int((int64_t)letter->position)) &&
-           put(arena, out, "tenantId", json_string(letter->tenant)) &&
-           put(arena, out, "runId", json_string(letter->run)) &&
-           put(arena, out, "runSeq", json_int((int64_t)letter->seq)) &&
-           put(arena, out, "eventId", json_string(letter->event_id)) &&
-           put(arena, out, "eventType", json_string(letter->type)) &&
-           put(arena, out, "class", json_string(letter->class)) && put(arena, out, "error", json_string(letter->why)) &&
-           put(arena, out, "attempts", json_int(letter->attempts)) &&
-           put_time(arena, out, "firstAt", letter->first_ms) && put_time(arena, out, "lastAt", letter->last_ms) &&
-           put(arena, out, "redrive", json_bool(letter->redrive));
+    *out = JSON_OF(arena, {"id", json_some(letter->id)}, {"sink", json_string(letter->sink)},
+                   {"position", json_count(letter->position)}, {"tenantId", json_string(letter->tenant)},
+                   {"runId", json_string(letter->run)}, {"runSeq", json_count(letter->seq)},
+                   {"eventId", json_string(letter->event_id)}, {"eventType", json_string(letter->type)},
+                   {"class", json_string(letter->class)}, {"error", json_string(letter->why)},
+                   {"attempts", json_int(letter->attempts)}, {"firstAt", json_time(arena, letter->first_ms)},
+                   {"lastAt", json_time(arena, letter->last_ms)}, {"redrive", json_bool(letter->redrive)});
+    return json_ok(out);
 }
 
 bool letter_value(const struct letter *letter, struct arena *arena, struct str *out)

@@ -1,5 +1,7 @@
 #include "bus/object_wire.h"
 
+#include "json/make.h"
+
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,74 +50,52 @@ void object_subject(struct str bucket, const struct digest *name, char out[OBJEC
     snprintf(out, OBJECT_SUBJECT, "$O.%.*s.M.%s", STR_ARG(bucket), code);
 }
 
-static struct str as_text(bool good, const struct json *value, struct arena *arena)
+static struct str as_text(const struct json *value, struct arena *arena)
 {
     struct buf text;
     buf_init(&text, 8192);
-    if (good) json_write(&text, value);
-    struct str kept = good && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
-    return kept;
-}
-
-static bool put_text(struct arena *arena, struct json *object, const char *key, const char *text)
-{
-    struct str kept = arena_copy(arena, str_from(text));
-    return kept.ptr && json_put(arena, object, str_from(key), json_string(kept));
-}
-
-static bool put_number(struct arena *arena, struct json *object, const char *key, uint64_t number)
-{
-    return json_put(arena, object, str_from(key), json_int((int64_t)number));
+    json_write(&text, value);
+    return buf_keep(&text, arena);
 }
 
 struct str object_config(struct str bucket, struct arena *arena)
 {
     static const char *const parts[] = {"C", "M"};
-    char text[OBJECT_SUBJECT];
-    struct json config = json_object(), subjects = json_array();
-    bool good = true;
-    for (size_t i = 0; good && i < ARRAY_COUNT(parts); i++) {
-        snprintf(text, sizeof(text), "$O.%.*s.%s.>", STR_ARG(bucket), parts[i]);
-        struct str kept = arena_copy(arena, str_from(text));
-        good = kept.ptr && json_push(arena, &subjects, json_string(kept));
-    }
-    object_stream(bucket, text);
-    good = good && put_text(arena, &config, "name", text) &&
-           put_text(arena, &config, "description", "results of runs") &&
-           json_put(arena, &config, STR("subjects"), subjects) && put_text(arena, &config, "retention", "limits") &&
-           put_text(arena, &config, "storage", "file") && put_text(arena, &config, "discard", "new") &&
-           put_number(arena, &config, "num_replicas", 1) &&
-           json_put(arena, &config, STR("allow_rollup_hdrs"), json_bool(true)) &&
-           json_put(arena, &config, STR("allow_direct"), json_bool(true));
-    return as_text(good, &config, arena);
+    char stream[OBJECT_SUBJECT];
+    struct json subjects = json_array();
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
+        json_append(arena, &subjects,
+                    json_text_made(arena_format(arena, "$O.%.*s.%s.>", STR_ARG(bucket), parts[i])));
+    object_stream(bucket, stream);
+    struct json config =
+        JSON_OF(arena, {"name", json_word(stream)}, {"description", json_word("results of runs")},
+                {"subjects", subjects}, {"retention", json_word("limits")}, {"storage", json_word("file")},
+                {"discard", json_word("new")}, {"num_replicas", json_int(1)}, {"allow_rollup_hdrs", json_bool(true)},
+                {"allow_direct", json_bool(true)});
+    return as_text(&config, arena);
 }
 
 struct str object_describe(struct str bucket, const struct digest *name, const struct object_meta *meta,
                            const char *time, struct arena *arena)
 {
     char hex[SHA256_HEX + 1], digest[sizeof(DIGEST_PREFIX) + DIGEST_TEXT] = DIGEST_PREFIX;
-    struct json object = json_object(), options = json_object(), headers = json_object(), type = json_array();
+    struct json type = json_array();
     digest_hex(name, hex);
     add_base64url(meta->digest.b, SHA256_SIZE, digest + sizeof(DIGEST_PREFIX) - 1);
-    bool good = json_push(arena, &type, json_string(STR("application/json"))) &&
-                json_put(arena, &headers, STR("Content-Type"), type) &&
-                put_number(arena, &options, "max_chunk_size", OBJECT_CHUNK) && put_text(arena, &object, "name", hex) &&
-                put_text(arena, &object, "description", "result of a task") &&
-                json_put(arena, &object, STR("headers"), headers) &&
-                json_put(arena, &object, STR("options"), options) &&
-                json_put(arena, &object, STR("bucket"), json_string(bucket)) &&
-                json_put(arena, &object, STR("nuid"), json_string(meta->nuid)) &&
-                put_number(arena, &object, "size", meta->size) && put_text(arena, &object, "mtime", time) &&
-                put_number(arena, &object, "chunks", meta->chunks) && put_text(arena, &object, "digest", digest);
-    return as_text(good, &object, arena);
+    json_append(arena, &type, json_word("application/json"));
+    struct json object = JSON_OF(
+        arena, {"name", json_word(hex)}, {"description", json_word("result of a task")},
+        {"headers", JSON_OF(arena, {"Content-Type", type})},
+        {"options", JSON_OF(arena, {"max_chunk_size", json_int(OBJECT_CHUNK)})}, {"bucket", json_string(bucket)},
+        {"nuid", json_string(meta->nuid)}, {"size", json_count(meta->size)}, {"mtime", json_word(time)},
+        {"chunks", json_count(meta->chunks)}, {"digest", json_word(digest)});
+    return as_text(&object, arena);
 }
 
 struct str object_question(const char *member, const char *subject, uint64_t seq, struct arena *arena)
 {
-    struct json question = json_object();
-    bool good = put_text(arena, &question, member, subject) && (!seq || put_number(arena, &question, "seq", seq));
-    return as_text(good, &question, arena);
+    struct json question = JSON_OF(arena, {member, json_word(subject)}, {"seq", json_nonzero((int64_t)seq)});
+    return as_text(&question, arena);
 }
 
 static bool read_digest(struct str text, struct arena *arena, struct digest *out)

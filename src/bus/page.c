@@ -3,7 +3,6 @@
 #include "bus/inside.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define LETTERS_LOOK 500
 

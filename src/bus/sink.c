@@ -7,9 +7,7 @@
 
 #include "os/os.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -225,7 +223,7 @@ void sink_answer(struct sink *sink, uint32_t at, const struct answer *answer)
         refused(sink, slot, answer);
 }
 
-void sink_down(struct sink *sink, const char *why)
+bool sink_down(struct sink *sink, const char *why)
 {
     for (size_t i = sink->page.settled; i < sink->page.count; i++)
         if (sink->page.slots[i].state == SLOT_SENT) sink->page.slots[i].state = SLOT_WAITING;
@@ -239,6 +237,7 @@ void sink_down(struct sink *sink, const char *why)
     sink_face_error(sink, why);
     set_state(sink, STATE_DOWN);
     note_down(sink, why);
+    return false;
 }
 
 void sink_stream(struct sink *sink, struct str stream)

@@ -6,7 +6,6 @@
 
 #include <openssl/evp.h>
 #include <stdio.h>
-#include <string.h>
 
 #define REPLY_MAX (64 * 1024) // of a body that nobody reads
 #define BASE64_SIZE (((SHA256_SIZE + 2) / 3) * 4 + 1)

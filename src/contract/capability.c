@@ -1,7 +1,7 @@
 // Capabilities: the table, and a plan held against it.
 #include "contract/profile.h"
 
-#include "base/civil.h"
+#include "json/make.h"
 
 struct row {
     const char *value;
@@ -35,7 +35,6 @@ enum support capability_support(enum capability capability, enum provider provid
     return (enum support)rows[capability].support[provider];
 }
 
-// After the first failure every put does nothing: many puts, one check.
 struct making {
     const struct program *program;
     struct arena *arena;
@@ -44,23 +43,10 @@ struct making {
     bool ok;
 };
 
-static void put(struct making *m, struct json *object, const char *key, struct json value)
-{
-    m->ok = m->ok && json_put(m->arena, object, str_from(key), value);
-}
-
-static void put_text(struct making *m, struct json *object, const char *key, struct str text)
-{
-    if (text.len > 0) put(m, object, key, json_string(text));
-}
-
 static void note(struct making *m, struct json *list, const char *code, struct str capability, struct str message)
 {
-    struct json one = json_object();
-    put_text(m, &one, "capability", capability);
-    put_text(m, &one, "code", str_from(code));
-    put_text(m, &one, "message", message);
-    m->ok = m->ok && json_push(m->arena, list, one);
+    json_append(m->arena, list, JSON_OF(m->arena, {"capability", json_some(capability)}, {"code", json_word(code)},
+                                        {"message", json_some(message)}));
     if (list != &m->errors || m->out->code) return;
     m->out->code = code;
     m->out->message = message;
@@ -68,12 +54,7 @@ static void note(struct making *m, struct json *list, const char *code, struct s
 
 static struct str told(struct making *m, const char *before, struct str name, const char *after)
 {
-    struct buf text;
-    buf_init(&text, 4096);
-    buf_printf(&text, "%s%.*s%s", before, STR_ARG(name), after);
-    struct str kept = {0};
-    if (buf_ok(&text)) kept = arena_copy(m->arena, buf_str(&text));
-    buf_release(&text);
+    struct str kept = arena_format(m->arena, "%s%.*s%s", before, STR_ARG(name), after);
     m->ok = m->ok && kept.ptr;
     return kept.ptr ? kept : STR("out of memory");
 }
@@ -108,17 +89,12 @@ static void check(struct making *m, struct str name, enum provider provider)
     enum support support = capability ? capability_support(capability, provider) : SUPPORT_D;
     bool emulates = str_is(m->program->fallback, "emulate") && support == SUPPORT_E;
     bool degrades = str_is(m->program->fallback, "degrade") && capability;
-    struct json one = json_object();
-    if (support == SUPPORT_N || emulates || degrades)
-        put_text(m, &one, "adapterSupport",
-                 support == SUPPORT_N ? STR("native")
-                 : emulates           ? STR("emulated")
-                                      : STR("degraded"));
-    put_text(m, &one, "capability", name);
-    if (support == SUPPORT_E && !emulates && !degrades)
-        put_text(m, &one, "recommendation", STR("fallbackBehavior: emulate"));
-    put(m, &one, "supported", json_bool(support == SUPPORT_N));
-    m->ok = m->ok && json_push(m->arena, &m->checks, one);
+    const char *how = support == SUPPORT_N ? "native" : emulates ? "emulated" : degrades ? "degraded" : "";
+    bool advised = support == SUPPORT_E && !emulates && !degrades;
+    json_append(m->arena, &m->checks,
+                JSON_OF(m->arena, {"adapterSupport", json_name(how)}, {"capability", json_some(name)},
+                        {"recommendation", json_when(advised, json_word("fallbackBehavior: emulate"))},
+                        {"supported", json_bool(support == SUPPORT_N)}));
     if (support == SUPPORT_N) return;
     const char *code = !capability ? "CAPABILITY_UNKNOWN"
                        : emulates  ? "CAPABILITY_EMULATED"
@@ -133,18 +109,15 @@ static void check(struct making *m, struct str name, enum provider provider)
     note(m, warns ? &m->out->warnings : &m->errors, code, name, told(m, "", name, after));
 }
 
-static void put_remediation(struct making *m)
+static struct json remediation_json(struct making *m)
 {
     bool emulation = m->out->provider != 0;
     for (uint32_t i = 0; emulation && i < m->program->capability_count; i++) {
         enum capability capability = capability_parse(m->program->capabilities[i]);
         emulation = capability && capability_support(capability, m->out->provider) != SUPPORT_D;
     }
-    struct json remedy = json_object();
-    if (m->out->provider)
-        put_text(m, &remedy, "suggestedFallbackBehavior", emulation ? STR("emulate") : STR("degrade"));
-    put_text(m, &remedy, "suggestedTargetAdapter", STR("cairn"));
-    put(m, &m->out->json, "remediation", remedy);
+    struct json fallback = json_when(m->out->provider, json_word(emulation ? "emulate" : "degrade"));
+    return JSON_OF(m->arena, {"suggestedFallbackBehavior", fallback}, {"suggestedTargetAdapter", json_word("cairn")});
 }
 
 bool capability_validate(const struct program *program, struct str adapter, int64_t now_ms, struct arena *arena,
@@ -153,26 +126,18 @@ bool capability_validate(const struct program *program, struct str adapter, int6
     *out = (struct capability_report){.json = json_object(), .warnings = json_array()};
     struct making m = {
         .program = program, .arena = arena, .out = out, .checks = json_array(), .errors = json_array(), .ok = true};
-    char now[CIVIL_SIZE];
-    civil_format(now_ms, now);
-    struct str at = arena_copy(arena, str_from(now));
     out->provider = choose(&m, adapter);
     for (uint32_t i = 0; out->provider && i < program->capability_count; i++)
         check(&m, program->capabilities[i], out->provider);
     out->refused = m.errors.count > 0;
     if (out->refused) out->degraded = false;
-    struct str target = out->provider ? str_from(provider_name(out->provider)) : STR("auto");
-    put(&m, &out->json, "capabilityChecks", m.checks);
-    put(&m, &out->json, "errors", m.errors);
-    put_text(&m, &out->json, "generatedAt", at);
-    put_text(&m, &out->json, "planId", program->plan_id);
-    put_text(&m, &out->json, "planVersion", program->plan_version);
-    if (out->refused) put_remediation(&m);
-    put_text(&m, &out->json, "status",
-             out->refused              ? STR("ERRORS")
-             : out->warnings.count > 0 ? STR("WARNINGS")
-                                       : STR("VALID"));
-    put_text(&m, &out->json, "targetAdapter", target);
-    put(&m, &out->json, "warnings", out->warnings);
-    return m.ok && at.ptr;
+    const char *status = out->refused ? "ERRORS" : out->warnings.count > 0 ? "WARNINGS" : "VALID";
+    out->json = JSON_OF(arena, {"capabilityChecks", m.checks}, {"errors", m.errors},
+                        {"generatedAt", json_time(arena, now_ms)}, {"planId", json_some(program->plan_id)},
+                        {"planVersion", json_some(program->plan_version)},
+                        {"remediation", out->refused ? remediation_json(&m) : json_none()},
+                        {"status", json_word(status)},
+                        {"targetAdapter", json_word(out->provider ? provider_name(out->provider) : "auto")},
+                        {"warnings", out->warnings});
+    return m.ok && json_ok(&out->json);
 }

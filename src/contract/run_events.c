@@ -3,8 +3,6 @@
 #include "contract/internal.h"
 #include "contract/profile.h"
 
-#include <string.h>
-
 static const struct field envelope_fields[] = {
     MOMENT_FIELD("emittedAt", FIELD_TIME, at_ms, ALWAYS),
     DERIVED_FIELD("emittedBy", FIELD_STR, by, 0),

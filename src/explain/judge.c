@@ -10,12 +10,8 @@ static enum code count(struct explain *e, struct step_note *note, const struct m
     if (note) note->checked++;
     if (note) note->reproduced += same;
     if (same) return OK;
-    struct buf text;
-    buf_init(&text, 2048);
-    buf_printf(&text, "%s of %.*s: %s", moment_name(m->kind), m->step.len ? (int)m->step.len : 7,
-               m->step.len ? m->step.ptr : "the run", said);
-    struct str doubt = buf_ok(&text) ? arena_copy(&e->arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    struct str doubt = arena_format(&e->arena, "%s of %.*s: %s", moment_name(m->kind),
+                                    m->step.len ? (int)m->step.len : 7, m->step.len ? m->step.ptr : "the run", said);
     if (!doubt.ptr) return error_nomem(err);
     if (e->doubt.len == 0) e->doubt = doubt;
     if (note && note->doubt.len == 0) note->doubt = doubt;

@@ -64,11 +64,7 @@ static struct str latest_path(const struct explain *e, uint32_t step, struct are
     struct str loop = kernel_path(e->run, ps->scope, arena);
     uint32_t iteration = e->run->steps[ps->scope].iteration;
     if (!loop.ptr) return loop;
-    struct buf path;
-    buf_init(&path, 4096);
-    buf_printf(&path, "%.*s[%u].%.*s", STR_ARG(loop), iteration ? iteration : 1, STR_ARG(ps->id));
-    struct str copy = buf_ok(&path) ? arena_copy(arena, buf_str(&path)) : (struct str){0};
-    buf_release(&path);
+    struct str copy = arena_format(arena, "%.*s[%u].%.*s", STR_ARG(loop), iteration ? iteration : 1, STR_ARG(ps->id));
     return copy.ptr && !iterations_fit(e, copy) ? STR("") : copy;
 }
 

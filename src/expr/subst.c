@@ -2,6 +2,8 @@
 // shell.c says what kind of place the reference stands in.
 #include "expr/internal.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 enum {
@@ -162,8 +164,7 @@ static enum code env_parts(struct shell *sh, struct str name, struct str ref, st
         buf_add(&text, name);
         buf_byte(&text, '_');
         buf_int(&text, (int64_t)part);
-        struct str own = buf_ok(&text) ? arena_copy(sh->arena, buf_str(&text)) : (struct str){0};
-        buf_release(&text);
+        struct str own = buf_keep(&text, sh->arena);
         size_t end = value.len - at < ENV_VALUE_MAX ? value.len : at + ENV_VALUE_MAX;
         rc = env_put(sh, own, STR(""), str_slice(value, at, end));
         buf_printf(out, "${%.*s}", STR_ARG(own));

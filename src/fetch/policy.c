@@ -4,7 +4,6 @@
 #include "os/os.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define RULES_MAX 4096
 #define SECRET_MAX 65536

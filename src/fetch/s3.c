@@ -2,6 +2,7 @@
 #include "fetch/inside.h"
 
 #include "base/civil.h"
+#include "base/text.h"
 #include "http/http.h"
 
 #include <openssl/hmac.h>
@@ -232,8 +233,7 @@ struct str object_path(struct str first, struct str key, struct arena *arena)
         http_percent_encode(&out, str_slice(key, at + 1, end));
         at = end;
     }
-    struct str path = buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
-    buf_release(&out);
+    struct str path = buf_keep(&out, arena);
     return path;
 }
 

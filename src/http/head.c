@@ -1,8 +1,6 @@
 // The meaning of a head: first line, headers, and how the body is framed.
 #include "http/inside.h"
 
-#include <string.h>
-
 enum { LENGTH_DIGITS_MAX = 18 };
 
 static bool take_version(struct http_parser *parser, struct str version, int *status)

@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "json/json.h"
 
 struct http_header {
     struct str name; // as sent; compare with http_name_is
@@ -135,6 +136,9 @@ enum http_framing {
 };
 
 const char *http_reason(int status); // "Not Found"
+// RFC 9457, to which the caller adds `detail` and more. The type is a stable name that `cairn help CODE` explains without a
+// network.
+struct json http_problem(struct arena *arena, int status, struct str title, const char *code);
 // A name is a token; a value has no CR, LF, NUL or other control but a tab. Nothing else may be written.
 bool http_header_valid(struct http_header header);
 // The whole head with the empty line. Connection and framing headers are written here: the caller's must not be among `headers`.

@@ -1,8 +1,6 @@
 // Request targets, queries and hosts.
 #include "http/inside.h"
 
-#include <string.h>
-
 enum { PORT_DIGITS_MAX = 5, PORT_MAX = 65535, NAME_MAX_LEN = 253, IPV6_TEXT_MAX = 45 };
 
 // The byte that %XX at `at` stands for, or -1.

@@ -1,6 +1,8 @@
 // Characters, tokens and headers by name.
 #include "http/inside.h"
 
+#include "json/make.h"
+
 #define V CHAR_VALUE
 #define G (CHAR_VALUE | CHAR_TARGET)              // in targets only
 #define N (CHAR_VALUE | CHAR_TOKEN)               // in tokens only
@@ -82,4 +84,11 @@ bool http_has_token(struct str value, const char *token)
         if (http_name_is(item, token)) return true;
     }
     return false;
+}
+
+struct json http_problem(struct arena *arena, int status, struct str title, const char *code)
+{
+    return JSON_OF(arena, {"type", json_text_made(arena_format(arena, "urn:cairn:problem:%s", code))},
+                   {"title", title.len ? json_string(title) : json_word(http_reason(status))},
+                   {"status", json_int(status)}, {"code", json_word(code)});
 }

@@ -1,6 +1,8 @@
 // Opening and closing an engine, and the way into it.
 #include "lib/inside.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -228,13 +230,10 @@ static enum code open_store(struct cairn *cairn, const char *url, struct error *
     struct str full = given;
     struct str name = named ? rest : given;
     if (!cairn->memory_store && !address) { // absolute, so that a later chdir changes nothing
-        struct buf text;
         enum code rc = os_absolute(name.ptr, &cairn->arena, &path, err);
         if (rc) return rc;
-        buf_init(&text, 8192);
-        buf_printf(&text, "%.*s:%.*s", named ? (int)word.len : 6, named ? word.ptr : "sqlite", STR_ARG(path));
-        full = arena_copy(&cairn->arena, buf_str(&text));
-        buf_release(&text);
+        full = arena_format(&cairn->arena, "%.*s:%.*s", named ? (int)word.len : 6, named ? word.ptr : "sqlite",
+                            STR_ARG(path));
         if (!full.ptr) return error_nomem(err);
     }
     struct store_options options = {.mode = STORE_WRITE,

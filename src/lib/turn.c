@@ -1,7 +1,6 @@
 // Turning the engine: by its own thread, by the host's loop, or by whoever waits. And what it tells on the way.
 #include "lib/inside.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>

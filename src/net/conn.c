@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <openssl/err.h>
-#include <string.h>
 #include <sys/epoll.h>
 
 enum { LINGER_READS = 16 }; // a turn

@@ -2,6 +2,7 @@
 #include "net/inside.h"
 
 #include "json/json.h"
+#include "json/make.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,16 +189,10 @@ static const char *refusal_code(int status)
 static void write_problem(struct buf *out, int status, const char *detail)
 {
     struct arena arena;
-    struct json problem = json_object();
-    char type[96];
-    snprintf(type, sizeof(type), "urn:cairn:problem:%s", refusal_code(status));
     arena_init(&arena, 1024, 64 * 1024);
-    bool ok = json_put(&arena, &problem, STR("type"), json_string(str_from(type))) &&
-              json_put(&arena, &problem, STR("title"), json_string(str_from(http_reason(status)))) &&
-              json_put(&arena, &problem, STR("status"), json_int(status)) &&
-              json_put(&arena, &problem, STR("code"), json_string(str_from(refusal_code(status)))) &&
-              json_put(&arena, &problem, STR("detail"), json_string(str_from(detail)));
-    if (ok) json_write(out, &problem);
+    struct json problem = http_problem(&arena, status, (struct str){0}, refusal_code(status));
+    JSON_ADD(&arena, &problem, {"detail", json_word(detail)});
+    if (json_ok(&problem)) json_write(out, &problem);
     arena_release(&arena);
 }
 

@@ -80,10 +80,7 @@ void body_text(struct reader *r, struct draft *draft, const char *name, const st
 
 static bool is_text_list(struct reader *r, const struct json *value, const char *name)
 {
-    if (value->type != JSON_ARRAY) {
-        wrong_type(r, value, name, "a list of texts");
-        return false;
-    }
+    if (value->type != JSON_ARRAY) return wrong_type(r, value, name, "a list of texts");
     bool ok = true;
     struct str text;
     for (uint32_t i = 0; i < value->count; i++) ok = read_text(r, &value->items[i], name, &text) && ok;

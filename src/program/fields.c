@@ -83,41 +83,33 @@ const struct json *field_required(struct reader *r, const struct json *object, c
 
 // ---- values
 
-void wrong_type(struct reader *r, const struct json *value, const char *name, const char *wanted)
+bool wrong_type(struct reader *r, const struct json *value, const char *name, const char *wanted)
 {
     struct place at = place_of(r, value);
     struct diagnostic *d = ERROR(r, "E0205", at, "\"%s\" must be %s, but it is of type %s", name, wanted,
                                  json_type_name((enum json_type)value->type));
     bool scalar = value->type == JSON_INT || value->type == JSON_NUMBER || value->type == JSON_BOOL;
     if (scalar && strcmp(wanted, "a text") == 0) HINT(r, d, "put it in quotes");
+    return false;
 }
 
 bool read_text(struct reader *r, const struct json *value, const char *name, struct str *out)
 {
-    if (value->type != JSON_STRING) {
-        wrong_type(r, value, name, "a text");
-        return false;
-    }
+    if (value->type != JSON_STRING) return wrong_type(r, value, name, "a text");
     *out = value->text;
     return true;
 }
 
 bool read_bool(struct reader *r, const struct json *value, const char *name, bool *out)
 {
-    if (value->type != JSON_BOOL) {
-        wrong_type(r, value, name, "true or false");
-        return false;
-    }
+    if (value->type != JSON_BOOL) return wrong_type(r, value, name, "true or false");
     *out = value->boolean;
     return true;
 }
 
 bool read_count(struct reader *r, const struct json *value, const char *name, int64_t min, int64_t max, int64_t *out)
 {
-    if (value->type != JSON_INT) {
-        wrong_type(r, value, name, "a whole number");
-        return false;
-    }
+    if (value->type != JSON_INT) return wrong_type(r, value, name, "a whole number");
     if (value->integer < min || value->integer > max) {
         struct place at = place_of(r, value);
         ERROR(r, "E0210", at, "\"%s\" must be from %" PRId64 " to %" PRId64 ", but it is %" PRId64, name, min, max,
@@ -131,10 +123,8 @@ bool read_count(struct reader *r, const struct json *value, const char *name, in
 bool read_ms(struct reader *r, const struct json *value, const char *name, int64_t *out)
 {
     if (value->type == JSON_INT) return read_count(r, value, name, 0, DURATION_MAX_MS, out);
-    if (value->type != JSON_STRING) {
-        wrong_type(r, value, name, "a duration such as \"5s\" or a number of milliseconds");
-        return false;
-    }
+    if (value->type != JSON_STRING)
+        return wrong_type(r, value, name, "a duration such as \"5s\" or a number of milliseconds");
     struct place at = place_of(r, value);
     int64_t ms;
     if (!duration_parse(value->text, &ms) || ms < 0) {
@@ -190,10 +180,7 @@ bool read_texts(struct reader *r, const struct json *value, const char *name, co
 {
     *out = NULL;
     *count = 0;
-    if (value->type != JSON_ARRAY) {
-        wrong_type(r, value, name, "a list of texts");
-        return false;
-    }
+    if (value->type != JSON_ARRAY) return wrong_type(r, value, name, "a list of texts");
     struct str *texts = ARENA_ARRAY(r->arena, value->count, struct str);
     if (!texts) {
         r->failed = true;
@@ -209,8 +196,7 @@ bool read_texts(struct reader *r, const struct json *value, const char *name, co
 bool read_object(struct reader *r, const struct json *value, const char *name)
 {
     if (value->type == JSON_OBJECT) return true;
-    wrong_type(r, value, name, "a mapping");
-    return false;
+    return wrong_type(r, value, name, "a mapping");
 }
 
 bool read_item(struct reader *r, const struct json *value, const char *what)

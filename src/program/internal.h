@@ -9,6 +9,7 @@
 #ifndef CAIRN_PROGRAM_INTERNAL_H
 #define CAIRN_PROGRAM_INTERNAL_H
 
+#include "json/make.h"
 #include "program/program.h"
 
 enum {
@@ -144,7 +145,7 @@ const struct json *field(const struct json *object, const char *name, const char
 const struct json *field_required(struct reader *r, const struct json *object, const char *name, const char *other,
                                   struct place at, const char *what);
 
-void wrong_type(struct reader *r, const struct json *value, const char *name, const char *wanted);
+bool wrong_type(struct reader *r, const struct json *value, const char *name, const char *wanted);
 bool read_text(struct reader *r, const struct json *value, const char *name, struct str *out);
 bool read_bool(struct reader *r, const struct json *value, const char *name, bool *out);
 bool read_count(struct reader *r, const struct json *value, const char *name, int64_t min, int64_t max, int64_t *out);

@@ -2,8 +2,6 @@
 // type, config, dependencies, retryPolicy) are one format with two spellings of some fields.
 #include "program/internal.h"
 
-#include <string.h>
-
 // What the contract lists (requirements 3.2); the native engine supports all of it.
 static const char *const capabilities[] = {
     "basic-execution",          "signal.pause.native",   "signal.pause.emulated",

@@ -1,8 +1,6 @@
 // The root of a playbook.
 #include "program/playbook.h"
 
-#include <string.h>
-
 void unknown_member(struct playbook *pb, const struct json_member *member, const char *const *known, const char *what,
                     bool strict)
 {

@@ -28,8 +28,7 @@ static struct json joined(struct playbook *pb, struct str before, const char *af
     buf_init(&out, 256);
     buf_add(&out, before);
     buf_text(&out, after);
-    struct str made = buf_ok(&out) ? arena_copy(pb->r->arena, buf_str(&out)) : (struct str){0};
-    buf_release(&out);
+    struct str made = buf_keep(&out, pb->r->arena);
     if (!made.ptr) pb->r->failed = true;
     return json_string(made.ptr ? made : STR(""));
 }

@@ -253,8 +253,7 @@ static struct str canonical_events(struct reader *r, struct str text)
         else
             buf_byte(&out, text.ptr[at]);
     }
-    struct str made = buf_ok(&out) ? arena_copy(r->arena, buf_str(&out)) : (struct str){0};
-    buf_release(&out);
+    struct str made = buf_keep(&out, r->arena);
     if (!made.ptr) r->failed = true;
     return made.ptr ? made : text;
 }

@@ -1,8 +1,6 @@
 // A step of a playbook: what it admits, what it repeats, where it leads.
 #include "program/playbook.h"
 
-#include <string.h>
-
 // ---- admission
 
 struct admit_list {

@@ -1,8 +1,6 @@
 // Tasks of playbooks. Four shapes are read: a single mapping, named, labelled and unnamed items of a list.
 #include "program/playbook.h"
 
-#include <string.h>
-
 // ---- merging
 
 static const struct json *member_of(const struct json *object, struct str key)
@@ -501,8 +499,7 @@ static struct str made_label(struct playbook *pb, struct str before, const char 
     buf_add(&out, before);
     buf_text(&out, after);
     if (number >= 0) buf_int(&out, number);
-    struct str label = buf_ok(&out) ? arena_copy(pb->r->arena, buf_str(&out)) : (struct str){0};
-    buf_release(&out);
+    struct str label = buf_keep(&out, pb->r->arena);
     if (!label.ptr) pb->r->failed = true;
     return label;
 }

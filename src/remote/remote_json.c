@@ -2,9 +2,9 @@
 #include "remote/inside.h"
 
 #include "http/http.h"
+#include "json/make.h"
 
 #include <stdio.h>
-#include <string.h>
 
 // ---- a task as a worker sees it
 static void wire_name(struct buf *out, const char *name)
@@ -180,8 +180,7 @@ static enum code read_function(const struct json *input, struct arena *arena, st
     struct buf text;
     buf_init(&text, (size_t)64 << 20);
     json_canon(&text, input);
-    request->input = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    request->input = buf_keep(&text, arena);
     request->function = request->kind;
     return request->input.ptr ? OK : error_nomem(err);
 }

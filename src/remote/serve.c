@@ -1,10 +1,8 @@
 // The calls of workers: polls and heartbeats that may wait, logs, artifacts. complete.c has the results.
 #include "remote/inside.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ANSWER_SIZE_MAX = 8 << 20, WORKER_NAME_MAX = 128 }; // a poll's answer ends once it is that large

@@ -1,7 +1,6 @@
 // Tasks, their queues and leases, workers, and the completions that may come again. Everything here has the lock.
 #include "remote/inside.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

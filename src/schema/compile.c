@@ -2,8 +2,6 @@
 // and long chains of references need no recursion here.
 #include "schema/internal.h"
 
-#include <string.h>
-
 enum { IN_PLACE_HEIGHT_MAX = 200 };
 
 enum code compile_fault(const struct compile *c, enum code code, const struct json *at, const char *keyword,

@@ -124,34 +124,37 @@ static bool fault_open(struct check *c, const struct step *at, struct writer *me
     return true;
 }
 
-void fault_text(struct check *c, const struct step *at, const char *text)
+bool fault_text(struct check *c, const struct step *at, const char *text)
 {
     struct writer w;
     if (fault_open(c, at, &w)) put_text(&w, text);
+    return false;
 }
 
-void fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct limits limits,
+bool fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct limits limits,
                  uint64_t found)
 {
     struct writer w;
-    if (!fault_open(c, at, &w)) return;
+    if (!fault_open(c, at, &w)) return false;
     bool low = found < limits.min;
     put_text(&w, verb);
     put_text(&w, low ? " at least " : " at most ");
     put_count(&w, low ? limits.min : limits.max);
     put_text(&w, things);
     put_count(&w, found);
+    return false;
 }
 
-void fault_pair(struct check *c, const struct step *at, const char *before, uint64_t a, uint64_t b, const char *after)
+bool fault_pair(struct check *c, const struct step *at, const char *before, uint64_t a, uint64_t b, const char *after)
 {
     struct writer w;
-    if (!fault_open(c, at, &w)) return;
+    if (!fault_open(c, at, &w)) return false;
     put_text(&w, before);
     put_count(&w, a);
     put_text(&w, " and ");
     put_count(&w, b);
     put_text(&w, after);
+    return false;
 }
 
 void fault_none(struct check *c, const struct step *at, uint64_t count)
@@ -192,10 +195,10 @@ void fault_type(struct check *c, const struct step *at, uint8_t types)
     put_value(&w, at->value);
 }
 
-void fault_value(struct check *c, const struct step *at, const char *demand, const struct json *wanted)
+bool fault_value(struct check *c, const struct step *at, const char *demand, const struct json *wanted)
 {
     struct writer w;
-    if (!fault_open(c, at, &w)) return;
+    if (!fault_open(c, at, &w)) return false;
     put_text(&w, demand);
     bool list = wanted->type == JSON_ARRAY;
     for (uint32_t i = 0; list && i < wanted->count && i < OPTIONS_SHOWN_MAX; i++) {
@@ -209,15 +212,17 @@ void fault_value(struct check *c, const struct step *at, const char *demand, con
     }
     put_text(&w, "; found ");
     put_value(&w, at->value);
+    return false;
 }
 
-void fault_key(struct check *c, const struct step *at, const char *demand, struct str key)
+bool fault_key(struct check *c, const struct step *at, const char *demand, struct str key)
 {
     struct writer w;
-    if (!fault_open(c, at, &w)) return;
+    if (!fault_open(c, at, &w)) return false;
     put_text(&w, demand);
     put_text(&w, " ");
     put_quoted(&w, key);
+    return false;
 }
 
 void fault_unknown(struct check *c, const struct step *at, const struct object_rules *rules)

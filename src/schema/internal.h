@@ -203,15 +203,15 @@ struct check {
 struct limits {
     uint64_t min, max;
 };
-void fault_text(struct check *c, const struct step *at, const char *text);
-void fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct limits limits,
+bool fault_text(struct check *c, const struct step *at, const char *text);
+bool fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct limits limits,
                  uint64_t found);
-void fault_pair(struct check *c, const struct step *at, const char *before, uint64_t a, uint64_t b, const char *after);
+bool fault_pair(struct check *c, const struct step *at, const char *before, uint64_t a, uint64_t b, const char *after);
 // Puts what has been told for one alternative into a fault about all of them.
 void fault_none(struct check *c, const struct step *at, uint64_t count);
 void fault_type(struct check *c, const struct step *at, uint8_t types);
-void fault_value(struct check *c, const struct step *at, const char *demand, const struct json *wanted);
-void fault_key(struct check *c, const struct step *at, const char *demand, struct str key);
+bool fault_value(struct check *c, const struct step *at, const char *demand, const struct json *wanted);
+bool fault_key(struct check *c, const struct step *at, const char *demand, struct str key);
 void fault_unknown(struct check *c, const struct step *at, const struct object_rules *rules);
 bool values_unique(const struct json *array, uint32_t *first, uint32_t *second);
 

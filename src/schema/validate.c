@@ -44,16 +44,12 @@ static bool same(const struct json *wanted, const struct json *value)
 
 static bool check_values(struct check *c, const struct schema *schema, const struct step *at)
 {
-    if (schema->constant && !same(schema->constant, at->value)) {
-        fault_value(c, at, "must be", schema->constant);
-        return false;
-    }
+    if (schema->constant && !same(schema->constant, at->value)) return fault_value(c, at, "must be", schema->constant);
     if (!schema->options) return true;
     for (uint32_t i = 0; i < schema->options->count; i++) {
         if (same(&schema->options->items[i], at->value)) return true;
     }
-    fault_value(c, at, "must be one of", schema->options);
-    return false;
+    return fault_value(c, at, "must be one of", schema->options);
 }
 
 static int bound_cmp(const struct json *value, const struct bound *bound)
@@ -68,22 +64,14 @@ static int bound_cmp(const struct json *value, const struct bound *bound)
 static bool check_number(struct check *c, const struct number_rules *rules, const struct step *at)
 {
     const struct json *value = at->value;
-    if (rules->minimum.source && bound_cmp(value, &rules->minimum) < 0) {
-        fault_value(c, at, "must be at least", rules->minimum.source);
-        return false;
-    }
-    if (rules->maximum.source && bound_cmp(value, &rules->maximum) > 0) {
-        fault_value(c, at, "must be at most", rules->maximum.source);
-        return false;
-    }
-    if (rules->exclusive_minimum.source && bound_cmp(value, &rules->exclusive_minimum) <= 0) {
-        fault_value(c, at, "must be above", rules->exclusive_minimum.source);
-        return false;
-    }
-    if (rules->exclusive_maximum.source && bound_cmp(value, &rules->exclusive_maximum) >= 0) {
-        fault_value(c, at, "must be below", rules->exclusive_maximum.source);
-        return false;
-    }
+    if (rules->minimum.source && bound_cmp(value, &rules->minimum) < 0)
+        return fault_value(c, at, "must be at least", rules->minimum.source);
+    if (rules->maximum.source && bound_cmp(value, &rules->maximum) > 0)
+        return fault_value(c, at, "must be at most", rules->maximum.source);
+    if (rules->exclusive_minimum.source && bound_cmp(value, &rules->exclusive_minimum) <= 0)
+        return fault_value(c, at, "must be above", rules->exclusive_minimum.source);
+    if (rules->exclusive_maximum.source && bound_cmp(value, &rules->exclusive_maximum) >= 0)
+        return fault_value(c, at, "must be below", rules->exclusive_maximum.source);
     if (!rules->multiple_of) return true;
     char scratch[DECIMAL_SCRATCH];
     struct decimal d = decimal_of(value, scratch);
@@ -105,16 +93,13 @@ static bool check_string(struct check *c, const struct schema *schema, const str
     // A character has one to four bytes, so most lengths need no counting.
     if (text.len > schema->max_length || text.len / 4 < schema->min_length) {
         uint64_t length = length_of(text);
-        if (length < schema->min_length || length > schema->max_length) {
-            fault_count(c, at, "must have", " characters, has ",
-                        (struct limits){schema->min_length, schema->max_length}, length);
-            return false;
-        }
+        if (length < schema->min_length || length > schema->max_length)
+            return fault_count(c, at, "must have", " characters, has ",
+                               (struct limits){schema->min_length, schema->max_length}, length);
     }
     if (schema->pattern && !pattern_match(schema->pattern, text)) {
         struct json wanted = json_string(schema->pattern->text);
-        fault_value(c, at, "must match the pattern", &wanted);
-        return false;
+        return fault_value(c, at, "must match the pattern", &wanted);
     }
     return true;
 }
@@ -131,19 +116,16 @@ static bool check_contains(struct check *c, const struct array_rules *rules, con
         if (found > rules->max_contains || (found >= rules->min_contains && rules->max_contains == UINT64_MAX)) break;
     }
     if (found >= rules->min_contains && found <= rules->max_contains) return true;
-    fault_count(c, at, "must contain", " items of the wanted kind, has ",
-                (struct limits){rules->min_contains, rules->max_contains}, found);
-    return false;
+    return fault_count(c, at, "must contain", " items of the wanted kind, has ",
+                       (struct limits){rules->min_contains, rules->max_contains}, found);
 }
 
 static bool check_array(struct check *c, const struct array_rules *rules, const struct step *at)
 {
     const struct json *value = at->value;
-    if (value->count < rules->min_items || value->count > rules->max_items) {
-        fault_count(c, at, "must have", " items, has ", (struct limits){rules->min_items, rules->max_items},
-                    value->count);
-        return false;
-    }
+    if (value->count < rules->min_items || value->count > rules->max_items)
+        return fault_count(c, at, "must have", " items, has ", (struct limits){rules->min_items, rules->max_items},
+                           value->count);
     uint32_t end = rules->items ? value->count : rules->prefix.count;
     for (uint32_t i = 0; i < end && i < value->count; i++) {
         const struct schema *schema = i < rules->prefix.count ? rules->prefix.at[i] : rules->items;
@@ -152,10 +134,8 @@ static bool check_array(struct check *c, const struct array_rules *rules, const 
     }
     if (rules->contains && !check_contains(c, rules, at)) return false;
     uint32_t first, second;
-    if (rules->unique && !values_unique(value, &first, &second)) {
-        fault_pair(c, at, "items must differ, but ", first, second, " are equal");
-        return false;
-    }
+    if (rules->unique && !values_unique(value, &first, &second))
+        return fault_pair(c, at, "items must differ, but ", first, second, " are equal");
     return true;
 }
 
@@ -166,8 +146,7 @@ static bool check_name(struct check *c, const struct schema *schema, const struc
     struct json name = json_string(key);
     struct step here = {at, {NULL, 0}, 0, &name, at->depth + 1};
     if (quiet(c, schema, &here)) return true;
-    fault_key(c, at, "has a property whose name is not allowed:", key);
-    return false;
+    return fault_key(c, at, "has a property whose name is not allowed:", key);
 }
 
 static bool check_member(struct check *c, const struct object_rules *rules, const struct step *at,
@@ -197,20 +176,16 @@ static bool check_required(struct check *c, const struct object_rules *rules, co
                            const uint64_t *bits)
 {
     for (uint32_t i = 0; i < rules->required_count; i++) {
-        if (!seen(bits, rules->required[i])) {
-            fault_key(c, at, "lacks the property", rules->tracked[rules->required[i]]);
-            return false;
-        }
+        if (!seen(bits, rules->required[i]))
+            return fault_key(c, at, "lacks the property", rules->tracked[rules->required[i]]);
     }
     for (uint32_t i = 0; i < rules->dependency_count; i++) {
         const struct dependency *dependency = &rules->dependencies[i];
         if (!seen(bits, dependency->trigger)) continue;
         for (uint32_t j = 0; j < dependency->required_count; j++) {
-            if (!seen(bits, dependency->required[j])) {
-                fault_key(c, at,
-                          "lacks a property that another one asks for:", rules->tracked[dependency->required[j]]);
-                return false;
-            }
+            if (!seen(bits, dependency->required[j]))
+                return fault_key(c, at, "lacks a property that another one asks for:",
+                                 rules->tracked[dependency->required[j]]);
         }
         if (dependency->schema && !check_schema(c, dependency->schema, at)) return false;
     }
@@ -220,11 +195,9 @@ static bool check_required(struct check *c, const struct object_rules *rules, co
 static bool check_object(struct check *c, const struct object_rules *rules, const struct step *at)
 {
     const struct json *value = at->value;
-    if (value->count < rules->min_properties || value->count > rules->max_properties) {
-        fault_count(c, at, "must have", " properties, has ",
-                    (struct limits){rules->min_properties, rules->max_properties}, value->count);
-        return false;
-    }
+    if (value->count < rules->min_properties || value->count > rules->max_properties)
+        return fault_count(c, at, "must have", " properties, has ",
+                           (struct limits){rules->min_properties, rules->max_properties}, value->count);
     uint64_t bits[TRACKED_NAME_MAX / 64];
     memset(bits, 0, (rules->tracked_count + 63) / 64 * sizeof(bits[0]));
     for (uint32_t i = 0; i < value->count; i++) {
@@ -295,11 +268,9 @@ static bool check_one(struct check *c, const struct schemas *list, const struct 
     uint32_t found = list->count;
     for (uint32_t i = 0; i < list->count; i++) {
         if (!quiet(c, list->at[i], at)) continue;
-        if (found < list->count) {
-            fault_pair(c, at, "fits more than one of the forms of which it must fit exactly one (", found + (uint64_t)1,
-                       i + (uint64_t)1, ")");
-            return false;
-        }
+        if (found < list->count)
+            return fault_pair(c, at, "fits more than one of the forms of which it must fit exactly one (",
+                              found + (uint64_t)1, i + (uint64_t)1, ")");
         found = i;
     }
     if (found < list->count) return !c->stopped;
@@ -315,10 +286,8 @@ static bool check_in_place(struct check *c, const struct schema *schema, const s
     }
     if (schema->any_of.count && !check_any(c, &schema->any_of, at)) return false;
     if (schema->one_of.count && !check_one(c, &schema->one_of, at)) return false;
-    if (schema->not_schema && quiet(c, schema->not_schema, at)) {
-        fault_text(c, at, "fits what is excluded by \"not\"");
-        return false;
-    }
+    if (schema->not_schema && quiet(c, schema->not_schema, at))
+        return fault_text(c, at, "fits what is excluded by \"not\"");
     if (!schema->if_schema) return true;
     bool holds = quiet(c, schema->if_schema, at);
     const struct schema *next = holds ? schema->then_schema : schema->else_schema;
@@ -347,10 +316,7 @@ static bool stop(struct check *c, const struct step *at)
 static bool check_schema(struct check *c, const struct schema *schema, const struct step *at)
 {
     if (c->stopped || ++c->steps > STEPS_MAX) return stop(c, at);
-    if (schema->never) {
-        fault_text(c, at, "nothing is allowed here");
-        return false;
-    }
+    if (schema->never) return fault_text(c, at, "nothing is allowed here");
     const struct json *value = at->value;
     if (schema->types != TYPE_ANY && !(schema->types & value_type(value))) {
         fault_type(c, at, schema->types);

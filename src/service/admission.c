@@ -1,8 +1,6 @@
 // Queues and limits on the engine thread: what is configured (notes), where runs stand (from their events), who goes on next.
 #include "service/inside.h"
 
-#include <string.h>
-
 enum { RECONCILE_MS = 1000, RATE_KEYS = 16384 };
 
 // ---- what is configured
@@ -169,8 +167,7 @@ bool limits_take(struct call *call, const struct rate_rule *rule, struct str key
     if (answer.allowed) return true;
     call->answer.retryable = true;
     call->answer.retry_after_ms = rate_retry_after(&answer) * 1000;
-    call_problem(call, 429, code, "%u in %u s are allowed", rule->quota, rule->window_s);
-    return false;
+    return call_problem(call, 429, code, "%u in %u s are allowed", rule->quota, rule->window_s);
 }
 
 // Each engine lets its part of what a tenant may start through: together they let through no more than that.
@@ -191,8 +188,7 @@ bool limits_start(struct call *call)
     if (engine_resident(call->service->engine) >= max) {
         call->answer.retryable = true;
         call->answer.retry_after_ms = HINT_MS;
-        call_problem(call, 429, "OVERLOADED", "%u runs have not ended, and no more are kept in memory", max);
-        return false;
+        return call_problem(call, 429, "OVERLOADED", "%u runs have not ended, and no more are kept in memory", max);
     }
     struct rate_rule rule = rate_starts;
     struct queue_tenant *tenant = queues_tenant(&call->service->queues, call->who.tenant);

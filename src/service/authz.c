@@ -1,8 +1,6 @@
 // Who may do what, and the record of it: what is allowed is recorded in the batch that stores its effect, refusals by themselves.
 #include "service/inside.h"
 
-#include <stdlib.h>
-
 static void forget(struct call *call)
 {
     call_free(call);

@@ -40,7 +40,7 @@ struct str call_text(struct call *call, const char *format, ...)
     return text;
 }
 
-void call_problem(struct call *call, int status, const char *code, const char *format, ...)
+bool call_problem(struct call *call, int status, const char *code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -49,6 +49,7 @@ void call_problem(struct call *call, int status, const char *code, const char *f
     call->answer.status = status;
     call->answer.code = code;
     call->done(call);
+    return false;
 }
 
 void call_answer(struct call *call, int status, struct json body)
@@ -89,7 +90,7 @@ static const struct {
     {E_UNREACHABLE, 503, "UNREACHABLE", true},
 };
 
-void call_failed(struct call *call, const struct error *err)
+bool call_failed(struct call *call, const struct error *err)
 {
     enum code code = err->code;
     // Nothing is wrong with what was asked: the runs of this engine go on elsewhere, and in a moment it is one of them again.
@@ -101,14 +102,16 @@ void call_failed(struct call *call, const struct error *err)
         call->answer.retryable = meanings[i].retryable;
         if (meanings[i].retryable) call->answer.retry_after_ms = 1000;
         call_problem(call, meanings[i].status, meanings[i].name, "%s", ours ? code_text(err->code) : err->message);
-        return;
+        return false;
     }
     call_problem(call, 500, "INTERNAL", "something went wrong");
+    return false;
 }
 
-void call_nomem(struct call *call)
+bool call_nomem(struct call *call)
 {
     struct error err = {0};
     (void)error_nomem(&err);
     call_failed(call, &err);
+    return false;
 }

@@ -20,8 +20,7 @@ struct str service_cursor(struct call *call, struct str list, struct str place)
     buf_init(&text, 4096);
     buf_hex(&text, mac.b, MAC_BYTES);
     buf_hex(&text, (const uint8_t *)place.ptr, place.len);
-    struct str copy = buf_ok(&text) ? arena_copy(&call->arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    struct str copy = buf_keep(&text, &call->arena);
     return copy;
 }
 

@@ -10,7 +10,6 @@
 #include "base/civil.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct defining {
     struct str name, sha256, project, environment, text;
@@ -46,8 +45,7 @@ static struct str written(struct call *call, const struct json *value)
     struct buf text;
     buf_init(&text, 64 * 1024);
     json_canon(&text, value);
-    struct str copy = buf_ok(&text) ? arena_copy(&call->arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    struct str copy = buf_keep(&text, &call->arena);
     return copy;
 }
 

@@ -4,8 +4,6 @@
 
 #include "contract/profile.h"
 
-#include <string.h>
-
 struct enclosed {
     const struct json *parts; // may be NULL
     struct service *service;

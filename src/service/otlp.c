@@ -4,10 +4,8 @@
 #include "service/inside.h"
 
 #include "reading/reading.h"
-#include "view/trace.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { FEED_MAX = 256, LOOK_MS = 250, BACKOFF_MS = 500, BACKOFF_MAX_MS = 30000, VALUE_MAX = 65536, HEADERS_MAX = 16 };
 

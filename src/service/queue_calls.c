@@ -1,8 +1,6 @@
 // What admins do with queues and limits: stored first (notes "queue", key tenant|name, and "limit", key tenant), then in force.
 #include "service/slots.h"
 
-#include "base/civil.h"
-
 struct queueing {
     struct str name;
     struct json given;
@@ -72,8 +70,7 @@ static void answer_queue(struct call *call, struct str name)
 static bool is_there(struct call *call, struct str name)
 {
     if (queues_known(&call->service->queues, call->who.tenant, name)) return true;
-    call_problem(call, 404, "QUEUE_NOT_FOUND", "there is no queue %.*s", STR_ARG(name));
-    return false;
+    return call_problem(call, 404, "QUEUE_NOT_FOUND", "there is no queue %.*s", STR_ARG(name));
 }
 
 static void get_on_engine(struct call *call)

@@ -1,8 +1,6 @@
 // Threads that read: lists, explanations, logs, and everything else that may take its time. Each has a store handle of its own.
 #include "service/inside.h"
 
-#include <stdlib.h>
-
 struct store *service_reader(struct service *service)
 {
     struct store *store = NULL;

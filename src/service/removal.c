@@ -9,8 +9,6 @@
 #include "archive/archive.h"
 #include "base/civil.h"
 
-#include <string.h>
-
 #define WISH_MS ((int64_t)24 * 3600 * 1000)
 
 struct removing {

@@ -167,11 +167,11 @@ struct call {
 struct call *call_new(struct service *service, size_t limit);
 void call_free(struct call *call);
 // Gives the answer: a problem with the code of the contract, or `body`.
-void call_problem(struct call *call, int status, const char *code, const char *format, ...) PRINTF_LIKE(4, 5);
+bool call_problem(struct call *call, int status, const char *code, const char *format, ...) PRINTF_LIKE(4, 5);
 void call_answer(struct call *call, int status, struct json body); // one that failed (json/make.h): call_nomem
 // A problem that this error means.
-void call_failed(struct call *call, const struct error *err);
-void call_nomem(struct call *call);                                                 // the one of E_NOMEM
+bool call_failed(struct call *call, const struct error *err);
+bool call_nomem(struct call *call);                                                 // the one of E_NOMEM
 struct str call_text(struct call *call, const char *format, ...) PRINTF_LIKE(2, 3); // in the arena; empty: no memory
 
 // ---- who

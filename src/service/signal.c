@@ -191,10 +191,7 @@ static bool take_asker(struct call *call, struct store *store, const struct run_
 {
     struct run_origin origin;
     struct error err = {0};
-    if (service_origin(store, head, &call->arena, &origin, &err)) {
-        call_failed(call, &err);
-        return false;
-    }
+    if (service_origin(store, head, &call->arena, &origin, &err)) return call_failed(call, &err);
     object->assigned = true;
     object->requested_by = origin.triggered_by;
     return true;

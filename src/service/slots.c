@@ -38,8 +38,7 @@ struct str slots_key(const struct limits *limits, bool of_tenant, struct arena *
     va_end(list);
     buf_init(&text, KEY_MAX);
     buf_printf(&text, "%.*s|%.*s|%s", STR_ARG(tenant), STR_ARG(queue), kind);
-    struct str key = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    struct str key = buf_keep(&text, arena);
     return key;
 }
 

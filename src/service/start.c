@@ -10,7 +10,6 @@
 #include "contract/profile.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { DOCUMENT_QUICK = 64 * 1024 };
 
@@ -131,8 +130,7 @@ static bool request_note(struct call *call, struct str run, struct note_put *out
     }
     buf_init(&text, 4096);
     if (ok) json_canon(&text, &made);
-    struct str value = arena_copy(&call->arena, buf_str(&text));
-    buf_release(&text);
+    struct str value = buf_keep(&text, &call->arena);
     *out = (struct note_put){.space = STR("request"), .key = k, .value = value, .expect = 0};
     return ok && k.ptr && value.ptr;
 }
@@ -173,10 +171,7 @@ static bool find_place(struct call *call, struct start_request *request)
     if (!call->asked_again && !limits_start(call)) return false;
     request->queue = given->queue;
     if (str_eq(given->queue, QUEUE_DEFAULT)) request->queue = (struct str){0};
-    if (ask_for_place(call, &verdict, &err)) {
-        call_failed(call, &err);
-        return false;
-    }
+    if (ask_for_place(call, &verdict, &err)) return call_failed(call, &err);
     switch (verdict) {
     case VERDICT_START:
         break;
@@ -226,8 +221,7 @@ static bool queue_is_known(struct call *call)
     const struct starting *starting = call->state;
     struct str queue = starting->given.queue;
     if (queues_known(&call->service->queues, call->who.tenant, queue)) return true;
-    call_problem(call, 422, "QUEUE_NOT_FOUND", "there is no queue %.*s", STR_ARG(queue));
-    return false;
+    return call_problem(call, 422, "QUEUE_NOT_FOUND", "there is no queue %.*s", STR_ARG(queue));
 }
 
 static bool choose_run(struct call *call, struct start_request *request)
@@ -314,8 +308,7 @@ static bool ref_fits(struct call *call, const struct program *program)
     else if (program->schema_version.len > 0 && !str_eq(ref->schema_version, program->schema_version))
         field = "schemaVersion";
     if (!field) return true;
-    call_problem(call, 422, "PLAN_REF_MISMATCH", "%s of the plan is not that of its reference", field);
-    return false;
+    return call_problem(call, 422, "PLAN_REF_MISMATCH", "%s of the plan is not that of its reference", field);
 }
 
 // What the plan requires, held against its adapter (WE-4a). A refusal carries the whole report.
@@ -324,16 +317,13 @@ static bool adapter_fits(struct call *call, const struct program *program)
     const struct starting *starting = call->state;
     struct capability_report report;
     struct json copy, body = json_object();
-    if (!capability_validate(program, starting->given.target_adapter, os_now().wall_ms, &call->arena, &report)) {
-        call_nomem(call);
-        return false;
-    }
+    if (!capability_validate(program, starting->given.target_adapter, os_now().wall_ms, &call->arena, &report))
+        return call_nomem(call);
     if (!report.refused) return true;
     if (json_copy(&call->arena, &report.json, &copy) && json_put(&call->arena, &body, STR("validationReport"), copy))
         call->answer.body = body;
     call->answer.title = STR("PlanValidationError");
-    call_problem(call, 422, report.code, "%.*s", STR_ARG(report.message));
-    return false;
+    return call_problem(call, 422, report.code, "%.*s", STR_ARG(report.message));
 }
 
 static struct str document_file(const struct start_call *given)
@@ -543,25 +533,19 @@ static bool ref_is_acceptable(struct call *call, const struct plan_ref *ref)
     struct digest digest;
     const struct service *service = call->service;
     const struct fetch_policy *policy = definitions_has(ref->uri) ? service->own_plans : service->settings.fetch;
-    if (!policy || fetch_uri_check(policy, ref->uri, &err)) {
-        call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "plans may not be fetched from there");
-        return false;
-    }
-    if (!schema_version_known(ref->schema_version)) {
-        call_problem(call, 422, "PLAN_SCHEMA_VERSION_UNKNOWN", "schemaVersion %.*s is none of v1.0, v1.1, v1.2",
-                     STR_ARG(ref->schema_version));
-        return false;
-    }
+    if (!policy || fetch_uri_check(policy, ref->uri, &err))
+        return call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "plans may not be fetched from there");
+    if (!schema_version_known(ref->schema_version))
+        return call_problem(call, 422, "PLAN_SCHEMA_VERSION_UNKNOWN", "schemaVersion %.*s is none of v1.0, v1.1, v1.2",
+                            STR_ARG(ref->schema_version));
     if (!digest_parse(ref->sha256, &digest) || !ref->plan_id.len || !ref->plan_version.len) {
         call_problem(call, 400, "INVALID_REQUEST",
                      "planRef needs uri, sha256 (64 lower-case hex digits), planId, "
                      "planVersion and schemaVersion");
         return false;
     }
-    if (ref->expires_ms && os_now().wall_ms >= ref->expires_ms) {
-        call_problem(call, 422, "PLAN_REF_EXPIRED", "the reference has expired");
-        return false;
-    }
+    if (ref->expires_ms && os_now().wall_ms >= ref->expires_ms)
+        return call_problem(call, 422, "PLAN_REF_EXPIRED", "the reference has expired");
     return true;
 }
 

@@ -1,8 +1,6 @@
 // Making and revoking tokens: stored first, then known.
 #include "service/inside.h"
 
-#include <string.h>
-
 enum { NAME_MAX_SIZE = 256, NAMES_MAX = 100 };
 
 struct tokening {
@@ -46,8 +44,7 @@ static void store_token(struct call *call)
     struct buf value;
     buf_init(&value, 64 * 1024);
     enum code rc = auth_token_encode(&tokening->token, &call->arena, &value, &err);
-    tokening->value = arena_copy(&call->arena, buf_str(&value));
-    buf_release(&value);
+    tokening->value = buf_keep(&value, &call->arena);
     if (!rc && !tokening->value.ptr) rc = error_nomem(&err);
     struct note_put put = {.space = STR("token"),
                            .key = tokening->id,

@@ -166,13 +166,8 @@ bool service_knows(struct service *service, struct str token)
 
 static struct str token_path(struct service *service, struct arena *arena)
 {
-    struct buf path;
     if (service->settings.token_file.len) return service->settings.token_file;
-    buf_init(&path, 8192);
-    buf_printf(&path, "%.*s.token", STR_ARG(store_beside(service->store)));
-    struct str copy = arena_copy(arena, buf_str(&path));
-    buf_release(&path);
-    return copy;
+    return arena_format(arena, "%.*s.token", STR_ARG(store_beside(service->store)));
 }
 
 // Beside a database there may be nothing yet.

@@ -1,8 +1,6 @@
 // Calls that wait until something is durable: a start, a decision, the end of a run, its next event. Engine thread only.
 #include "service/inside.h"
 
-#include <stdlib.h>
-
 static size_t slot_of(const struct service *service, struct str tenant, struct str run)
 {
     return (size_t)(str_hash(tenant) * 31 + str_hash(run)) & (service->waits.size - 1);

@@ -1,8 +1,6 @@
 // Kind artifact: reads or writes what is kept outside of the log: stored results (noetl://), files, objects behind URLs.
 #include "task/kind.h"
 
-#include <string.h>
-
 // ---- stored results
 
 static bool read_stored(struct task_call *call, struct str ref, struct str *bytes)
@@ -41,9 +39,8 @@ static bool known_place(struct task_call *call, struct str uri)
     static const char *const schemes[] = {"nats-kv://", "nats-obj://", "eventlog://"};
     for (size_t i = 0; i < ARRAY_COUNT(schemes); i++) {
         if (!str_starts(uri, str_from(schemes[i]))) continue;
-        call_fail(call, TASK_CLIENT, "URI_NOT_SUPPORTED",
-                  "%.*s: artifacts are noetl://, file://, http(s)://, s3:// and gs://", STR_ARG(uri));
-        return false;
+        return call_fail(call, TASK_CLIENT, "URI_NOT_SUPPORTED",
+                         "%.*s: artifacts are noetl://, file://, http(s)://, s3:// and gs://", STR_ARG(uri));
     }
     return true;
 }

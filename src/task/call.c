@@ -53,8 +53,7 @@ struct str json_as_text(const struct json *value, struct arena *arena)
     struct buf text;
     buf_init(&text, TASK_BODY_MAX);
     json_write(&text, value);
-    struct str copy = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){NULL, 0};
-    buf_release(&text);
+    struct str copy = buf_keep(&text, arena);
     return copy;
 }
 
@@ -110,8 +109,7 @@ struct str call_printf(struct task_call *call, const char *format, ...)
 bool call_put(struct task_call *call, struct json *object, const char *key, struct json value)
 {
     if (json_put(call->arena, object, str_from(key), value)) return true;
-    call_no_memory(call);
-    return false;
+    return call_no_memory(call);
 }
 
 // ---- texts from outside
@@ -122,8 +120,7 @@ struct str call_clean(struct task_call *call, struct str bytes)
     struct buf clean;
     buf_init(&clean, SIZE_MAX / 4);
     text_add_clean(&clean, bytes);
-    struct str copy = buf_ok(&clean) ? arena_copy(call->arena, buf_str(&clean)) : (struct str){NULL, 0};
-    buf_release(&clean);
+    struct str copy = buf_keep(&clean, call->arena);
     return copy.ptr ? copy : STR("");
 }
 
@@ -206,15 +203,11 @@ bool call_path(struct task_call *call, struct str path, bool writes, struct str 
                                    : cwd.len ? "/"
                                              : "./",
                                    STR_ARG(path));
-    if (!path.len || memchr(path.ptr, '\0', path.len) || !real_path(whole.ptr, resolved)) {
-        call_fail(call, TASK_NOT_FOUND, "FILE_NOT_FOUND", "there is no file %.*s", STR_ARG(path));
-        return false;
-    }
-    if (!allowed(call, resolved, writes)) {
-        call_fail(call, TASK_STORAGE_ACCESS, "FILE_NOT_ALLOWED", "%.*s is outside of what a task may %s here",
-                  STR_ARG(path), writes ? "write" : "read");
-        return false;
-    }
+    if (!path.len || memchr(path.ptr, '\0', path.len) || !real_path(whole.ptr, resolved))
+        return call_fail(call, TASK_NOT_FOUND, "FILE_NOT_FOUND", "there is no file %.*s", STR_ARG(path));
+    if (!allowed(call, resolved, writes))
+        return call_fail(call, TASK_STORAGE_ACCESS, "FILE_NOT_ALLOWED", "%.*s is outside of what a task may %s here",
+                         STR_ARG(path), writes ? "write" : "read");
     *real = call_printf(call, "%s", resolved);
     return true;
 }

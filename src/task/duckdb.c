@@ -2,8 +2,6 @@
 // only Python's library, duckdb.py does the same with it.
 #include "task/kind.h"
 
-#include <string.h>
-
 enum { NO_LIBRARY = 3 }; // exit of duckdb.py
 
 // The arrays of what was printed, one behind the other; the last one counts.

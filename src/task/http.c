@@ -111,8 +111,7 @@ static struct str tidy_url(struct task_call *call, struct str url)
         else
             buf_byte(&out, (char)c);
     }
-    struct str copy = buf_ok(&out) ? arena_copy(call->arena, buf_str(&out)) : (struct str){NULL, 0};
-    buf_release(&out);
+    struct str copy = buf_keep(&out, call->arena);
     return copy.ptr ? copy : STR("");
 }
 
@@ -211,11 +210,9 @@ static bool add_header(struct task_call *call, struct builder *b, struct str nam
             b->headers[i] = header;
             return true;
         }
-    if (b->count >= HEADERS_MAX || !http_header_valid(header)) {
-        call_fail(call, TASK_CLIENT, "HEADER_INVALID", "the header %.*s cannot be sent",
-                  STR_ARG(str_slice(name, 0, 64)));
-        return false;
-    }
+    if (b->count >= HEADERS_MAX || !http_header_valid(header))
+        return call_fail(call, TASK_CLIENT, "HEADER_INVALID", "the header %.*s cannot be sent",
+                         STR_ARG(str_slice(name, 0, 64)));
     b->headers[b->count++] = header;
     return true;
 }
@@ -273,10 +270,8 @@ static bool add_auth(struct task_call *call, struct builder *b)
         return call_hide(call, code) &&
                add_header(call, b, STR("Authorization"), call_printf(call, "Basic %.*s", STR_ARG(code)));
     }
-    if (!token.len) {
-        call_fail(call, TASK_AUTH, "CREDENTIAL_INCOMPLETE", "the credential has neither a token nor a user");
-        return false;
-    }
+    if (!token.len)
+        return call_fail(call, TASK_AUTH, "CREDENTIAL_INCOMPLETE", "the credential has neither a token nor a user");
     if (!call_hide(call, token)) return false;
     if (header || name.len) return add_header(call, b, name.len ? name : STR("X-API-Key"), token);
     return add_header(call, b, STR("Authorization"), call_printf(call, "Bearer %.*s", STR_ARG(token)));
@@ -345,12 +340,9 @@ static bool build(struct task_call *call, struct builder *b)
     struct str method = call_string(call, "method", "GET"), url = call_string(call, "url", "");
     if (!url.len) url = call_string(call, "endpoint", "");
     if (!url.len) url = call_string(call, "uri", "");
-    if (!url.len) {
-        call_fail(call, TASK_CLIENT, "URL_MISSING", "http needs a url");
-        return false;
-    }
+    if (!url.len) return call_fail(call, TASK_CLIENT, "URL_MISSING", "http needs a url");
     char *upper = arena_alloc(call->arena, method.len + 1);
-    if (!upper) return call_no_memory(call), false;
+    if (!upper) return call_no_memory(call);
     for (size_t i = 0; i < method.len; i++)
         upper[i] = (char)(method.ptr[i] >= 'a' && method.ptr[i] <= 'z' ? method.ptr[i] - 32 : method.ptr[i]);
     b->web.method = (struct str){upper, method.len};
@@ -374,9 +366,9 @@ static bool headers_json(struct task_call *call, const struct fetch_answer *answ
     *out = json_object();
     for (size_t i = 0; i < answer->header_count; i++) {
         struct str name = arena_copy(call->arena, answer->headers[i].name);
-        if (!name.ptr) return call_no_memory(call), false;
+        if (!name.ptr) return call_no_memory(call);
         char *lower = call->arena ? arena_alloc(call->arena, name.len + 1) : NULL;
-        if (!lower) return call_no_memory(call), false;
+        if (!lower) return call_no_memory(call);
         for (size_t k = 0; k < name.len; k++)
             lower[k] = (char)(name.ptr[k] >= 'A' && name.ptr[k] <= 'Z' ? name.ptr[k] | 0x20 : name.ptr[k]);
         name.ptr = lower;
@@ -389,7 +381,7 @@ static bool headers_json(struct task_call *call, const struct fetch_answer *answ
                 member->value =
                     json_string(call_printf(call, "%.*s, %.*s", STR_ARG(member->value.text), STR_ARG(value)));
         }
-        if (!there && !json_put(call->arena, out, name, json_string(value))) return call_no_memory(call), false;
+        if (!there && !json_put(call->arena, out, name, json_string(value))) return call_no_memory(call);
     }
     return true;
 }
@@ -415,7 +407,7 @@ static bool result_json(struct task_call *call, const struct builder *b, const s
     for (size_t i = 0; i + 4 <= type.len; i++) says_json |= strncasecmp(type.ptr + i, "json", 4) == 0;
     struct json data = answer->body.len ? call_parse(call, answer->body, says_json) : json_string(STR(""));
     struct json body;
-    if (!json_copy(call->arena, &data, &body)) return call_no_memory(call), false;
+    if (!json_copy(call->arena, &data, &body)) return call_no_memory(call);
     snprintf(seconds, sizeof(seconds), "%.6f", (double)took_us / 1e6);
     struct str elapsed = call_printf(call, "%s", seconds);
     bool good =

@@ -6,7 +6,6 @@
 // Every value that is put somewhere is remembered, so that it is masked in everything the task says.
 #include "task/kind.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { DEPTH_MAX = 8 };
@@ -19,10 +18,7 @@ bool call_hide(struct task_call *call, struct str value)
     struct secret_value *secrets = arena_grow(call->arena, call->secrets, call->secret_count, call->secret_count + 1,
                                               sizeof(*secrets), &call->secret_capacity);
     struct str copy = secrets ? arena_copy(call->arena, value) : (struct str){NULL, 0};
-    if (!copy.ptr) {
-        call_no_memory(call);
-        return false;
-    }
+    if (!copy.ptr) return call_no_memory(call);
     call->secrets = secrets;
     secrets[call->secret_count++] = (struct secret_value){STR(""), copy};
     mask_wipe(call->mask);
@@ -50,10 +46,8 @@ static bool read_reference(struct task_call *call, struct str reference, struct 
     struct secret_ref ref = {.name = STR("of the task"), .ref = reference};
     struct str value;
     struct error why = {0};
-    if (!secret_read(&scope, &ref, call->arena, &value, &why)) {
-        call_fail(call, TASK_AUTH, "SECRET_NOT_FOUND", "%s", why.message);
-        return false;
-    }
+    if (!secret_read(&scope, &ref, call->arena, &value, &why))
+        return call_fail(call, TASK_AUTH, "SECRET_NOT_FOUND", "%s", why.message);
     *out = json_string(call_clean(call, value));
     return call_hide(call, value);
 }
@@ -111,7 +105,7 @@ static bool credential_object(struct task_call *call, const struct json *given, 
         struct json value;
         const struct json_member *member = &from->members[i];
         if (!credential_value(call, &member->value, &value)) return false;
-        if (!json_put(call->arena, out, member->key, value)) return call_no_memory(call), false;
+        if (!json_put(call->arena, out, member->key, value)) return call_no_memory(call);
         if (is_secret_name(member->key) && !hide_json(call, &value)) return false;
     }
     const struct json *type = json_key(given, "type");
@@ -159,7 +153,7 @@ static bool managed_object(struct task_call *call, const struct json *entry, str
         struct json value;
         struct str name = json_as_text(&map->members[i].value, call->arena);
         if (!managed_value(call, entry, provider, name, &value)) return false;
-        if (!json_put(call->arena, out, map->members[i].key, value)) return call_no_memory(call), false;
+        if (!json_put(call->arena, out, map->members[i].key, value)) return call_no_memory(call);
     }
     static const char *const singles[] = {"variable", "var", "secret", "path", "ref"};
     for (size_t i = 0; !json_is(map, JSON_OBJECT) && i < ARRAY_COUNT(singles); i++) {
@@ -185,7 +179,7 @@ static bool oauth_object(struct task_call *call, const struct json *entry, struc
     for (uint32_t i = 0; json_is(&answer, JSON_OBJECT) && i < answer.count; i++) {
         struct str key = answer.members[i].key;
         if (str_is(key, "token") || str_is(key, "type")) continue;
-        if (!json_put(call->arena, out, key, answer.members[i].value)) return call_no_memory(call), false;
+        if (!json_put(call->arena, out, key, answer.members[i].value)) return call_no_memory(call);
     }
     return true;
 }
@@ -258,11 +252,9 @@ static bool mark_value(struct task_call *call, struct str mark, unsigned depth, 
     if (!found && (!field.len || str_is(field, "token") || str_is(field, "access_token") || str_is(field, "value")))
         for (size_t i = 0; !found && i < ARRAY_COUNT(usual); i++) found = json_key(&object, usual[i]);
     if (!found && !field.len && object.count == 1) found = &object.members[0].value;
-    if (!found) {
-        call_fail(call, TASK_AUTH, "SECRET_NOT_FOUND", "keychain %.*s has no field %.*s", STR_ARG(name),
-                  STR_ARG(field));
-        return false;
-    }
+    if (!found)
+        return call_fail(call, TASK_AUTH, "SECRET_NOT_FOUND", "keychain %.*s has no field %.*s", STR_ARG(name),
+                         STR_ARG(field));
     *out = *found;
     return hide_json(call, found);
 }
@@ -347,10 +339,10 @@ static bool merge(struct task_call *call, const struct json *over, struct json *
     for (uint32_t i = 0; json_is(into, JSON_OBJECT) && i < into->count; i++)
         if (!json_get(over, into->members[i].key) &&
             !json_put(call->arena, &whole, into->members[i].key, into->members[i].value))
-            return call_no_memory(call), false;
+            return call_no_memory(call);
     for (uint32_t i = 0; i < over->count; i++)
         if (!json_put(call->arena, &whole, over->members[i].key, over->members[i].value))
-            return call_no_memory(call), false;
+            return call_no_memory(call);
     *into = whole;
     return true;
 }

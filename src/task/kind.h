@@ -10,6 +10,7 @@
 #define CAIRN_TASK_KIND_H
 
 #include "base/sha256.h"
+#include "json/make.h"
 #include "task/task.h"
 
 #include <pthread.h>
@@ -143,9 +144,9 @@ extern const struct json_limits task_limits; // of what comes from outside
 
 // ---- outcome.c
 void call_done(struct task_call *call, struct json result);
-void call_fail(struct task_call *call, enum task_error error, const char *code, const char *format, ...)
+bool call_fail(struct task_call *call, enum task_error error, const char *code, const char *format, ...)
     PRINTF_LIKE(4, 5);
-void call_no_memory(struct task_call *call);
+bool call_no_memory(struct task_call *call);
 const char *task_error_word(enum task_error error);
 // The outcome as it is delivered. False: no memory.
 bool outcome_write(struct task_call *call, int64_t duration_ms, struct buf *out);

@@ -24,8 +24,7 @@ struct line {
 
 static bool broken(struct line *line, const char *what, const char *why)
 {
-    call_fail(line->call, TASK_CONNECTION, "NATS_FAILED", "%s%s%s", what, *why ? ": " : "", why);
-    return false;
+    return call_fail(line->call, TASK_CONNECTION, "NATS_FAILED", "%s%s%s", what, *why ? ": " : "", why);
 }
 
 // ---- bytes
@@ -38,10 +37,8 @@ static bool wait_for(struct line *line, short events)
         if (ready > 0) return true;
         if (ready < 0 && errno != EINTR) return broken(line, "the connection broke", strerror(errno));
         if (call_stopped(line->call)) return broken(line, "it is to end", "");
-        if (os_now().mono_ms >= line->deadline) {
-            call_fail(line->call, TASK_TIMEOUT, "TIMEOUT", "the NATS server does not answer in time");
-            return false;
-        }
+        if (os_now().mono_ms >= line->deadline)
+            return call_fail(line->call, TASK_TIMEOUT, "TIMEOUT", "the NATS server does not answer in time");
     }
 }
 
@@ -122,9 +119,8 @@ static bool read_reply(struct line *line, struct reply *out)
         if (str_is(text, "PING") && !send_all(line, STR("PONG\r\n"))) return false;
         if (str_starts(text, STR("-ERR"))) {
             bool auth = memmem(text.ptr, text.len, "uthorization", 12) || memmem(text.ptr, text.len, "Permissions", 11);
-            call_fail(line->call, auth ? TASK_AUTH : TASK_CLIENT, "NATS_REFUSED", "the NATS server says: %.*s",
-                      STR_ARG(text));
-            return false;
+            return call_fail(line->call, auth ? TASK_AUTH : TASK_CLIENT, "NATS_REFUSED", "the NATS server says: %.*s",
+                             STR_ARG(text));
         }
         bool headed = str_starts(text, STR("HMSG "));
         if (!headed && !str_starts(text, STR("MSG "))) {
@@ -235,11 +231,9 @@ static bool open_line(struct line *line)
     if (own.len) url = own, trusted = false;
     if (!url.len && !tasks_options(call->tasks)->policy) url = str_from(getenv("NATS_URL"));
     if (!url.len) url = STR("nats://127.0.0.1:4222");
-    if (tasks_options(call->tasks)->policy && !trusted) {
-        call_fail(call, TASK_AUTH, "CREDENTIAL_NEEDED",
-                  "here NATS is reached with credentials of the service only: auth: NAME");
-        return false;
-    }
+    if (tasks_options(call->tasks)->policy && !trusted)
+        return call_fail(call, TASK_AUTH, "CREDENTIAL_NEEDED",
+                         "here NATS is reached with credentials of the service only: auth: NAME");
     if (str_starts(url, STR("nats://"))) url = str_slice(url, 7, url.len);
     struct str port, host = str_cut(url, ':', &port);
     return dial(line, host, port.len ? port : STR("4222")) && greet(line, &auth);

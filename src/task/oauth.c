@@ -117,11 +117,9 @@ static bool fetch(struct task_call *call, const struct json *entry, struct str *
         .method = method.len ? method : STR("POST"), .url = url, .headers = list, .header_count = count, .body = body};
     struct fetch_answer answer;
     if (!web_call(call, &request, &answer)) return false;
-    if (answer.status >= 400) {
-        call_fail(call, TASK_AUTH, "TOKEN_REFUSED", "keychain %.*s: the token endpoint answered %d", STR_ARG(name),
-                  answer.status);
-        return false;
-    }
+    if (answer.status >= 400)
+        return call_fail(call, TASK_AUTH, "TOKEN_REFUSED", "keychain %.*s: the token endpoint answered %d",
+                         STR_ARG(name), answer.status);
     *text = answer.body;
     return true;
 }
@@ -134,11 +132,10 @@ bool oauth_answer(struct task_call *call, const struct json *entry, struct json 
     if (!key_of(call, entry, &key)) return false;
     bool kept = find_token(call, &key, &text);
     if (!kept && !fetch(call, entry, &text)) return false;
-    if (json_parse(text, &task_limits, call->arena, out, &err) || !json_is(out, JSON_OBJECT)) {
-        call_fail(call, TASK_AUTH, "TOKEN_REFUSED", "keychain %.*s: what the token endpoint answered is no JSON object",
-                  STR_ARG(json_text(json_key(entry, "name"))));
-        return false;
-    }
+    if (json_parse(text, &task_limits, call->arena, out, &err) || !json_is(out, JSON_OBJECT))
+        return call_fail(call, TASK_AUTH, "TOKEN_REFUSED",
+                         "keychain %.*s: what the token endpoint answered is no JSON object",
+                         STR_ARG(json_text(json_key(entry, "name"))));
     struct str field = json_text(json_key(entry, "ttl_field"));
     int64_t life = seconds_ms(json_at(out, field.len ? field : STR("expires_in")), LIFE_DEFAULT_MS);
     if (!kept) keep_token(call, &key, text, life);

@@ -27,7 +27,7 @@ void call_done(struct task_call *call, struct json result)
     call->out.result = result;
 }
 
-void call_fail(struct task_call *call, enum task_error error, const char *code, const char *format, ...)
+bool call_fail(struct task_call *call, enum task_error error, const char *code, const char *format, ...)
 {
     char message[2048];
     va_list arguments;
@@ -44,12 +44,14 @@ void call_fail(struct task_call *call, enum task_error error, const char *code, 
     if (!out->code.ptr) out->code = STR("OUT_OF_MEMORY");
     if (!out->message.ptr) out->message = STR("out of memory");
     out->message = call_clean(call, out->message); // cut in the middle of a character, perhaps
+    return false;
 }
 
-void call_no_memory(struct task_call *call)
+bool call_no_memory(struct task_call *call)
 {
     call_fail(call, TASK_UNKNOWN, "OUT_OF_MEMORY", "no memory for what the task handles");
     call->out.retryable = true;
+    return false;
 }
 
 // ---- masking
@@ -71,8 +73,7 @@ static struct str masked(struct task_call *call, struct str text)
     mask_stream_init(&stream, call->mask);
     mask_feed(&stream, text, true, &out);
     mask_stream_release(&stream);
-    struct str copy = buf_ok(&out) ? arena_copy(call->arena, buf_str(&out)) : (struct str){NULL, 0};
-    buf_release(&out);
+    struct str copy = buf_keep(&out, call->arena);
     return copy;
 }
 
@@ -94,8 +95,7 @@ static struct str without_marks(struct task_call *call, struct str text)
         if (to < text.len) buf_text(&out, "\xEF\xBF\xBD");
         from = to + 1;
     }
-    struct str copy = buf_ok(&out) ? arena_copy(call->arena, buf_str(&out)) : (struct str){NULL, 0};
-    buf_release(&out);
+    struct str copy = buf_keep(&out, call->arena);
     return copy;
 }
 

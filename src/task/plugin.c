@@ -3,7 +3,6 @@
 #include "task/kind.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -113,8 +113,7 @@ static bool array_item(struct task_call *call, struct str *text, bool numbers, s
         buf_byte(&item, c);
     }
     *text = str_slice(*text, at + quoted, text->len);
-    struct str word = buf_ok(&item) ? arena_copy(call->arena, buf_str(&item)) : (struct str){NULL, 0};
-    buf_release(&item);
+    struct str word = buf_keep(&item, call->arena);
     int64_t number;
     if (!quoted && str_is(word, "NULL"))
         *out = json_null();
@@ -181,10 +180,10 @@ static bool rows_of(struct task_call *call, const PGresult *result, struct json 
 {
     int width = PQnfields(result), height = PQntuples(result);
     struct str *names = ARENA_ARRAY(call->arena, (size_t)width + 1, struct str);
-    if (!names) return call_no_memory(call), false;
+    if (!names) return call_no_memory(call);
     for (int k = 0; k < width; k++) {
         names[k] = call_clean(call, call_printf(call, "%s", PQfname(result, k)));
-        if (!json_push(call->arena, columns, json_string(names[k]))) return call_no_memory(call), false;
+        if (!json_push(call->arena, columns, json_string(names[k]))) return call_no_memory(call);
     }
     for (int i = 0; i < height; i++) {
         struct json row = json_object();
@@ -193,12 +192,12 @@ static bool rows_of(struct task_call *call, const PGresult *result, struct json 
             struct str text = {PQgetvalue(result, i, k), (size_t)PQgetlength(result, i, k)};
             if (!PQgetisnull(result, i, k)) {
                 text = arena_copy(call->arena, text);
-                if (!text.ptr) return call_no_memory(call), false;
+                if (!text.ptr) return call_no_memory(call);
                 value = value_of(call, PQftype(result, k), text);
             }
             if (!sql_put(call, &row, names[k], value)) return false;
         }
-        if (!json_push(call->arena, rows, row)) return call_no_memory(call), false;
+        if (!json_push(call->arena, rows, row)) return call_no_memory(call);
     }
     return true;
 }
@@ -320,18 +319,14 @@ static bool keywords_of(struct task_call *call, const struct json *auth, const s
     keys[count] = "client_encoding", values[count++] = "UTF8";
     keys[count] = values[count] = NULL;
     if (!tasks_options(call->tasks)->policy || trusted) return true;
-    call_fail(call, TASK_AUTH, "CREDENTIAL_NEEDED",
-              "here databases are reached with credentials of the service only: auth: NAME");
-    return false;
+    return call_fail(call, TASK_AUTH, "CREDENTIAL_NEEDED",
+                     "here databases are reached with credentials of the service only: auth: NAME");
 }
 
 static bool connect_to(struct task_call *call, const char *const *keys, const char *const *values, PGconn **out)
 {
     struct error err = {0};
-    if (pq_load(&err)) {
-        call_fail(call, TASK_CLIENT, "TOOL_NOT_INSTALLED", "%s", err.message);
-        return false;
-    }
+    if (pq_load(&err)) return call_fail(call, TASK_CLIENT, "TOOL_NOT_INSTALLED", "%s", err.message);
     PGconn *link = PQconnectStartParams(keys, values, 1);
     bool good = link && connect_wait(call, link);
     if (good) {
@@ -394,7 +389,7 @@ bool postgres_open(struct task_call *call, const struct json *auth, const struct
     if (!keywords_of(call, auth, fields, keys, values, &named)) return false;
     if (!call->room->bases) call->room->bases = calloc(1, sizeof(*call->room->bases));
     struct task_bases *bases = call->room->bases;
-    if (!bases) return call_no_memory(call), false;
+    if (!bases) return call_no_memory(call);
     struct digest key = key_of(keys, values);
     for (size_t i = 0; i < BASES_MAX; i++) {
         if (!bases->slots[i].link || memcmp(&bases->slots[i].key, &key, sizeof(key)) != 0) continue;

@@ -2,8 +2,6 @@
 // outcome to descriptor 3, so that stdout and stderr are the log of the step and nothing else.
 #include "task/kind.h"
 
-#include <string.h>
-
 // python.py compiles code as it is; only when it has a `return` outside of a function it becomes the body of one, as a tree,
 // so that no line of it moves. Its inputs are then parameters: assigning to them works as at the top.
 
@@ -22,10 +20,7 @@ static bool add_script(struct task_call *call, const struct json *script, struct
         uri = whole ? endpoint : call_printf(call, "%.*s%s%.*s", STR_ARG(endpoint), str_starts(uri, STR("/")) ? "" : "/", STR_ARG(uri));
         web = true;
     }
-    if (!uri.len) {
-        call_fail(call, TASK_CLIENT, "SCRIPT_MISSING", "the script has no uri");
-        return false;
-    }
+    if (!uri.len) return call_fail(call, TASK_CLIENT, "SCRIPT_MISSING", "the script has no uri");
     if (!call_put(call, job, "file", json_string(uri))) return false;
     // The process opens files itself: what it may read is its confinement's business.
     if (!web) {
@@ -59,8 +54,7 @@ static bool job_of(struct task_call *call, struct json *job)
     } else if (script) {
         if (!add_script(call, script, job)) return false;
     } else {
-        call_fail(call, TASK_CLIENT, "CODE_MISSING", "python needs code, or a script");
-        return false;
+        return call_fail(call, TASK_CLIENT, "CODE_MISSING", "python needs code, or a script");
     }
     const struct json *execution = json_key(&call->input, "execution_id");
     return (!input || call_put(call, job, "input", *input)) && (!libs || call_put(call, job, "libs", *libs)) &&

@@ -8,10 +8,7 @@ static bool reference_of(struct task_call *call, struct str *out)
     // `name` last: it may be the task's own.
     static const char *const names[] = {"secret_name", "secret", "key", "variable", "path", "ref", "name"};
     for (size_t i = 0; !name.len && i < ARRAY_COUNT(names); i++) name = call_string(call, names[i], "");
-    if (!name.len) {
-        call_fail(call, TASK_CLIENT, "SECRET_NAME_MISSING", "secrets needs the name of the secret");
-        return false;
-    }
+    if (!name.len) return call_fail(call, TASK_CLIENT, "SECRET_NAME_MISSING", "secrets needs the name of the secret");
     version = call_string(call, "version", "");
     if (str_starts(name, STR("secret://")) || str_starts(name, STR("env:")) || str_starts(name, STR("file:")))
         *out = name;

@@ -1,14 +1,12 @@
 // Kind shell: command lines, in order, in one bash, until one fails.
 #include "task/kind.h"
 
-#include <string.h>
-
 // A text is a script; a list is run line by line in the same shell, so that `cd` and variables last.
 static bool command_of(struct task_call *call, struct tool_request *request, const struct json *cmds)
 {
     size_t count = json_is(cmds, JSON_ARRAY) ? cmds->count : 1;
     struct str *argv = ARENA_ARRAY(call->arena, count + 5, struct str);
-    if (!argv) return call_no_memory(call), false;
+    if (!argv) return call_no_memory(call);
     size_t argc = 0;
     argv[argc++] = STR("bash");
     argv[argc++] = STR("-ec");
@@ -29,7 +27,7 @@ static bool environment_of(struct task_call *call, struct tool_request *request)
     const struct json *env = call_get(call, "env");
     if (!json_is(env, JSON_OBJECT)) return true;
     struct tool_env *list = ARENA_ARRAY(call->arena, env->count, struct tool_env);
-    if (!list) return call_no_memory(call), false;
+    if (!list) return call_no_memory(call);
     for (uint32_t i = 0; i < env->count; i++)
         list[i] = (struct tool_env){env->members[i].key, json_as_text(&env->members[i].value, call->arena)};
     request->env = list;

@@ -102,16 +102,14 @@ static int sixtet(char c)
 static bool decode(struct task_call *call, struct str text, struct str *out)
 {
     char *made = arena_alloc(call->arena, text.len + 1);
-    if (!made) return call_no_memory(call), false;
+    if (!made) return call_no_memory(call);
     size_t len = 0;
     uint32_t bits = 0;
     unsigned have = 0;
     for (size_t i = 0; i < text.len; i++) {
         int six = sixtet(text.ptr[i]);
-        if (six < 0 && text.ptr[i] != '=' && !strchr(" \r\n\t", text.ptr[i])) {
-            call_fail(call, TASK_CLIENT, "SQL_MISSING", "no SQL command provided: this is not base64");
-            return false;
-        }
+        if (six < 0 && text.ptr[i] != '=' && !strchr(" \r\n\t", text.ptr[i]))
+            return call_fail(call, TASK_CLIENT, "SQL_MISSING", "no SQL command provided: this is not base64");
         if (six < 0) continue;
         bits = bits << 6 | (uint32_t)six;
         have += 6;
@@ -174,7 +172,7 @@ bool call_script(struct task_call *call, struct str **out, size_t *count)
     size_t texts = json_is(value, JSON_ARRAY) ? value->count : 1;
     *out = ARENA_ARRAY(call->arena, texts, struct str);
     *count = 0;
-    if (!*out) return call_no_memory(call), false;
+    if (!*out) return call_no_memory(call);
     for (size_t i = 0; value && i < texts; i++) {
         const struct json *item = json_is(value, JSON_ARRAY) ? &value->items[i] : value;
         if (json_is(item, JSON_OBJECT))
@@ -187,9 +185,8 @@ bool call_script(struct task_call *call, struct str **out, size_t *count)
     found = str_trim(found);
     if (found.len) (*out)[(*count)++] = found;
     if (*count) return true;
-    call_fail(call, TASK_CLIENT, "SQL_MISSING", "no SQL command provided: %s needs command, commands or query",
-              call->kind->name);
-    return false;
+    return call_fail(call, TASK_CLIENT, "SQL_MISSING", "no SQL command provided: %s needs command, commands or query",
+                     call->kind->name);
 }
 
 static bool call_statements(struct task_call *call, struct str **out, size_t *count)
@@ -198,7 +195,7 @@ static bool call_statements(struct task_call *call, struct str **out, size_t *co
     size_t text_count;
     *count = 0;
     *out = ARENA_ARRAY(call->arena, STATEMENTS_MAX, struct str);
-    if (!*out) return call_no_memory(call), false;
+    if (!*out) return call_no_memory(call);
     if (!call_script(call, &texts, &text_count)) return false;
     for (size_t i = 0; i < text_count; i++) *count += sql_split(texts[i], *out + *count, STATEMENTS_MAX - *count);
     if (*count && *count < STATEMENTS_MAX) return true;
@@ -232,10 +229,8 @@ static bool bind_value(struct binder *b, const struct json *value)
 static bool bind_name(struct binder *b, struct str name)
 {
     const struct json *value = json_get(b->params, name);
-    if (!value) {
-        call_fail(b->call, TASK_CLIENT, "PARAMETER_MISSING", "there is no parameter %.*s", STR_ARG(name));
-        return false;
-    }
+    if (!value)
+        return call_fail(b->call, TASK_CLIENT, "PARAMETER_MISSING", "there is no parameter %.*s", STR_ARG(name));
     for (uint32_t i = 0; i < b->names; i++)
         if (str_eq(b->seen[i], name)) return buf_printf(&b->out, "$%u", i + 1), true;
     if (b->names < PARAMETERS_MAX) b->seen[b->names++] = name;
@@ -297,7 +292,7 @@ bool sql_bind(struct task_call *call, struct str sql, const struct sql_params *g
     *list = json_array();
     if (!json_is(params, JSON_OBJECT) && !json_is(params, JSON_ARRAY)) return true;
     struct binder *b = ARENA_NEW(call->arena, struct binder);
-    if (!b) return call_no_memory(call), false;
+    if (!b) return call_no_memory(call);
     *b = (struct binder){.call = call, .sql = sql, .params = params, .list = json_array(), .next = given->next};
     buf_init(&b->out, TASK_BODY_MAX);
     bool good = true;
@@ -349,8 +344,7 @@ bool sql_put(struct task_call *call, struct json *row, struct str column, struct
         return true;
     }
     if (json_put(call->arena, row, column, value)) return true;
-    call_no_memory(call);
-    return false;
+    return call_no_memory(call);
 }
 
 void sql_run(struct task_call *call, const struct base_ops *ops, void *base)

@@ -2,7 +2,6 @@
 #include "task/kind.h"
 
 #include <sqlite3.h>
-#include <string.h>
 
 enum { STEPS_BETWEEN_LOOKS = 1000, BUSY_NAP_MS = 20 };
 #define BUSY_MAX_MS 10000
@@ -110,11 +109,9 @@ static bool bind_all(struct task_call *call, sqlite3 *db, sqlite3_stmt *statemen
             value = json_key(params->values, name + 1);
         else if (json_is(params->values, JSON_ARRAY) && (uint32_t)i <= params->values->count)
             value = &params->values->items[i - 1];
-        if (!value) {
-            call_fail(call, TASK_CLIENT, "PARAMETER_MISSING", "there is no parameter %s",
-                      name ? name : "of that number");
-            return false;
-        }
+        if (!value)
+            return call_fail(call, TASK_CLIENT, "PARAMETER_MISSING", "there is no parameter %s",
+                             name ? name : "of that number");
         rc = bind_one(call, statement, i, value);
     }
     return rc == SQLITE_OK || failed(call, db, rc);
@@ -147,8 +144,7 @@ static bool read_row(struct task_call *call, sqlite3_stmt *statement, const stru
     for (uint32_t i = 0; i < columns->count; i++)
         if (!sql_put(call, &row, columns->items[i].text, value_of(call, statement, (int)i))) return false;
     if (json_push(call->arena, rows, row)) return true;
-    call_no_memory(call);
-    return false;
+    return call_no_memory(call);
 }
 
 static bool step_all(struct task_call *call, sqlite3 *db, sqlite3_stmt *statement, struct json *rows,
@@ -157,7 +153,7 @@ static bool step_all(struct task_call *call, sqlite3 *db, sqlite3_stmt *statemen
     int width = sqlite3_column_count(statement), rc;
     for (int i = 0; i < width; i++) {
         struct str name = call_clean(call, call_printf(call, "%s", sqlite3_column_name(statement, i)));
-        if (!json_push(call->arena, columns, json_string(name))) return call_no_memory(call), false;
+        if (!json_push(call->arena, columns, json_string(name))) return call_no_memory(call);
     }
     while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
         if (!read_row(call, statement, columns, rows)) return false;

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     TABLE_SIZE = 256,
@@ -361,10 +360,8 @@ static bool read_input(struct task_call *call)
     struct error err = {0};
     struct str text = call->task->request.input;
     if (!text.len) text = STR("{}");
-    if (json_parse(text, &task_limits, call->arena, &call->input, &err)) {
-        call_fail(call, TASK_SCHEMA, "INPUT_INVALID", "what the task is told cannot be read: %s", err.message);
-        return false;
-    }
+    if (json_parse(text, &task_limits, call->arena, &call->input, &err))
+        return call_fail(call, TASK_SCHEMA, "INPUT_INVALID", "what the task is told cannot be read: %s", err.message);
     const struct json *with = json_key(&call->input, "with");
     struct json none = json_object();
     return call_resolve(call, json_is(with, JSON_OBJECT) ? with : &none, &call->with);

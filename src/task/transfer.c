@@ -76,11 +76,9 @@ static bool rows_from_lines(struct task_call *call, struct str text, struct json
         struct str line = str_trim(str_cut(text, '\n', &text));
         number++;
         if (!line.len) continue;
-        if (json_parse(line, &task_limits, call->arena, &row, &err)) {
-            call_fail(call, TASK_PARSE, "ROW_INVALID", "line %zu is no JSON: %s", number, err.message);
-            return false;
-        }
-        if (!json_push(call->arena, rows, row)) return call_no_memory(call), false;
+        if (json_parse(line, &task_limits, call->arena, &row, &err))
+            return call_fail(call, TASK_PARSE, "ROW_INVALID", "line %zu is no JSON: %s", number, err.message);
+        if (!json_push(call->arena, rows, row)) return call_no_memory(call);
     }
     return true;
 }
@@ -97,8 +95,7 @@ static bool rows_of_value(struct task_call *call, const struct json *value, stru
         return true;
     }
     if (json_is(list, JSON_OBJECT)) return json_push(call->arena, rows, *list) ? true : (call_no_memory(call), false);
-    call_fail(call, TASK_SCHEMA, "ROWS_MISSING", "the source gave no list of rows");
-    return false;
+    return call_fail(call, TASK_SCHEMA, "ROWS_MISSING", "the source gave no list of rows");
 }
 
 static char delimiter_of(struct task_call *call, const struct json *end)
@@ -138,11 +135,9 @@ static bool fetch_rows(struct task_call *call, const struct json *end, struct js
     struct fetch_answer answer;
     struct web_call request = {.method = method.len ? method : STR("GET"), .url = url};
     if (!web_call(call, &request, &answer)) return false;
-    if (answer.status >= 400) {
-        call_fail(call, answer.status >= 500 ? TASK_SERVER : TASK_CLIENT, "SOURCE_REFUSED", "%.*s answered %d",
-                  STR_ARG(url), answer.status);
-        return false;
-    }
+    if (answer.status >= 400)
+        return call_fail(call, answer.status >= 500 ? TASK_SERVER : TASK_CLIENT, "SOURCE_REFUSED", "%.*s answered %d",
+                         STR_ARG(url), answer.status);
     if (is_csv(call, end, STR(""), str_slice(url, 0, str_find(url, '?', 0))))
         return rows_from_csv(call, answer.body, delimiter_of(call, end), rows);
     struct json value = call_parse(call, answer.body, true);
@@ -180,7 +175,7 @@ static bool map_rows(struct task_call *call, const struct json *mapping, struct 
             const struct json *value = json_at(&rows->items[i], json_text(&mapping->members[k].value));
             if (!sql_put(call, &row, mapping->members[k].key, value ? *value : json_null())) return false;
         }
-        if (!json_push(call->arena, &mapped, row)) return call_no_memory(call), false;
+        if (!json_push(call->arena, &mapped, row)) return call_no_memory(call);
     }
     *rows = mapped;
     return true;
@@ -199,12 +194,11 @@ static bool columns_of(struct task_call *call, const struct json *rows, struct j
             for (uint32_t c = 0; !there && c < columns->count; c++)
                 there = str_eq(columns->items[c].text, row->members[k].key);
             if (!there && !json_push(call->arena, columns, json_string(row->members[k].key)))
-                return call_no_memory(call), false;
+                return call_no_memory(call);
         }
     }
     if (columns->count <= COLUMNS_MAX) return true;
-    call_fail(call, TASK_CLIENT, "TOO_MANY_COLUMNS", "more than %d columns", COLUMNS_MAX);
-    return false;
+    return call_fail(call, TASK_CLIENT, "TOO_MANY_COLUMNS", "more than %d columns", COLUMNS_MAX);
 }
 
 // ---- writing
@@ -294,7 +288,7 @@ static bool insert_some(struct task_call *call, const struct insertion *into, ui
     if (into->keys) add_upsert(&sql, columns, into->keys);
     struct str text = good && buf_ok(&sql) ? arena_copy(call->arena, buf_str(&sql)) : (struct str){NULL, 0};
     buf_release(&sql);
-    if (!text.ptr) return call_no_memory(call), false;
+    if (!text.ptr) return call_no_memory(call);
     struct sql_params params = {&values, &next};
     return into->ops->query(call, into->base, text, &params, &answer);
 }
@@ -327,7 +321,7 @@ static bool read_mode(struct task_call *call, const struct json *end, struct ins
     if (!out->over) return true;
     const struct json *keys = NULL;
     for (size_t i = 0; !keys && i < ARRAY_COUNT(key_names); i++) keys = json_key(end, key_names[i]);
-    if (json_is(keys, JSON_STRING) && !json_push(call->arena, &out->keys, *keys)) return call_no_memory(call), false;
+    if (json_is(keys, JSON_STRING) && !json_push(call->arena, &out->keys, *keys)) return call_no_memory(call);
     if (json_is(keys, JSON_ARRAY)) out->keys = *keys;
     for (uint32_t i = 0; i < out->keys.count; i++)
         if (!json_is(&out->keys.items[i], JSON_STRING)) out->keys.count = 0;
@@ -355,8 +349,7 @@ static bool insert_rows(struct task_call *call, const struct json *end, bool pos
         buf_init(&sql, 4096);
         buf_text(&sql, "DELETE FROM ");
         add_table(&sql, into.table);
-        struct str text = buf_ok(&sql) ? arena_copy(call->arena, buf_str(&sql)) : (struct str){NULL, 0};
-        buf_release(&sql);
+        struct str text = buf_keep(&sql, call->arena);
         good = text.ptr ? command(call, ops, into.base, text) : (call_no_memory(call), false);
     }
     uint32_t step = into.columns.count ? 900 / into.columns.count : 1;
@@ -415,9 +408,8 @@ static bool write_rows(struct task_call *call, const struct json *end, const str
     if (str_is(kind, "postgres") || str_is(kind, "sqlite"))
         return insert_rows(call, end, str_is(kind, "postgres"), rows);
     if (str_is(kind, "file") || str_is(kind, "csv") || str_is(kind, "jsonl")) return write_file(call, end, kind, rows);
-    call_fail(call, TASK_CLIENT, "TARGET_UNKNOWN", "a target is postgres, sqlite, file, csv or jsonl, not %.*s",
-              STR_ARG(kind));
-    return false;
+    return call_fail(call, TASK_CLIENT, "TARGET_UNKNOWN", "a target is postgres, sqlite, file, csv or jsonl, not %.*s",
+                     STR_ARG(kind));
 }
 
 static void run(struct task_call *call)

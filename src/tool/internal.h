@@ -210,7 +210,7 @@ struct job *job_new(const struct tool_request *request, const char *mark, const 
 void job_free(struct job *job);
 // Starts the process. False: job->fault says why.
 bool job_launch(struct job *job, const struct tool_options *options, struct arena *scratch);
-void job_fault(struct job *job, const char *code, bool retryable, const char *format, ...) PRINTF_LIKE(4, 5);
+bool job_fault(struct job *job, const char *code, bool retryable, const char *format, ...) PRINTF_LIKE(4, 5);
 // What the exit means, and the result that owns the job from now on.
 struct tool_result job_result(struct job *job, int64_t now_ms);
 void job_end_log(struct job *job); // after job_result, before it is delivered

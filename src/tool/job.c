@@ -186,7 +186,7 @@ static void release_job(void *memory)
     job_free(memory);
 }
 
-void job_fault(struct job *job, const char *code, bool retryable, const char *format, ...)
+bool job_fault(struct job *job, const char *code, bool retryable, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -204,6 +204,7 @@ void job_fault(struct job *job, const char *code, bool retryable, const char *fo
     job->fault.code = str_from(code);
     job->fault.message = message;
     job->fault.retryable = retryable;
+    return false;
 }
 
 // Reads the secrets into `scratch`. False: job->fault is set. All that was read so far is in `values`.
@@ -214,10 +215,8 @@ static bool read_secrets(struct job *job, const struct tool_secrets *providers, 
     for (size_t i = 0; i < job->secret_count; i++) {
         struct error why = {0};
         values[i].name = job->secrets[i].name;
-        if (!secret_read(&scope, &job->secrets[i], scratch, &values[i].value, &why)) {
-            job_fault(job, "SECRET_NOT_FOUND", false, "%s", why.message);
-            return false;
-        }
+        if (!secret_read(&scope, &job->secrets[i], scratch, &values[i].value, &why))
+            return job_fault(job, "SECRET_NOT_FOUND", false, "%s", why.message);
     }
     for (size_t i = 0; i < job->hidden_count; i++) values[job->secret_count + i] = job->hidden[i];
     job->mask = mask_new(values, job->secret_count + job->hidden_count, &job->arena);
@@ -228,10 +227,7 @@ static bool read_secrets(struct job *job, const struct tool_secrets *providers, 
 static bool launch(struct job *job, const struct environment *with, const struct cage *cage, struct arena *scratch)
 {
     char **environment = environment_build(with, scratch);
-    if (!environment) {
-        job_fault(job, "SPAWN_FAILED", true, "out of memory");
-        return false;
-    }
+    if (!environment) return job_fault(job, "SPAWN_FAILED", true, "out of memory");
     struct launch launch = {.argv = job->argv,
                             .environment = environment,
                             .cwd = job->cwd.len ? job->cwd.ptr : NULL,
@@ -269,8 +265,7 @@ static bool launch_confined(struct job *job, struct environment *with, const str
     if (!rc) rc = cage_make(confinement, paths, ARRAY_COUNT(paths), &cage, &why);
     if (rc) {
         bool missing = rc == E_UNSUPPORTED;
-        job_fault(job, missing ? "CONFINEMENT_UNAVAILABLE" : "SPAWN_FAILED", !missing, "%s", why.message);
-        return false;
+        return job_fault(job, missing ? "CONFINEMENT_UNAVAILABLE" : "SPAWN_FAILED", !missing, "%s", why.message);
     }
     with->clean = true;
     with->home = job->cwd;
@@ -298,16 +293,10 @@ static bool start_process(struct job *job, const struct tool_confinement *confin
 
 bool job_launch(struct job *job, const struct tool_options *options, struct arena *scratch)
 {
-    if (job->refused) {
-        job_fault(job, "SPAWN_FAILED", false, "%s", job->refused);
-        return false;
-    }
+    if (job->refused) return job_fault(job, "SPAWN_FAILED", false, "%s", job->refused);
     struct secret_value *values = ARENA_ARRAY(scratch, job->secret_count + job->hidden_count, struct secret_value);
     if (job->report_as) job->report = process_report();
-    if (!values || (job->report_as && job->report < 0)) {
-        job_fault(job, "SPAWN_FAILED", true, "out of memory");
-        return false;
-    }
+    if (!values || (job->report_as && job->report < 0)) return job_fault(job, "SPAWN_FAILED", true, "out of memory");
     bool started = read_secrets(job, options->secrets, scratch, values) &&
                    start_process(job, options->confinement, values, scratch);
     for (size_t i = 0; i < job->secret_count; i++) secret_wipe(values[i].value);

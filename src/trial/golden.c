@@ -2,8 +2,6 @@
 // does and not when a comment in the document does.
 #include "trial/inside.h"
 
-#include <stdio.h>
-
 struct line {
     struct arena *arena;
     struct json object;

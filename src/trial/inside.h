@@ -3,6 +3,7 @@
 #define CAIRN_TRIAL_INSIDE_H
 
 #include "engine/engine.h"
+#include "json/make.h"
 #include "trial/desk.h"
 #include "trial/disk.h"
 #include "trial/trial.h"

@@ -39,8 +39,7 @@ static void judge_status(struct judge *j)
         struct buf why;
         buf_init(&why, 1 << 16);
         failure_told(&why, run->failed_step, &run->fault);
-        fault->more = arena_copy(j->arena, buf_str(&why));
-        buf_release(&why);
+        fault->more = buf_keep(&why, j->arena);
     }
     for (size_t i = 0; !run->ended && i < j->story->step_count; i++) {
         const struct story_step *step = &j->story->steps[i];
@@ -290,8 +289,7 @@ static void judge_outputs(struct judge *j, const char *name, bool exactly)
         struct buf more;
         buf_init(&more, 65536);
         differences(j, &member->value, &got, STR(""), &more);
-        fault->more = arena_copy(j->arena, buf_str(&more));
-        buf_release(&more);
+        fault->more = buf_keep(&more, j->arena);
     }
 }
 

@@ -96,8 +96,7 @@ struct str task_path(struct arena *arena, struct str prefix, const struct moment
     if (m->iteration > 0) buf_printf(&out, "[%u]", m->iteration);
     if (m->task.len) buf_printf(&out, "/%.*s", STR_ARG(m->task));
     if (m->task_run > 1) buf_printf(&out, ":run:%u", m->task_run);
-    struct str path = buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
-    buf_release(&out);
+    struct str path = buf_keep(&out, arena);
     return path.ptr ? path : STR("?");
 }
 

@@ -66,8 +66,7 @@ struct str sandbox_leave(const char *dir, struct arena *arena)
     struct buf text;
     buf_init(&text, (size_t)4 << 20);
     for (size_t i = 0; i < walk.count; i++) buf_printf(&text, "%.*s\n", STR_ARG(walk.lines[i]));
-    struct str copy = arena_copy(arena, buf_str(&text));
-    buf_release(&text);
+    struct str copy = buf_keep(&text, arena);
     walk.removing = true;
     nftw(dir, visit, 16, FTW_PHYS | FTW_DEPTH);
     return copy.ptr ? copy : STR("");
@@ -98,7 +97,6 @@ struct str sandbox_difference(struct str calm, struct str world, struct arena *a
             buf_printf(&text, "%s%.*s: %s", separator, STR_ARG(order < 0 ? calm_name : world_name),
                        order < 0 ? "missing" : "too much");
     }
-    struct str copy = arena_copy(arena, buf_str(&text));
-    buf_release(&text);
+    struct str copy = buf_keep(&text, arena);
     return copy.ptr ? copy : STR("");
 }

@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ACTS_MAX 4000000
 #define JOURNAL_SMALL ((uint64_t)256 << 10)

@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 // ---- effects that were seen
@@ -35,8 +34,7 @@ static struct str what_it_does(struct stage *stage, const struct program_step *s
     struct str rest = str_trim(command), line = str_cut(rest, '\n', &rest);
     buf_add(&text, str_slice(line, 0, 400));
     if (str_trim(rest).len > 0) buf_text(&text, " …");
-    struct str copy = arena_copy(stage->arena, buf_str(&text));
-    buf_release(&text);
+    struct str copy = buf_keep(&text, stage->arena);
     return copy.ptr ? copy : STR("");
 }
 

@@ -5,7 +5,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 struct reading {
     struct story *story;
@@ -31,8 +30,7 @@ struct str json_line(struct arena *arena, const struct json *value)
     struct buf text;
     buf_init(&text, (size_t)64 << 20);
     json_canon(&text, value);
-    struct str copy = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    struct str copy = buf_keep(&text, arena);
     return copy.ptr ? copy : STR("");
 }
 

@@ -1,8 +1,6 @@
 // A query asked about one run. Three answers: what is not read yet is UNKNOWN, and only matters when nothing else decides.
 #include "view/query_inside.h"
 
-#include <string.h>
-
 // ---- texts
 
 static char lower(char c)
