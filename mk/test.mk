@@ -89,3 +89,7 @@ fuzz:
 	@./setup tools
 	@tools/fuzz $(FUZZ_SECONDS)
 check: lint asan tsan test
+# Beside `make test`, an hour at most: lint, asan, tsan and model (tools/ci-long)
+.PHONY: ci-long
+ci-long:
+	@tools/ci-long

@@ -249,7 +249,7 @@ test_client_sends_inputs_and_where_the_run_belongs() {
 }
 
 test_client_steers_runs_of_a_server() {
-    slow_plan 0.4
+    held_plan a
     sed -i "s|ran/|$PWD/ran/|g" slow.json
     serve && at_server
     cairn_is 0 run slow.json --run-id s-1 "${far[@]}" --detach
@@ -258,6 +258,7 @@ test_client_steers_runs_of_a_server() {
     has_line out 'PAUSE accepted: run s-1, event [0-9]+'
     cairn_is 6 pause s-1 "${far[@]}"
     has err RUN_ALREADY_PAUSED
+    touch go
     wait_for far_step s-1 a SUCCESS
     cairn_is 13 watch s-1 "${far[@]}" --exit-on-wait --progress plain
     cairn_is 0 resume s-1 "${far[@]}" -o json
@@ -319,7 +320,7 @@ test_client_makes_new_runs_of_old_ones_at_the_server() {
 }
 
 test_client_that_is_interrupted_leaves_the_run_to_the_server() {
-    slow_plan 0.7
+    held_plan a
     sed -i "s|ran/|$PWD/ran/|g" slow.json
     serve && at_server
     "$CAIRN" run slow.json --run-id s-1 "${far[@]}" --progress plain >run.out 2>run.err &
@@ -330,9 +331,10 @@ test_client_that_is_interrupted_leaves_the_run_to_the_server() {
     equal $rc 130 exit
     has run.err 'goes on at'
     has run.err 'watch s-1'
+    touch go
     cairn_is 0 watch s-1 "${far[@]}" --progress plain
-    sed -i "s|sleep 0.7; echo A|until [ -e $PWD/go ]; do sleep 0.05; done; echo A|; s|sleep 0.7; echo B|sleep 60; echo B|" slow.json
-    rm run.err # or the words of the first are taken for those of the second
+    sed -i "s|sleep 0; echo B|sleep 60; echo B|" slow.json
+    rm go run.err # or the words of the first are taken for those of the second
     "$CAIRN" run slow.json --run-id s-2 "${far[@]}" --on-interrupt pause --progress plain >run.out 2>run.err &
     pid=$!
     wait_for grep -q 'step=a status=RUNNING' run.err

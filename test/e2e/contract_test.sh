@@ -143,7 +143,7 @@ test_a_file_that_somebody_changed_is_found_EL_1e_I7() {
 # The summaries that lists show, the index, the engine's memory: all gone. What is left is the log, and it is enough.
 test_state_is_made_again_from_the_log_ES_1a_WE_1h() {
     need_sqlite
-    slow_plan 0.5
+    held_plan b
     start slow.json --run-id s-1
     wait_for step_is s-1 b RUNNING
     kill -9 $pid; wait $pid 2>/dev/null
@@ -157,6 +157,7 @@ test_state_is_made_again_from_the_log_ES_1a_WE_1h() {
     status_is s-1 COMPLETED || fail 'not COMPLETED'
     equal "$(times_ran a) $(times_ran b) $(times_ran c)" '1 2 1' 'times that a, b and c ran'
     cairn_is 0 ls "${store[@]}" -o json; equal "$(jq -r '.[0].status' out)" COMPLETED
+    touch go
     store=(--store "files:$PWD/f")
     for i in 1 2 3; do cairn_is 0 run slow.json "${store[@]}" --run-id "f-$i" --progress none; done
     cairn_is 0 ls "${store[@]}" -o json; mv out listed
@@ -265,6 +266,7 @@ test_a_run_starts_once_ES_3h_WE_2_1f() {
     for i in "${pids[@]}"; do wait "$i" && started=$((started + 1)); done
     equal "$started" 1 'starters that succeeded'
     equal "$(count_of one RunQueued) $(count_of one RunStarted) $(times_ran a) $(times_ran c)" '1 1 1 1'
+    held_plan a
     start slow.json --run-id two
     wait_for step_is two a RUNNING
     kill -9 $pid; wait $pid 2>/dev/null

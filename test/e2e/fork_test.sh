@@ -136,10 +136,11 @@ test_retry_downstream_of_an_ended_and_of_a_held_run() {
     lived_again
 }
 test_fork_lifts_pause_and_cancel() {
-    slow_plan 0.3
+    held_plan a
     "$CAIRN" run slow.json "${store[@]}" --run-id s-1 --progress none 2>/dev/null & pid=$!
     wait_for step_is s-1 a RUNNING
     cairn_is 0 pause s-1 "${store[@]}"
+    touch go
     wait_for step_is s-1 a SUCCESS
     cairn_is 0 fork s-1 "${store[@]}" --run-id f-1 --progress none
     equal "$(status_is f-1 COMPLETED && echo yes) $(times_ran a)" 'yes 1'

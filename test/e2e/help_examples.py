@@ -149,7 +149,13 @@ until [ -e started ]; do sleep 0.02; done; kill -9 $pid; rm started
 WAITING = "cairn run release.yaml --run-id release-6 --exit-on-wait; [ $? = 13 ]"
 HELD = "touch broken; cairn run held.json --run-id held-1 --exit-on-wait; rm broken"
 RUNNING = "(cairn run slow.yaml --run-id slow-1 >/dev/null 2>&1 &); until [ -e started ]; do sleep 0.02; done"
-GOES_ON = RUNNING + "; (sleep 0.3; touch go) &"
+# It goes on once the example is there beside it, or once it is paused.
+GOES_ON = RUNNING + '; (until [ "$(pgrep -s 0 -xc cairn)" -ge 2 ]; do sleep 0.02; done; touch go) &'
+PAUSED = RUNNING + "; (until cairn get slow-1 | grep -q PAUSED; do sleep 0.02; done; touch go) &"
+# The example is ended once it has taken SIGTERM (15) into its own hands. The shell may have become the example.
+ENDED = """(while :; do for p in $$ $(pgrep -P $$ -x cairn); do
+    grep -qx cairn /proc/$p/comm && grep -qE '^Sig(Cgt|Blk):.*[4567c-f][0-9a-f]{3}$' /proc/$p/status && kill -TERM $p && exit
+done; sleep 0.02; done) 2>/dev/null &"""
 STAGE = {
     "new": "rm nightly.yaml",
     "test record": "rm release.test.yaml",
@@ -164,8 +170,8 @@ STAGE = {
     "artifacts ls": "cairn run build.json",
     "artifacts cat": "cairn run build.json",
     "artifacts get": "cairn run build.json",
-    "pause": RUNNING + "; (sleep 0.3; touch go) &",
-    "resume": RUNNING + "; cairn pause @last & sleep 0.1; touch go; wait",
+    "pause": PAUSED,
+    "resume": PAUSED + " cairn pause @last; wait",
     "cancel": RUNNING,
     "retry": HELD,
     "rerun": "cairn run import.yaml",
@@ -179,8 +185,8 @@ STAGE = {
     "store copy": "rm -r runs",
     "context use": "mkdir -p .git; cairn context add prod --store sqlite:x.db; cairn context add staging --store sqlite:x.db --local",
     "context test": "cairn run build.json --store sqlite:$PWD/x.db; cairn context add prod --store sqlite:$PWD/x.db",
-    "worker": "echo cairn_w_x >worker.token; (sleep 1; pkill -TERM -P $$ -x cairn || kill -TERM $$) &",
-    "serve": "(sleep 1.5; pkill -TERM -P $$ -x cairn || kill -TERM $$) &",
+    "worker": "echo cairn_w_x >worker.token; " + ENDED,
+    "serve": ENDED,
     "config list": "cairn config set tenant acme --profile prod",
     "config unset": "cairn config set store files:./runs --local",
 }

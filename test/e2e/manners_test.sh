@@ -7,7 +7,7 @@ start() { "$CAIRN" run "$@" "${store[@]}" --progress plain >run.out 2>run.err </
 stopped_owner() {
     mkdir "$2" && cd "$2" || exit 1
     store=(--store "$1$PWD/store")
-    slow_plan 0.5
+    held_plan a
     start slow.json --run-id s-1
     wait_for step_is s-1 a RUNNING
     kill -STOP $pid
@@ -17,6 +17,7 @@ stopped_owner() {
     has err "process $pid owns the run and is stopped"; has err 'stays posted'
     kill -CONT $pid
     wait_for status_is s-1 PAUSED
+    touch go
     equal "$("$CAIRN" events s-1 "${store[@]}" -o jsonl | grep -c SignalAccepted)" 1 'decisions'
     # The same signal again finds its decision, and is no second one.
     "$CAIRN" pause s-1 --id 11111111-2222-4333-8444-555555555555 "${store[@]}" >out 2>err; has out 'PAUSE accepted'
@@ -32,12 +33,12 @@ test_signal_to_a_stopped_owner_is_told_and_stays_posted() {
     wait $first && wait $second
 }
 test_store_that_stays_locked_is_given_up() {
-    slow_plan 8
+    held_plan a
     start slow.json --run-id s-1
     wait_for step_is s-1 a RUNNING
     python3 -c "
 import sqlite3, time
-c = sqlite3.connect('$PWD/store.db', isolation_level=None); c.execute('BEGIN IMMEDIATE'); open('held', 'w'); time.sleep(30)" & holder=$!
+c = sqlite3.connect('$PWD/store.db', isolation_level=None); c.execute('BEGIN IMMEDIATE'); open('held', 'w'); time.sleep(600)" & holder=$!
     wait_for test -e held
     begin=$SECONDS
     cairn_is 7 pause s-1 "${store[@]}"; has err 'nothing was sent'

@@ -120,22 +120,25 @@ test_doctor_finds_a_broken_chain_and_bad_places() {
 
 # Types into a real bash and shows what stands on the line after a tab.
 bash_completes() {
-    PATH=$(dirname "$CAIRN"):$PATH HOME=$PWD TERM=dumb PS1='$ ' timeout 20 python3 - "$1" <<'P'
-import os, pty, select, sys, time
+    PATH=$(dirname "$CAIRN"):$PATH HOME=$PWD TERM=dumb timeout 20 python3 - "$1" <<'P'
+import os, pty, sys
 pid, fd = pty.fork()
 if pid == 0:
     os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
-def say(text, wait=0.4):
-    os.write(fd, text.encode()); out = b""; until = time.time() + wait
-    while time.time() < until:
-        if select.select([fd], [], [], 0.05)[0]:
-            try: out += os.read(fd, 65536)
-            except OSError: break
+def until_ready():
+    out = b""
+    while not out.endswith(b"ready> "):
+        out += os.read(fd, 65536)
     return out
-say("bind 'set bell-style none'; bind 'set enable-bracketed-paste off'\n"); say("source <(cairn completion bash)\n", 0.8)
-out = say(sys.argv[1] + "\t", 0.5) + say("\t", 0.4)
-line = say("\x01echo LINE: \n", 0.4).decode(errors="replace") # the shell itself says what stands there
-sys.stdout.write(out.decode(errors="replace") + "\n" + line)
+for line in ("PS1='ready''> '", "bind 'set bell-style none'; bind 'set enable-bracketed-paste off'", "source <(cairn completion bash)"):
+    os.write(fd, line.encode() + b"\n")
+    until_ready()
+# Keys are taken one after the other; at the end the shell itself says what stands on the line.
+os.write(fd, sys.argv[1].encode() + b"\t\t\x01echo LINE: \n")
+out = b""
+while b"\nLINE: " not in out:
+    out += until_ready()
+sys.stdout.write(out.decode(errors="replace"))
 os.write(fd, b"exit\n")
 P
 }
@@ -172,9 +175,10 @@ test_the_manual_page_is_well_formed_and_names_every_command() {
     ! command -v mandoc >/dev/null || { mandoc -T lint -W error page >lint || fail "$(head -n 5 lint)"; }
 }
 test_version_starts_in_5_ms() {
-    local best=999999 i from took
+    local best=999999 i from took first=()
+    chrt -f 1 true 2>/dev/null && first=(chrt -f 1) # where it may: before everything else that runs on the machine
     for i in $(seq 60); do # the best of many: other tests run beside this one
-        from=${EPOCHREALTIME/[.,]/}; "$CAIRN" --version >/dev/null; took=$((${EPOCHREALTIME/[.,]/} - from))
+        from=${EPOCHREALTIME/[.,]/}; "${first[@]}" "$CAIRN" --version >/dev/null; took=$((${EPOCHREALTIME/[.,]/} - from))
         [ "$took" -lt "$best" ] && best=$took
     done
     [ "$best" -le 5000 ] || fail "--version takes $best us at best"

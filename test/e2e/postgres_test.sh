@@ -31,7 +31,7 @@ test_postgres_every_command_works() {
 }
 test_postgres_a_killed_run_goes_on() {
     postgres_up
-    slow_plan 0.5
+    held_plan b
     "$CAIRN" run slow.json "${store[@]}" --run-id k-1 --progress none >/dev/null 2>run.err </dev/null & pid=$!
     wait_for step_is k-1 b RUNNING
     kill -9 $pid; wait $pid 2>/dev/null
@@ -42,11 +42,12 @@ test_postgres_a_killed_run_goes_on() {
 }
 test_postgres_a_server_that_dies_under_a_run_loses_nothing() {
     postgres_up
-    slow_plan 1
+    held_plan a
     "$CAIRN" run slow.json "${store[@]}" --run-id k-1 --progress none >/dev/null 2>run.err </dev/null & pid=$!
     wait_for step_is k-1 a RUNNING
     kill -QUIT "$pg_pid"; wait "$pg_pid" 2>/dev/null # as after a crash: recovery from the log at the next start
     postgres_run
+    touch go
     local rc=0; wait $pid || rc=$?; [ $rc = 0 ] || fail "the run ended with $rc: $(tail -n 2 run.err)"
     status_is k-1 COMPLETED || fail "it did not end well"
     equal "$(times_ran a) $(times_ran b) $(times_ran c)" '1 1 1' 'times run'

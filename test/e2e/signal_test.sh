@@ -49,7 +49,7 @@ test_draining_shows_how_many_steps_are_in_flight() {
     cairn_is 0 resume d-1 "${store[@]}"; ends 0
 }
 test_pause_of_a_paused_run_is_rejected() {
-    slow_plan 0.4; sed -i 's/sleep 0.4/until [ -e go ]; do sleep 0.02; done/' slow.json
+    held_plan a
     start slow.json --run-id s-1
     wait_for step_is s-1 a RUNNING
     cairn_is 0 pause s-1 "${store[@]}"
@@ -172,7 +172,7 @@ test_a_signal_id_is_decided_once() {
     cairn_is 2 approve g-1 --id nonsense "${store[@]}"; has err 'not a UUID'
 }
 test_decision_record_as_json() {
-    slow_plan 0.6
+    held_plan a
     start slow.json --run-id s-1
     wait_for step_is s-1 a RUNNING
     cairn_is 0 pause s-1 "${store[@]}" --reason why -o json
@@ -180,7 +180,7 @@ test_decision_record_as_json() {
     seq=$(jq .seq out)
     equal "$("$CAIRN" events s-1 "${store[@]}" -o jsonl | jq -r "select(.runSeq==$seq).eventType")" RunPaused 'what it caused'
     cairn_is 6 pause s-1 "${store[@]}" -o json; jq -e '.decision == "REJECTED" and .engineResult.errorCode == "RUN_ALREADY_PAUSED"' out >/dev/null || fail "record: $(cat out)"
-    cairn_is 0 resume s-1 "${store[@]}"; ends 0
+    cairn_is 0 resume s-1 "${store[@]}"; touch go; ends 0
 }
 test_signals_are_checked_before_they_are_sent() {
     gate_plan
@@ -195,10 +195,10 @@ test_signals_are_checked_before_they_are_sent() {
     cairn_is 13 signal g-1 APPROVE --json '{"stepId":"g"}' "${store[@]}"; has out 'APPROVE accepted'
 }
 test_first_interrupt_pauses_and_resume_goes_on() {
-    slow_plan 0.5
+    held_plan a
     start slow.json --run-id s-1
     wait_for step_is s-1 a RUNNING
-    kill -INT $pid; ends 130
+    kill -INT $pid; wait_for grep -q 'status=PAUSED' run.err; touch go; ends 130
     has run.err 'PAUSED'; has run.err 'resume s-1'
     status_is s-1 PAUSED || fail "not PAUSED"; step_is s-1 a SUCCESS || fail "the step did not finish"
     equal "$(times_ran b)" 0
@@ -206,10 +206,10 @@ test_first_interrupt_pauses_and_resume_goes_on() {
     intact
 }
 test_sigterm_pauses_and_the_same_run_id_goes_on() {
-    slow_plan 0.5
+    held_plan a
     start slow.json --run-id s-1
     wait_for step_is s-1 a RUNNING
-    kill -TERM $pid; ends 143
+    kill -TERM $pid; wait_for grep -q 'status=PAUSED' run.err; touch go; ends 143
     cairn_is 0 run slow.json "${store[@]}" --run-id s-1; equal "$(times_ran a) $(times_ran b) $(times_ran c)" '1 1 1'
 }
 # Neither a pause nor a cancel can be recorded then; the process ends all the same, and the log goes on when there is space.
@@ -256,7 +256,8 @@ test_third_interrupt_kills() {
     intact
 }
 test_interrupts_from_a_terminal() {
-    slow_plan 0.6
+    held_plan a
+    (wait_for status_is t-1 PAUSED; touch go) &
     rc=0; python3 "$e2e/terminal.py" --when a-is-up '\x03' -- "$CAIRN" run slow.json "${store[@]}" --run-id t-1 >tty || rc=$?
     equal $rc 130 exit; has tty 'pausing'; has tty 'PAUSED'
     equal "$(times_ran a) $(times_ran b)" '1 0'
@@ -281,11 +282,11 @@ test_interrupt_while_waiting_for_a_person() {
     intact
 }
 test_interrupt_pauses_child_runs_too() {
-    printf 'name: child\nnodes:\n  - {id: x, bash: "echo x >> x.ran; sleep 0.5"}\n  - {id: y, bash: "echo x >> y.ran", depends_on: [x]}\n' >child.yaml
+    printf 'name: child\nnodes:\n  - {id: x, bash: "echo x >> x.ran; until [ -e go ]; do sleep 0.02; done"}\n  - {id: y, bash: "echo x >> y.ran", depends_on: [x]}\n' >child.yaml
     printf 'name: parent\nnodes:\n  - {id: s, workflow: child}\n' >parent.yaml
     start parent.yaml --run-id p-1
     wait_for test -e x.ran
-    kill -INT $pid; ends 130
+    kill -INT $pid; wait_for status_is p-1.s.1 PAUSED; touch go; ends 130
     [ ! -e y.ran ] || fail "the child went on"
     cairn_is 0 get p-1.s.1 "${store[@]}"; has out PAUSED
     cairn_is 0 resume p-1 "${store[@]}"
@@ -294,12 +295,12 @@ test_interrupt_pauses_child_runs_too() {
 }
 test_signals_with_a_files_store() {
     store=(--store "files:$PWD/fstore")
-    slow_plan 0.5
+    held_plan a
     start slow.json --run-id s-1
     wait_for step_is s-1 a RUNNING
     cairn_is 0 pause s-1 "${store[@]}"
     cairn_is 0 get s-1 "${store[@]}"; has out PAUSED
-    cairn_is 0 resume s-1 "${store[@]}"; ends 0
+    cairn_is 0 resume s-1 "${store[@]}"; touch go; ends 0
     gate_plan
     cairn_is 13 run gate.json "${store[@]}" --run-id g-1 --exit-on-wait
     cairn_is 13 approve g-1 "${store[@]}"; cairn_is 10 reject g-1 "${store[@]}"

@@ -48,7 +48,7 @@ P
     always_reproduced r-1
 }
 test_killed_in_the_middle_nobody_owns_it_then_redispatched() {
-    slow_plan 0.8
+    held_plan a
     setsid "$CAIRN" run slow.json "${store[@]}" --run-id k-1 --progress none >/dev/null 2>&1 & pid=$!
     wait_for step_is k-1 a RUNNING
     kill -9 -- -$pid; wait $pid 2>/dev/null
@@ -83,7 +83,7 @@ test_approval_waiting_and_answered() {
     is a-1/deploy '[.state,.reason,.gate.answer.approved]|tojson' '["done","APPROVED",true]'
 }
 test_paused_and_cancelled() {
-    slow_plan 1.5
+    held_plan a
     "$CAIRN" run slow.json "${store[@]}" --run-id c-1 --progress none >/dev/null 2>&1 & pid=$!
     wait_for step_is c-1 a RUNNING
     cairn_is 0 pause c-1 "${store[@]}" --reason 'disk is full'
