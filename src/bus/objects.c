@@ -530,6 +530,11 @@ static enum code objects_put(struct keep *keep, const struct digest *sha256, str
     return rc;
 }
 
+static bool objects_have(struct keep *keep, const struct digest *sha256, struct arena *arena, struct str *out)
+{
+    return cache_get((struct objects *)keep, sha256, arena, out);
+}
+
 static enum code objects_get(struct keep *keep, struct str place, const struct digest *sha256, struct arena *arena,
                              struct str *out, struct error *err)
 {
@@ -577,6 +582,7 @@ static void objects_close(struct keep *keep)
 static const struct keep_ops objects_ops = {.name = "nats_object",
                                             .put = objects_put,
                                             .get = objects_get,
+                                            .have = objects_have,
                                             .look = objects_look,
                                             .drop = objects_drop,
                                             .close = objects_close};

@@ -72,20 +72,48 @@ static enum code inbox_target(struct engine *engine, const struct inbox_item *it
     return rc == E_NOMEM || rc == E_IO ? error_set(err, rc, "%s", local.message) : OK;
 }
 
+// The signals of the inbox that are on their way from an earlier look: in the queue, or aside until they can be decided.
+struct on_the_way {
+    int64_t *ids; // in order
+    size_t count;
+};
+
+static int compare_ids(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static enum code find_on_the_way(struct engine *engine, struct on_the_way *out, struct error *err)
+{
+    const struct queue *q = &engine->queue;
+    const struct aside *at = NULL;
+    size_t asides = 0;
+    while (aside_next(engine, &at)) asides++;
+    *out = (struct on_the_way){.ids = ARENA_ARRAY(&engine->turn, q->count + asides + 1, int64_t)};
+    if (!out->ids) return error_nomem(err);
+    for (size_t i = 0; i < q->count; i++) {
+        int64_t id = q->items[(q->head + i) & (q->capacity - 1)].inbox_id;
+        if (id != 0) out->ids[out->count++] = id;
+    }
+    for (const struct queued *queued = aside_next(engine, &at); queued; queued = aside_next(engine, &at))
+        if (queued->inbox_id != 0) out->ids[out->count++] = queued->inbox_id;
+    qsort(out->ids, out->count, sizeof(*out->ids), compare_ids);
+    return OK;
+}
+
 enum code poll_inbox(struct engine *engine, struct error *err)
 {
     struct inbox_item *items;
     size_t count;
+    struct on_the_way before = {0};
     enum code rc = store_inbox(engine->store, &engine->turn, &items, &count, err);
+    if (!rc && count > 0) rc = find_on_the_way(engine, &before, err);
     for (size_t i = 0; !rc && i < count; i++) {
         struct resident *resident;
         rc = inbox_target(engine, &items[i], &resident, err);
         if (rc || !resident) continue;
-        bool queued = false; // still on its way from an earlier look
-        for (size_t k = 0; k < engine->queue.count; k++)
-            queued = queued || engine->queue.items[(engine->queue.head + k) & (engine->queue.capacity - 1)].inbox_id ==
-                                   items[i].id;
-        if (queued) continue;
+        if (bsearch(&items[i].id, before.ids, before.count, sizeof(*before.ids), compare_ids)) continue;
         struct signal signal;
         struct error local = {0};
         if (signal_decode(engine->options.contract, items[i].bytes, &engine->turn, &signal, &local) != OK) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { KEEP_WAIT_MS = 250 }; // of the engine thread, for results that are elsewhere
 enum { POLL_MS = 50, TICK_MS = 25, WAIT_SLOTS = 4096, CALLS_MAX = 10000, STARTS_MAX = 1000 };
 
 // ---- what the engine tells
@@ -314,7 +315,8 @@ static enum code open_engine(struct service *service, struct error *err)
                                   .create = true,
                                   .contract = service->contract,
                                   .entropy = os_entropy(),
-                                  .keep = service->settings.keep};
+                                  .keep = service->settings.keep,
+                                  .keep_wait_ms = KEEP_WAIT_MS};
     enum code rc = store_open(service->settings.store, &store, &service->store, err);
     if (!rc) rc = open_remote(service, err);
     if (!rc) rc = task_options(service, err);

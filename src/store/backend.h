@@ -158,6 +158,7 @@ struct store_ops {
     void (*close)(struct store *);
 };
 
+struct patience;
 struct store {                    // backends embed this as their first member
     const struct store_ops *ops;  // set by the backend
     struct store_options options; // set by the backend
@@ -170,6 +171,7 @@ struct store {                    // backends embed this as their first member
     bool fenced;     // set by a backend together with E_CONFLICT: it was `member` that was not known
     uint64_t place;  // shards for new runs
     uint32_t placed; // the last one that was used
+    struct patience *patience; // reads what is elsewhere for a handle with keep_wait_ms; made when it is needed
 };
 
 // E_DENIED: open for reading. E_IO: it is dead.
@@ -179,6 +181,10 @@ enum code store_heed(struct store *store, enum code rc) MUST_CHECK;
 // What the store has given away (keep.h). E_NOT_FOUND without a message: it knows of nothing.
 enum code store_keep_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
                           struct error *err) MUST_CHECK;
+// patience.c: from the place itself, for as long as options.keep_wait_ms says.
+enum code store_keep_get(struct store *store, struct str place, const struct digest *sha256, struct arena *arena,
+                         struct str *out, struct error *err) MUST_CHECK;
+void store_patience_close(struct store *store);
 bool usage_add(struct usages *usages, struct arena *arena, const char *what, uint64_t bytes, uint64_t count) MUST_CHECK;
 bool digest_add(struct digests *digests, struct arena *arena, const struct digest *one) MUST_CHECK;
 bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena *arena,

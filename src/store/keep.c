@@ -55,7 +55,7 @@ enum code store_keep_blob(struct store *store, const struct digest *sha256, stru
         return error_set(err, E_UNREACHABLE,
                          "result %.12s is kept in %.*s %.*s, which is not configured here (--results)", hex,
                          STR_ARG(kept.store), STR_ARG(kept.place));
-    rc = keep->ops->get(keep, kept.place, sha256, arena, out, &why);
+    rc = store_keep_get(store, kept.place, sha256, arena, out, &why);
     if (!rc) return OK;
     // Nobody is to take it for damage of the store itself.
     return error_set(err, rc == E_CORRUPT ? E_NOT_FOUND : rc, "result %.12s in %.*s %.*s: %s", hex, STR_ARG(kept.store),

@@ -25,6 +25,8 @@ struct keep_ops {
     // `place` as it was when they were put. E_NOT_FOUND; E_CORRUPT: what is there is something else.
     enum code (*get)(struct keep *keep, struct str place, const struct digest *sha256, struct arena *arena,
                      struct str *out, struct error *err);
+    // The same, out of memory and without a wait; or NULL.
+    bool (*have)(struct keep *keep, const struct digest *sha256, struct arena *arena, struct str *out);
     // What is there now: a number that rises with each put. E_NOT_FOUND.
     enum code (*look)(struct keep *keep, struct str place, const struct digest *sha256, uint64_t *version,
                       struct error *err);

@@ -59,6 +59,7 @@ void store_close(struct store *store)
 {
     if (!store) return;
     char *url = store->url;
+    store_patience_close(store);
     store->ops->close(store);
     free(url);
 }

@@ -69,6 +69,7 @@ struct store_options {
     struct str ca_file;    // server: instead of the system's certificates; lives as long as the store
     const char *artifacts; // artifacts are kept below this directory instead of beside the store, logs nowhere; or NULL
     struct keep *keep; // where results are that playbooks wanted elsewhere (store/keep.h); outlives the store; or NULL
+    int64_t keep_wait_ms; // how long a read waits for it before it is E_UNREACHABLE for now; 0 = as long as it takes
 };
 
 // "sqlite:PATH", "files:DIR", "postgres://HOST/DATABASE" (docs/format/postgres.md), "memory:", and for reading "bundle:FILE"

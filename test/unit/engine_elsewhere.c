@@ -13,6 +13,8 @@ struct far_place {
     atomic_bool held; // puts take as long as it is
     enum code broken; // puts fail
     enum code away;   // reading fails
+    atomic_bool mute; // reading takes as long as it is
+    atomic_int gets;  // so many have begun
     atomic_int puts;  // so many have begun
     struct digest sha256;
     struct str bytes; // what was put last
@@ -39,6 +41,8 @@ static enum code place_get(struct keep *keep, struct str where, const struct dig
                            struct str *out, struct error *err)
 {
     struct far_place *place = (struct far_place *)keep;
+    atomic_fetch_add(&place->gets, 1);
+    while (atomic_load(&place->mute)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (place->away) return error_set(err, place->away, "not today");
     pthread_mutex_lock(&place->mutex);
     bool there = str_is(where, "here") && digest_eq(sha256, &place->sha256);
@@ -313,6 +317,75 @@ static void a_run_that_waits_for_it_can_be_stopped(void)
     end();
 }
 
+// The signal is decided when the result can be read, and until then it is on its way once, however often the inbox is looked into.
+static void a_posted_signal_that_waits_for_a_result_is_on_its_way_once_I23(void)
+{
+    begin_again(OK);
+    CHECK(comes("STEP_STARTED last"));
+    end();
+    open_with(LATER, true);
+    give();
+    CHECK(comes("STEP_STARTED use"));
+    kit_crash(&k);
+    k.engine->options.tasks = (struct engine_host){.tools = &k.tools, .knows = knows};
+    kit_adopt(&k, "r1");
+    kit_signal(&k, "r1", SIGNAL_PAUSE, "");
+    give_of('y');
+    kit_idle(&k);
+    place.away = E_UNREACHABLE;
+    char id[UUID_SIZE];
+    struct signal resume = kit_make_signal(&k, SIGNAL_RESUME, "", id);
+    struct str bytes;
+    struct error err = {0};
+    CHECK_OK(signal_encode(&resume, &k.memory, &bytes, &err), &err);
+    CHECK_OK(store_post(k.store, STR("default"), STR("r1"), resume.id, bytes, &err), &err);
+    uint32_t decided = k.decision_count;
+    buf_clear(&k.told);
+    for (int i = 0; i < 300; i++) {
+        CHECK_OK(engine_poll(k.engine, &err), &err);
+        kit_pass(&k, 50);
+        size_t posted = 0;
+        const struct aside *at = NULL;
+        for (const struct queued *q = aside_next(k.engine, &at); q; q = aside_next(k.engine, &at)) posted += q->inbox_id != 0;
+        CHECK_INT(posted + k.engine->queue.count, 1);
+    }
+    CHECK_INT(k.decision_count, decided);
+    place.away = OK;
+    for (int i = 0; i < 40 && !kit_told(&k, "STEP_STARTED last"); i++) kit_pass(&k, 500);
+    CHECK(kit_told(&k, "STEP_STARTED last"));
+    CHECK_INT(k.decision_count, decided + 1);
+    end();
+}
+
+// A place that accepts the question and never answers: the run that needs it waits, and the engine does not.
+static void the_engine_goes_on_while_the_place_does_not_answer(void)
+{
+    open_with(LATER, true);
+    k.store->options.keep_wait_ms = 1;
+    give();
+    CHECK(comes("STEP_STARTED use"));
+    kit_crash(&k);
+    k.engine->options.tasks = (struct engine_host){.tools = &k.tools, .knows = knows};
+    kit_adopt(&k, "r1");
+    atomic_store(&place.mute, true);
+    give_of('y');
+    kit_idle(&k); // or this never comes back
+    CHECK(!kit_told(&k, "STEP_STARTED last"));
+    buf_clear(&k.told);
+    kit_start(&k, "r2");
+    CHECK(kit_told(&k, "r2 STEP_STARTED make"));
+    for (int i = 0; i < 40; i++) kit_pass(&k, 500);
+    CHECK_INT(atomic_load(&place.gets), 1); // which is asked once
+    atomic_store(&place.mute, false);
+    for (int64_t until = os_now().mono_ms + PATIENCE_MS; !kit_told(&k, "r1 STEP_STARTED last");) {
+        CHECK(os_now().mono_ms < until);
+        kit_pass(&k, 500);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    k.store->options.keep_wait_ms = 0;
+    end();
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -325,6 +398,8 @@ int main(int argc, char **argv)
         TEST(nothing_is_decided_while_it_cannot_be_read),
         TEST(a_task_that_needs_it_fails_and_may_try_again_NX_7_3),
         TEST(a_run_that_waits_for_it_can_be_stopped),
+        TEST(a_posted_signal_that_waits_for_a_result_is_on_its_way_once_I23),
+        TEST(the_engine_goes_on_while_the_place_does_not_answer),
     };
     return test_main("engine_elsewhere", tests, ARRAY_COUNT(tests), argc, argv);
 }
