@@ -53,8 +53,8 @@ static enum code open_file(struct reading *reading, struct session *session, con
     *reading = (struct reading){.session = session, .artifact = artifact, .ids = ids, .fd = -1};
     arena_init(&reading->scratch, 4096, 8 * (size_t)CHUNK);
     if (session->remote) return OK;
-    reading->fd = open(artifact->path.ptr, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    return reading->fd < 0 ? os_errno(err, "open", artifact->path.ptr) : OK;
+    uint64_t size;
+    return os_open_regular(artifact->path.ptr, &reading->fd, &size, err);
 }
 
 static void close_file(struct reading *reading)

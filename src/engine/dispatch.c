@@ -276,6 +276,19 @@ static void make_artifacts_dir(const struct run *run)
         os_log(LOG_WARN, "no artifacts directory why=\"%s\"", err.message);
 }
 
+// The thread that delivers the result looks for them. False: out of memory, and the ticket is closed.
+static bool expect_files(struct engine *engine, const struct run *run, const struct program_step *ps, uint64_t ticket)
+{
+    if (ps->artifact_count == 0) return true;
+    struct declared_files *files =
+        declared_files_new(ticket, run_artifacts_dir(run), ps->artifacts, ps->artifact_count);
+    if (files)
+        mailbox_expect(&engine->mailbox, files);
+    else
+        ticket_close(engine, ticket);
+    return files != NULL;
+}
+
 static struct fault spawn_fault(const struct error *why)
 {
     return (struct fault){.code = STR("SPAWN_FAILED"),
@@ -298,6 +311,7 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     execution->ticket = ticket_open(engine, resident, effect, execution->with);
     if (execution->ticket == 0) return error_nomem(err);
     make_artifacts_dir(run);
+    if (!expect_files(engine, run, ps, execution->ticket)) return error_nomem(err);
     struct tool_request request = request_of(engine, resident, effect, execution);
     request.argv = command.argv;
     request.argc = command.argc;
@@ -310,6 +324,7 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     request.output_max = engine->options.limits.output_max;
     rc = execution->with->ops->start(execution->with, &request, &local);
     if (rc == OK) return OK;
+    mailbox_forget(&engine->mailbox, execution->ticket);
     ticket_close(engine, execution->ticket);
     return input_fault(engine, resident, effect->step, effect->logical, effect->engine, spawn_fault(&local), err);
 }
@@ -341,11 +356,18 @@ static enum code start_function(struct engine *engine, struct resident *resident
                           .category = STR("validation")};
     if (execution->ticket != 0) {
         if (ps->artifact_count > 0) make_artifacts_dir(run);
+        if (!expect_files(engine, run, ps, execution->ticket)) {
+            buf_release(&input);
+            return error_nomem(err);
+        }
         struct tool_request request = request_of(engine, resident, effect, execution);
         request.function = execution->kind;
         request.input = buf_str(&input);
         rc = execution->with->ops->start(execution->with, &request, &local);
-        if (rc) ticket_close(engine, execution->ticket);
+        if (rc) {
+            mailbox_forget(&engine->mailbox, execution->ticket);
+            ticket_close(engine, execution->ticket);
+        }
         fault = spawn_fault(&local);
     } else if (buf_ok(&input)) {
         rc = E_NOMEM;

@@ -14,7 +14,7 @@ enum code gather(struct engine *engine, struct error *err)
         if (m->aside) {
             aside_arrived(engine, m->aside);
         } else if (!m->is_line) {
-            rc = input_from_result(engine, &m->result, err);
+            rc = input_from_result(engine, &m->result, m->files, err);
         } else if (engine->options.observer.output) {
             struct ticket *ticket = ticket_find(engine, m->ticket);
             if (ticket && ticket->resident) {

@@ -12,12 +12,35 @@ struct batch;
 struct aside;
 struct keeper;
 
+// ---- artifacts.c: files that a step has declared. They are looked for and hashed by the thread that delivers its result.
+struct found_file {
+    bool there; // a regular file
+    bool hashed;
+    uint64_t size;
+    struct digest sha256;
+};
+
+struct declared_files {
+    struct declared_files *next; // of the mailbox
+    uint64_t ticket;
+    size_t count;
+    struct found_file *found;
+    char **paths;
+};
+
+struct declared_files *declared_files_new(uint64_t ticket, struct str dir, const struct artifact_decl *decls,
+                                          size_t count) MUST_CHECK; // NULL: out of memory
+void declared_files_look(struct declared_files *files);
+void declared_files_free(struct declared_files *files); // NULL: nothing
+bool declared_path(struct str dir, struct str path, struct buf *out) MUST_CHECK;
+
 // ---- mailbox: the only mutable object shared between threads
 struct message {
     struct message *next;
     struct aside *aside; // a result has been put elsewhere, or not; else NULL
     bool is_line;
     struct tool_result result; // !is_line
+    struct declared_files *files; // of that result; NULL: the step declares none
     uint64_t ticket;           // is_line
     bool is_stderr;
     size_t len;
@@ -28,6 +51,7 @@ struct mailbox { // shared: mutex inside
     pthread_mutex_t mutex;
     pthread_cond_t arrived;
     struct message *first, **last;
+    struct declared_files *files; // of attempts under way
     bool woken;
     void (*notify)(void *context); // may be NULL
     void *notify_context;
@@ -39,6 +63,8 @@ void mailbox_result(void *mailbox, struct tool_result *result);                 
 void mailbox_line(void *mailbox, uint64_t ticket, bool is_stderr, struct str line); // tool_output
 struct message *mailbox_take(struct mailbox *mailbox);                              // all, oldest first
 void mailbox_aside(struct mailbox *mailbox, struct aside *aside);
+void mailbox_expect(struct mailbox *mailbox, struct declared_files *files); // takes it over, until the result comes
+void mailbox_forget(struct mailbox *mailbox, uint64_t ticket);              // no result will
 void mailbox_wake(struct mailbox *mailbox);
 void mailbox_wait(struct mailbox *mailbox, int64_t until_mono_ms);
 void message_free(struct message *message);
@@ -294,7 +320,8 @@ void queued_fail(struct queued *queued, struct fault fault); // a RESULT: it fai
 void check_budget(const struct engine *engine, struct queued *queued);
 
 // result.c: what comes back from outside as an input
-enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err) MUST_CHECK;
+enum code input_from_result(struct engine *engine, struct tool_result *result, const struct declared_files *files,
+                            struct error *err) MUST_CHECK; // files: may be NULL
 enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
                         struct error *err) MUST_CHECK;
 enum code input_outcome(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,

@@ -15,6 +15,7 @@ void mailbox_init(struct mailbox *mailbox, void (*notify)(void *context), void *
     pthread_condattr_destroy(&attr);
     mailbox->first = NULL;
     mailbox->last = &mailbox->first;
+    mailbox->files = NULL;
     mailbox->woken = false;
     mailbox->notify = notify;
     mailbox->notify_context = context;
@@ -23,6 +24,7 @@ void mailbox_init(struct mailbox *mailbox, void (*notify)(void *context), void *
 void message_free(struct message *message)
 {
     if (!message->is_line && !message->aside) tool_result_free(&message->result);
+    declared_files_free(message->files);
     free(message);
 }
 
@@ -32,6 +34,11 @@ void mailbox_release(struct mailbox *mailbox)
         struct message *next = m->next;
         message_free(m);
         m = next;
+    }
+    while (mailbox->files) {
+        struct declared_files *files = mailbox->files;
+        mailbox->files = files->next;
+        declared_files_free(files);
     }
     pthread_cond_destroy(&mailbox->arrived);
     pthread_mutex_destroy(&mailbox->mutex);
@@ -47,11 +54,37 @@ static void post(struct mailbox *mailbox, struct message *message)
     pthread_mutex_unlock(&mailbox->mutex);
 }
 
+void mailbox_expect(struct mailbox *mailbox, struct declared_files *files)
+{
+    pthread_mutex_lock(&mailbox->mutex);
+    files->next = mailbox->files;
+    mailbox->files = files;
+    pthread_mutex_unlock(&mailbox->mutex);
+}
+
+static struct declared_files *take_files(struct mailbox *mailbox, uint64_t ticket)
+{
+    pthread_mutex_lock(&mailbox->mutex);
+    struct declared_files **at = &mailbox->files;
+    while (*at && (*at)->ticket != ticket) at = &(*at)->next;
+    struct declared_files *files = *at;
+    if (files) *at = files->next;
+    pthread_mutex_unlock(&mailbox->mutex);
+    return files;
+}
+
+void mailbox_forget(struct mailbox *mailbox, uint64_t ticket)
+{
+    declared_files_free(take_files(mailbox, ticket));
+}
+
 void mailbox_result(void *context, struct tool_result *result)
 {
     struct message *message = calloc(1, sizeof(*message));
     INVARIANT(message != NULL); // losing a result would leave a run waiting for ever; dying recovers it
     message->result = *result;
+    message->files = take_files(context, result->ticket);
+    if (message->files && result->ok) declared_files_look(message->files);
     post(context, message);
 }
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static struct queued *queue_result(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,
                                    uint32_t k)
@@ -171,70 +170,61 @@ enum code input_instant(struct engine *engine, struct resident *resident, uint32
 }
 
 // ---- results of tools
-static bool artifact_ref(struct engine *engine, const struct run *run, const struct artifact_decl *decl,
-                         struct queued *queued, struct json *out)
+static bool artifact_ref(const struct run *run, const struct artifact_decl *decl, const struct found_file *file,
+                         struct arena *arena, struct json *out)
 {
-    struct buf path;
-    buf_init(&path, 8192);
-    bool relative = decl->path.len > 0 && decl->path.ptr[0] != '/';
-    if (relative) {
-        buf_add(&path, run_artifacts_dir(run));
-        buf_byte(&path, '/');
+    struct str token = STR(FILES_OF_RUN), dir = run->start.artifacts_dir;
+    struct buf text;
+    buf_init(&text, 16384);
+    if (decl->path.len > 0 && decl->path.ptr[0] != '/' && str_starts(dir, token)) {
+        buf_printf(&text, FILES_URI "%.*s/%.*s", STR_ARG(str_slice(dir, token.len, dir.len)), STR_ARG(decl->path));
+    } else {
+        buf_text(&text, "file://");
+        if (!declared_path(run_artifacts_dir(run), decl->path, &text)) buf_clear(&text);
     }
-    buf_add(&path, decl->path);
-    struct stat st;
-    bool found = buf_ok(&path) && stat(path.ptr, &st) == 0 && S_ISREG(st.st_mode);
-    if (found) {
-        struct arena *arena = queued->arena;
-        struct str uri = {0}, text = {0}, sha = {0};
+    struct str uri = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    bool ok = uri.len > 0 && json_object_with(arena, 4, out) &&
+              json_put(arena, out, STR("kind"), json_string(decl->kind));
+    if (ok && file->hashed) {
         char hex[SHA256_HEX + 1];
-        found = json_object_with(arena, 4, out);
-        struct buf full;
-        buf_init(&full, 8192);
-        struct str token = STR(FILES_OF_RUN), dir = run->start.artifacts_dir;
-        if (relative && str_starts(dir, token))
-            buf_printf(&full, FILES_URI "%.*s/%.*s", STR_ARG(str_slice(dir, token.len, dir.len)), STR_ARG(decl->path));
-        else
-            buf_printf(&full, "file://%.*s", STR_ARG(buf_str(&path)));
-        uri = arena_copy(arena, buf_str(&full));
-        buf_release(&full);
-        struct error ignored;
-        found = found && uri.ptr && json_put(arena, out, STR("kind"), json_string(decl->kind));
-        if (found && os_read_file(path.ptr, (size_t)16 << 20, &engine->turn, &text, &ignored) == OK) {
-            struct digest digest = sha256(text);
-            digest_hex(&digest, hex);
-            sha = arena_copy(arena, str_from(hex));
-            found = sha.ptr && json_put(arena, out, STR("sha256"), json_string(sha));
-        }
-        found = found && json_put(arena, out, STR("sizeBytes"), json_int((int64_t)st.st_size)) &&
-                json_put(arena, out, STR("uri"), json_string(uri));
+        digest_hex(&file->sha256, hex);
+        struct str sha = arena_copy(arena, str_from(hex));
+        ok = sha.ptr && json_put(arena, out, STR("sha256"), json_string(sha));
     }
-    buf_release(&path);
-    return found;
+    return ok && json_put(arena, out, STR("sizeBytes"), json_int((int64_t)file->size)) &&
+           json_put(arena, out, STR("uri"), json_string(uri));
 }
 
-static enum code collect_artifacts(struct engine *engine, const struct resident *resident, struct queued *queued,
-                                   struct error *err)
+static enum code artifact_missing(struct queued *queued, struct str path, struct error *err)
 {
-    const struct program_step *ps = &resident->run->program->steps[kernel_place(resident->run, queued->input.step)];
+    struct buf text;
+    buf_init(&text, 16384);
+    buf_printf(&text, "declared artifact \"%.*s\" was not written", STR_ARG(path));
+    struct str message = arena_copy(queued->arena, buf_str(&text));
+    buf_release(&text);
+    if (!message.ptr) return error_nomem(err);
+    queued->input.ok = false;
+    queued->input.fault = (struct fault){
+        .code = STR("ARTIFACT_MISSING"), .message = message, .category = STR("business"), .retryable = true};
+    return OK;
+}
+
+static enum code collect_artifacts(const struct resident *resident, const struct declared_files *files,
+                                   struct queued *queued, struct error *err)
+{
+    const struct run *run = resident->run;
+    const struct program_step *ps = &run->program->steps[kernel_place(run, queued->input.step)];
     if (ps->artifact_count == 0 || !queued->input.ok) return OK;
     if (!need_arena(queued)) return error_nomem(err);
+    INVARIANT(files && files->count == ps->artifact_count); // start_process, start_function
     struct json list = json_array();
     for (uint32_t i = 0; i < ps->artifact_count; i++) {
         struct json ref;
-        if (!artifact_ref(engine, resident->run, &ps->artifacts[i], queued, &ref)) {
-            struct buf text;
-            buf_init(&text, 1024);
-            buf_printf(&text, "declared artifact \"%.*s\" was not written", STR_ARG(ps->artifacts[i].path));
-            struct str message = arena_copy(queued->arena, buf_str(&text));
-            buf_release(&text);
-            if (!message.ptr) return error_nomem(err);
-            queued->input.ok = false;
-            queued->input.fault = (struct fault){
-                .code = STR("ARTIFACT_MISSING"), .message = message, .category = STR("business"), .retryable = true};
-            return OK;
-        }
-        if (!json_push(queued->arena, &list, ref)) return error_nomem(err);
+        if (!files->found[i].there) return artifact_missing(queued, ps->artifacts[i].path, err);
+        if (!artifact_ref(run, &ps->artifacts[i], &files->found[i], queued->arena, &ref) ||
+            !json_push(queued->arena, &list, ref))
+            return error_nomem(err);
     }
     queued->input.artifacts = list;
     return OK;
@@ -367,7 +357,8 @@ enum code input_outcome(struct engine *engine, struct resident *resident, uint32
     return undo(engine, rc);
 }
 
-enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err)
+enum code input_from_result(struct engine *engine, struct tool_result *result, const struct declared_files *files,
+                            struct error *err)
 {
     struct ticket *ticket = ticket_find(engine, result->ticket);
     if (!ticket) return OK;
@@ -392,13 +383,13 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
         rc = outcome_value(engine, queued, kernel_task_of(resident->run, ticket->step), result->output, err);
     } else if (result->ok && result->is_json) {
         rc = function_value(engine, queued, result->output, err);
-        if (!rc) rc = collect_artifacts(engine, resident, queued, err);
+        if (!rc) rc = collect_artifacts(resident, files, queued, err);
     } else if (result->ok) {
         struct json text = json_string(result->output);
         queued->input.truncated = result->truncated;
         if (result->truncated) rc = mark_cut(engine, result->output, &text, err);
         if (!rc) rc = input_value(engine, queued, &text, err);
-        if (!rc) rc = collect_artifacts(engine, resident, queued, err);
+        if (!rc) rc = collect_artifacts(resident, files, queued, err);
     } else {
         queued->input.fault = result->fault;
     }

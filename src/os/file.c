@@ -28,10 +28,10 @@ static enum code read_all(int fd, const char *path, size_t max, struct buf *into
     }
 }
 
-enum code os_read_file(const char *path, size_t max, struct arena *arena, struct str *out, struct error *err)
+// Takes `fd` over.
+static enum code read_open(int fd, const char *path, size_t max, struct arena *arena, struct str *out,
+                           struct error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) return os_errno(err, "open", path);
     struct buf bytes;
     buf_init(&bytes, max + 2 * READ_SIZE);
     enum code rc = read_all(fd, path, max, &bytes, err);
@@ -42,6 +42,38 @@ enum code os_read_file(const char *path, size_t max, struct arena *arena, struct
     }
     buf_release(&bytes);
     return rc;
+}
+
+enum code os_read_file(const char *path, size_t max, struct arena *arena, struct str *out, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return fd < 0 ? os_errno(err, "open", path) : read_open(fd, path, max, arena, out, err);
+}
+
+enum code os_open_regular(const char *path, int *fd, uint64_t *size, struct error *err)
+{
+    struct stat st;
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+    if (*fd < 0 && errno != ELOOP && errno != ENXIO) return os_errno(err, "open", path);
+    bool looked = *fd >= 0 && fstat(*fd, &st) == 0;
+    if (looked && S_ISREG(st.st_mode)) {
+        *size = (uint64_t)st.st_size;
+        return OK;
+    }
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+    return error_set(err, E_INVALID, "%s is not a regular file", path);
+}
+
+enum code os_read_regular(const char *path, size_t max, struct arena *arena, struct str *out, struct error *err)
+{
+    int fd;
+    uint64_t size;
+    enum code rc = os_open_regular(path, &fd, &size, err);
+    if (rc) return rc;
+    if (size <= max) return read_open(fd, path, max, arena, out, err);
+    close(fd);
+    return error_set(err, E_LIMIT, "%s is larger than %zu bytes", path, max);
 }
 
 static enum code write_all(int fd, const char *path, struct str text, struct error *err)

@@ -101,7 +101,7 @@ static bool send_artifact(struct link_of *link, const struct attempt *attempt, s
     char path[4096];
     arena_reset(&link->arena);
     snprintf(path, sizeof(path), "%.*s/%.*s", STR_ARG(attempt->dir), STR_ARG(name));
-    if (os_read_file(path, ARTIFACT_MAX, &link->arena, &bytes, &err)) return true; // the server sees that it is missing
+    if (os_read_regular(path, ARTIFACT_MAX, &link->arena, &bytes, &err)) return true; // the server sees that it is missing
     struct buf uri;
     buf_init(&uri, 16384);
     buf_printf(&uri, "/v1/worker/artifacts/%.*s/", STR_ARG(attempt->token));

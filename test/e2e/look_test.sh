@@ -215,6 +215,17 @@ test_wait_notices_a_dead_owner() {
     touch go; cairn_is 0 recover s1 "${store[@]}"
     wait $waiter || fail "wait gave $? after the recovery"
 }
+test_nothing_waits_for_what_a_step_left_in_place_of_its_artifact() {
+    for what in 'mkfifo $ARTIFACTS_DIR/a' 'ln -s /dev/zero $ARTIFACTS_DIR/a' 'mkdir $ARTIFACTS_DIR/a'; do
+        plan odd "$(jq -nc --arg command "$what" '{stepId: "make", kind: "shell", with: {command: $command}, artifacts: [{path: "a"}]}')"
+        cairn_is 10 run odd.json "${store[@]}" --progress none; has err 'declared artifact "a" was not written'
+    done
+    plan good '{"stepId":"make","kind":"shell","with":{"command":"echo hello > $ARTIFACTS_DIR/a"},"artifacts":[{"path":"a"}]}'
+    cairn_is 0 run good.json "${store[@]}" --run-id g1 --progress none
+    rm store.db-artifacts/g1/a && mkfifo store.db-artifacts/g1/a
+    cairn_is 5 artifacts cat g1 a "${store[@]}"
+    cairn_is 5 artifacts get g1 a --out res "${store[@]}"
+}
 test_artifacts_are_listed_checked_and_copied() {
     plan ar '{"stepId":"make","kind":"shell","with":{"command":"mkdir -p $ARTIFACTS_DIR/out; echo hello > $ARTIFACTS_DIR/out/a.txt; echo two > $ARTIFACTS_DIR/b.txt"},"artifacts":[{"path":"out/a.txt","kind":"text"},{"path":"b.txt","kind":"text"}]}'
     cairn_is 0 run ar.json "${store[@]}" --run-id r1 --progress none

@@ -389,6 +389,38 @@ static void a_refused_plan_is_queued_and_fails_C_37(void)
     kit_close(&k);
 }
 
+// By the thread that delivers the result: the engine's own does not touch the file, which may be gone by the time it turns.
+static void artifacts_are_looked_for_when_the_result_is_delivered(void)
+{
+    char dir[] = "/tmp/cairn-run-XXXXXX", path[128];
+    CHECK(mkdtemp(dir) != NULL);
+    snprintf(path, sizeof(path), "%s/out.txt", dir);
+    struct kit k;
+    kit_open(&k, PLAN(SHELL("a", "", ",\"artifacts\":[{\"path\":\"out.txt\",\"kind\":\"text\"}]")));
+    struct start_request request = {
+        .program = k.program, .run = STR("r1"), .triggered_by = STR("test"), .artifacts_dir = str_from(dir)};
+    char out[129];
+    struct error err = {0};
+    CHECK_OK(engine_start(k.engine, &request, out, &err), &err);
+    kit_idle(&k);
+    CHECK_OK(os_write_file(path, STR("hello"), 0600, false, &err), &err);
+    kit_deliver(&k, "a", true, "ok", false);
+    os_remove_tree(dir);
+    kit_idle(&k);
+    CHECK(kit_told(&k, "r1 STEP_COMPLETED a 1.1\n"));
+    struct records records;
+    struct record_range range = {.tenant = STR("default"), .run = STR("r1"), .limit = 1000};
+    CHECK_OK(store_read(k.store, &range, &k.memory, &records, &err), &err);
+    struct digest digest = sha256(STR("hello"));
+    char hex[SHA256_HEX + 1];
+    bool hashed = false;
+    digest_hex(&digest, hex);
+    for (size_t i = 0; i < records.count; i++)
+        hashed = hashed || memmem(records.items[i].bytes.ptr, records.items[i].bytes.len, hex, SHA256_HEX);
+    CHECK(hashed);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -412,6 +444,7 @@ int main(int argc, char **argv)
         TEST(large_result_is_kept_as_a_blob),
         TEST(run_id_is_used_once_I24),
         TEST(real_processes_run_to_the_end),
+        TEST(artifacts_are_looked_for_when_the_result_is_delivered),
     };
     return test_main("engine_run", tests, ARRAY_COUNT(tests), argc, argv);
 }

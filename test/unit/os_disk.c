@@ -536,10 +536,42 @@ static void a_file_is_written_beside_what_others_write_or_left_behind(void)
     arena_release(&arena);
 }
 
+static void only_a_regular_file_is_opened_where_others_write(void)
+{
+    char dir[] = "/tmp/cairn-os-XXXXXX", path[128], link[128], fifo[128];
+    CHECK(mkdtemp(dir) != NULL);
+    snprintf(path, sizeof(path), "%s/file", dir);
+    snprintf(link, sizeof(link), "%s/link", dir);
+    snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+    struct arena arena;
+    struct str text;
+    int fd;
+    uint64_t size = 0;
+    arena_init(&arena, 4096, 1 << 20);
+    OK_DISK(os_write_file(path, STR("hello"), 0600, false, &err));
+    CHECK(symlink(path, link) == 0 && mkfifo(fifo, 0600) == 0);
+    OK_DISK(os_open_regular(path, &fd, &size, &err));
+    close(fd);
+    CHECK_INT(size, 5);
+    OK_DISK(os_read_regular(path, 5, &arena, &text, &err));
+    CHECK_STR(text, STR("hello"));
+    CHECK_INT(os_read_regular(path, 4, &arena, &text, &err), E_LIMIT);
+    const char *const others[] = {fifo, link, dir, "/dev/zero"}; // and the pipe has nobody at its other end
+    for (size_t i = 0; i < ARRAY_COUNT(others); i++) {
+        CHECK_INT(os_open_regular(others[i], &fd, &size, &err), E_INVALID);
+        CHECK_INT(fd, -1);
+    }
+    snprintf(link, sizeof(link), "%s/none", dir);
+    CHECK_INT(os_open_regular(link, &fd, &size, &err), E_NOT_FOUND);
+    arena_release(&arena);
+    os_remove_tree(dir);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(the_file_system_and_its_simulation_behave_alike),
+        TEST(only_a_regular_file_is_opened_where_others_write),
         TEST(nothing_leads_out_of_the_root_I39),
         TEST(files_and_directories_are_private),
         TEST(a_full_file_is_E_FULL_and_what_was_written_before_stays),
