@@ -226,7 +226,7 @@ bool input_type_fits(struct str type, const struct json *value)
     case JSON_INT:
         return str_is(type, "integer") || str_is(type, "number");
     case JSON_NUMBER:
-        return str_is(type, "number");
+        return str_is(type, "number") || (str_is(type, "integer") && json_is_integer(value));
     case JSON_STRING:
         return str_is(type, "string");
     case JSON_ARRAY:

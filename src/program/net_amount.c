@@ -16,6 +16,7 @@ static bool number_of(const struct json *value, double *out)
             return false;
     }
     if (digits == 0 || text.len > 18) return false;
+    while (text.len > 1 && text.ptr[0] == '0' && text.ptr[1] != '.') text = str_slice(text, 1, text.len);
     struct json number = json_number(text);
     return json_double(&number, out);
 }

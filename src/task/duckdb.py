@@ -2,6 +2,8 @@
 # there is the library and not the program; argv[1] is the database. Exit 3: there is no library.
 import decimal
 import json
+import os
+import re
 import sys
 
 try:
@@ -13,9 +15,12 @@ except ImportError:
 QUIET = {"CREATE", "INSERT", "UPDATE", "DELETE", "COPY", "DROP", "ALTER", "SET", "LOAD", "ATTACH", "DETACH", "TRANSACTION"}
 
 
+MARK = os.urandom(16).hex()  # stands before a number that json.dumps cannot write
+
+
 def plain(value):
     if isinstance(value, decimal.Decimal):
-        return float(value)
+        return MARK + str(value)
     if isinstance(value, (bytes, bytearray)):
         return value.decode("utf-8", "backslashreplace")
     return str(value)
@@ -30,7 +35,7 @@ def main():
         names = [column[0] for column in connection.description]
         rows = [dict(zip(names, row)) for row in connection.fetchall()]
         if rows:
-            print(json.dumps(rows, default=plain))
+            print(re.sub(f'"{MARK}([^"]*)"', r"\1", json.dumps(rows, default=plain)))
 
 
 try:

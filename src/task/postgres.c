@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BASES_MAX = 4, PARAMETERS_MAX = 1000, NUMBER_MAX = 60 };
+enum { BASES_MAX = 4, PARAMETERS_MAX = 1000 };
 #define CONNECT_TIMEOUT_MS 15000
 #define CANCEL_PATIENCE_MS 2000
 
@@ -137,6 +137,13 @@ static bool array_value(struct task_call *call, struct str *text, bool numbers, 
     return true;
 }
 
+// A float stays one: Postgres writes 1 for 1.0.
+static struct json real_of(struct task_call *call, const struct json *value, struct str text)
+{
+    struct str real = json_is_integer(value) ? call_printf(call, "%.*s.0", STR_ARG(text)) : text;
+    return real.ptr ? json_number(real) : json_null();
+}
+
 // Numbers as numbers, JSON as JSON, arrays as lists; everything else as the text that Postgres writes.
 static struct json value_of(struct task_call *call, Oid type, struct str text)
 {
@@ -154,7 +161,7 @@ static struct json value_of(struct task_call *call, Oid type, struct str text)
     case 700: // float4, float8, numeric
     case 701:
     case 1700:
-        if (text.len <= NUMBER_MAX && json_parse(text, NULL, call->arena, &value, NULL) == OK) return value;
+        if (json_parse(text, NULL, call->arena, &value, NULL) == OK) return type == 1700 ? value : real_of(call, &value, text);
         if (str_is(text, "NaN") || str_ends(text, STR("Infinity"))) return json_null();
         break;
     case 114: // json, jsonb

@@ -1,9 +1,28 @@
 # What runs the code of kind python (python.c): reads its job from stdin, writes an outcome to descriptor 3.
 import sys, os, json
+_MARK = os.urandom(16).hex() # stands before a number that json.dumps cannot write
 def _report(outcome):
-    data = json.dumps(outcome).encode()
+    data = json.dumps(outcome)
+    if _MARK in data:
+        import re
+        data = re.sub('"%s([^"]*)"' % _MARK, r'\1', data)
+    data = data.encode()
     while data:
         data = data[os.write(3, data):]
+class _Real(float): # has digits that a double does not hold, and gives them back when nobody has calculated with it
+    __slots__ = ('digits',)
+def _read_real(s): # a float, as everywhere in Python; beyond its range a Decimal and not an infinity
+    f = float(s)
+    if len(s) <= 16 and 1e-290 < abs(f) < 1e308: return f
+    from decimal import Decimal
+    if f in (float('inf'), float('-inf')): return Decimal(s)
+    if Decimal(repr(f)) == Decimal(s): return f
+    r = _Real(f)
+    r.digits = s
+    return r
+def _exact(s):
+    if len(s) > 4300: raise ValueError('a number of more than 4300 digits')
+    return _MARK + s
 def _text(s):
     return s.encode('utf-8', 'surrogatepass').decode('utf-8', 'replace')
 def _key(k):
@@ -15,14 +34,15 @@ def _plain(o, depth=0):
     if depth > 100: raise ValueError('the result is nested too deeply')
     if o is None or isinstance(o, bool): return o
     if isinstance(o, str): return _text(str(o))
-    if isinstance(o, int): return int(o)
+    if isinstance(o, int):
+        if o.bit_length() > 14284: raise ValueError('an integer of more than 4300 digits')
+        return int(o)
+    if type(o) is _Real: return _exact(o.digits)
     if isinstance(o, float): return float(o) if o == o and o not in (float('inf'), float('-inf')) else None
     if isinstance(o, dict): return {_key(k): _plain(v, depth + 1) for k, v in o.items()}
     if isinstance(o, (list, tuple, set, frozenset)): return [_plain(v, depth + 1) for v in o]
     if isinstance(o, (bytes, bytearray, memoryview)): return bytes(o).decode('utf-8', 'replace')
-    if type(o).__name__ == 'Decimal':
-        f = float(o)
-        return _plain(int(o) if o == o.to_integral_value() and abs(f) < 2 ** 53 else f, depth + 1)
+    if type(o).__name__ == 'Decimal': return _exact(str(o)) if o.is_finite() else None
     for name, args in (('isoformat', ()), ('to_dict', ('records',)), ('model_dump', ()), ('tolist', ()), ('_asdict', ())):
         f = getattr(o, name, None)
         if callable(f) and not isinstance(o, type):
@@ -137,7 +157,7 @@ def _kind(e):
     return 'transform', False
 def _main():
     import traceback
-    job = json.loads(sys.stdin.buffer.read())
+    job = json.loads(sys.stdin.buffer.read(), parse_float=_read_real)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding='utf-8', errors='backslashreplace', line_buffering=True)
     status = 0

@@ -1,6 +1,7 @@
 // Kind sqlite: SQL in a file, or in memory for as long as the task runs.
 #include "task/kind.h"
 
+#include <math.h>
 #include <sqlite3.h>
 
 enum { STEPS_BETWEEN_LOOKS = 1000, BUSY_NAP_MS = 20 };
@@ -94,7 +95,10 @@ static int bind_one(struct task_call *call, sqlite3_stmt *statement, int index, 
     if (value->type == JSON_NULL) return sqlite3_bind_null(statement, index);
     if (value->type == JSON_BOOL) return sqlite3_bind_int(statement, index, value->boolean);
     if (value->type == JSON_INT) return sqlite3_bind_int64(statement, index, value->integer);
-    if (value->type == JSON_NUMBER && json_double(value, &number)) return sqlite3_bind_double(statement, index, number);
+    if (value->type == JSON_NUMBER) { // what SQLite would round or read as another type is refused
+        bool fits = !json_is_integer(value) && json_double(value, &number);
+        return fits ? sqlite3_bind_double(statement, index, number) : SQLITE_TOOBIG;
+    }
     struct str text = json_as_text(value, call->arena);
     return sqlite3_bind_text64(statement, index, text.ptr ? text.ptr : "", text.len, SQLITE_STATIC, SQLITE_UTF8);
 }
@@ -113,6 +117,13 @@ static bool bind_all(struct task_call *call, sqlite3 *db, sqlite3_stmt *statemen
             return call_fail(call, TASK_CLIENT, "PARAMETER_MISSING", "there is no parameter %s",
                              name ? name : "of that number");
         rc = bind_one(call, statement, i, value);
+        if (rc == SQLITE_TOOBIG) {
+            struct str text = json_as_text(value, call->arena);
+            call_fail(call, TASK_CLIENT, "NUMBER_TOO_LARGE",
+                      "sqlite has integers of 64 bits and doubles: %.*s is neither; pass it as a text",
+                      text.len > 80 ? 80 : (int)text.len, text.ptr);
+            return false;
+        }
     }
     return rc == SQLITE_OK || failed(call, db, rc);
 }
@@ -125,6 +136,7 @@ static struct json value_of(struct task_call *call, sqlite3_stmt *statement, int
     case SQLITE_INTEGER:
         return json_int(sqlite3_column_int64(statement, column));
     case SQLITE_FLOAT:
+        if (!isfinite(sqlite3_column_double(statement, column))) return json_null();
         json_real_format(sqlite3_column_double(statement, column), number);
         value = json_number(call_printf(call, "%s", number));
         return value;

@@ -62,7 +62,8 @@ static void real_write(struct buf *out, const struct json *v, double d)
         return;
     }
     read = decimal_text((struct str){text, json_double_format(d, text)});
-    if (digits.digit_count <= 15 || decimal_cmp(&digits, &read) == 0)
+    bool held = digits.digit_count <= 15 && digits.exponent > -300; // as a double always holds them
+    if (held || decimal_cmp(&digits, &read) == 0)
         float_write(out, d);
     else
         json_canon(out, v);

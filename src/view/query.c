@@ -332,11 +332,9 @@ static bool read_number(struct reader *r, size_t at, enum query_type type, struc
 
 static bool read_any(struct reader *r, size_t at, enum query_op op, struct query_value *value)
 {
-    struct json json;
     struct error err = {0};
-    bool number = value->text.len && json_parse(value->text, NULL, r->arena, &json, &err) == OK &&
-                  (json.type == JSON_INT || json.type == JSON_NUMBER);
-    value->is_number = number && json_double(&json, &value->number);
+    value->is_number = value->text.len && json_parse(value->text, NULL, r->arena, &value->number, &err) == OK &&
+                       json_is_number(&value->number);
     if (op < OP_LT || value->is_number) return true;
     fail(r, at, value->text.len, "< and > compare numbers, and %.*s is none", STR_ARG(value->text));
     return false;

@@ -63,23 +63,24 @@ static enum query_answer answer(bool yes)
 
 // ---- numbers and times
 
-static bool compares(enum query_op op, double left, double right)
+// order: of the left value to the right one
+static bool compares(enum query_op op, int order)
 {
     switch (op) {
     case OP_EQ:
     case OP_LIKE:
-        return left == right; // NOLINT: whole numbers
+        return order == 0;
     case OP_NE:
     case OP_UNLIKE:
-        return left != right;
+        return order != 0;
     case OP_LT:
-        return left < right;
+        return order < 0;
     case OP_LE:
-        return left <= right;
+        return order <= 0;
     case OP_GT:
-        return left > right;
+        return order > 0;
     case OP_GE:
-        return left >= right;
+        return order >= 0;
     }
     return false;
 }
@@ -89,7 +90,8 @@ static bool number_fits(const struct query_clause *clause, int64_t number)
     bool any = false;
     for (size_t i = 0; i < clause->count; i++) {
         enum query_op op = clause->op == OP_NE ? OP_EQ : clause->op;
-        any = any || compares(op, (double)number, (double)clause->values[i].from);
+        int64_t other = clause->values[i].from;
+        any = any || compares(op, (number > other) - (number < other));
     }
     return any != (clause->op == OP_NE);
 }
@@ -228,13 +230,12 @@ static enum query_answer ask_input(const struct query_clause *clause, const stru
 {
     if (!facts->view) return QUERY_UNKNOWN;
     const struct json *input = json_at(&facts->view->start.inputs, clause->path);
-    double number;
-    bool is_number = input && json_double(input, &number);
+    bool is_number = json_is_number(input), any = false;
     if (!input) return answer(is_negative(clause->op));
-    if (clause->op >= OP_LT) return answer(is_number && compares(clause->op, number, clause->values[0].number));
-    bool any = false;
+    if (clause->op >= OP_LT)
+        return answer(is_number && compares(clause->op, json_number_cmp(input, &clause->values[0].number)));
     for (size_t i = 0; is_number && i < clause->count; i++)
-        any = any || (clause->values[i].is_number && compares(OP_EQ, number, clause->values[i].number));
+        any = any || (clause->values[i].is_number && json_number_cmp(input, &clause->values[i].number) == 0);
     struct buf text;
     buf_init(&text, (size_t)1 << 20);
     if (input->type == JSON_STRING)

@@ -53,7 +53,7 @@ enum query_op { OP_EQ = 1, OP_NE, OP_LIKE, OP_UNLIKE, OP_LT, OP_LE, OP_GT, OP_GE
 struct query_value {
     struct str text;
     int64_t from, until; // of a time: the first ms and the one after the last; of a number or duration: both the value
-    double number;
+    struct json number;
     uint32_t mask; // of a status
     bool is_number;
 };

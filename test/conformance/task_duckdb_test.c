@@ -68,6 +68,10 @@ static void without_the_program_the_library_of_python_does_the_same(void)
     task_is(&outcome, "error.kind", "\"schema\"");
     outcome = task_do("{\"query\":\"select 1.50::decimal(4,2) as d, date '2026-01-02' as day, [1, 2] as l\"}");
     task_is(&outcome, "result", "[{\"d\":1.5,\"day\":\"2026-01-02\",\"l\":[1,2]}]");
+    outcome = task_do("{\"query\":\"select 170141183460469231731687303715884105727::hugeint as h, "
+                      "0.12345678901234567890123456789::decimal(38,30) as d, 1.0::double as f\"}");
+    task_is(&outcome, "result",
+            "[{\"h\":170141183460469231731687303715884105727,\"d\":0.12345678901234567890123456789,\"f\":1.0}]");
     outcome = task_do("{\"commands\":[\"create table t (a integer)\",\"insert into t values (1)\"]}");
     task_is(&outcome, "result", "[]");
     task_end();

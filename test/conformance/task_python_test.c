@@ -66,6 +66,26 @@ static void values_that_json_does_not_know_become_ones_it_does(void)
     task_end();
 }
 
+static void numbers_are_exact_both_ways(void)
+{
+    static const char numbers[] = "[9223372036854775808,-9223372036854775809,1000000000000000000000000000000,0.1,1.0,-0.0,"
+                                  "100.0,1e+400,1e+999999999,0.1000000000000000055511151231257827,1e-400,5e-324]";
+    char with[1024];
+    task_begin(&python, NULL);
+    snprintf(with, sizeof(with), "{\"input\":{\"n\":%s},\"code\":\"import copy\\nresult = copy.deepcopy(n)\"}", numbers);
+    check(with, "result", numbers);
+    check("{\"input\":{\"n\":0.1000000000000000055511151231257827},\"code\":\"result = [n + 1, isinstance(n, float)]\"}",
+          "result", "[1.1,true]");
+    check("{\"input\":{\"n\":1e400},\"code\":\"result = n * 1.5\"}", "error.code", "\"TypeError\"");
+    check("{\"code\":\"import decimal\\nresult = [decimal.Decimal(t) for t in ('1.10', '5', '1E+2', 'NaN', "
+          "'0.1000000000000000055511151231257827')]\"}",
+          "result", "[1.1,5,100.0,null,0.1000000000000000055511151231257827]");
+    check("{\"code\":\"result = 10 ** 4299\"}", "status", "\"ok\"");
+    check("{\"code\":\"result = 10 ** 4300\"}", "error.code", "\"ValueError\"");
+    check("{\"code\":\"result = 10 ** 1000000\"}", "error.code", "\"ValueError\"");
+    task_end();
+}
+
 static void exceptions_say_what_they_are(void)
 {
     task_begin(&python, NULL);
@@ -119,6 +139,7 @@ int main(int argc, char **argv)
     static const struct test more[] = {TEST(results_come_in_three_ways),
                                        TEST(inputs_are_variables_and_input_data),
                                        TEST(values_that_json_does_not_know_become_ones_it_does),
+                                       TEST(numbers_are_exact_both_ways),
                                        TEST(exceptions_say_what_they_are),
                                        TEST(what_is_printed_is_the_log_and_not_the_result),
                                        TEST(scripts_come_from_files),

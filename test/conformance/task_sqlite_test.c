@@ -26,6 +26,18 @@ static void check(const char *with, const char *path, const char *json)
     task_is(&outcome, path, json);
 }
 
+static void numbers_are_exact_or_refused(void)
+{
+    task_begin(&sqlite, NULL);
+    check("{\"query\":\"select ? as a, ? as b, ? as c, ? as d, 9e999 as e\",\"params\":[9223372036854775807,-9223372036854775808,"
+          "1.0,0.1]}",
+          "result.command_0.rows",
+          "[{\"a\":9223372036854775807,\"b\":-9223372036854775808,\"c\":1.0,\"d\":0.1,\"e\":null}]");
+    check("{\"query\":\"select ? as a\",\"params\":[9223372036854775808]}", "error.code", "\"NUMBER_TOO_LARGE\"");
+    check("{\"query\":\"select ? as a\",\"params\":[1e400]}", "error.code", "\"NUMBER_TOO_LARGE\"");
+    task_end();
+}
+
 static void files_last_and_parameters_are_bound(void)
 {
     task_begin(&sqlite, NULL);
@@ -64,6 +76,7 @@ static void confined_it_opens_files_of_the_task_only(void)
 int main(int argc, char **argv)
 {
     static const struct test more[] = {TEST(files_last_and_parameters_are_bound),
+                                       TEST(numbers_are_exact_or_refused),
                                        TEST(confined_it_opens_files_of_the_task_only)};
     sqlite.more = more;
     sqlite.more_count = ARRAY_COUNT(more);

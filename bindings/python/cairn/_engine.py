@@ -5,9 +5,11 @@ import asyncio
 import atexit
 import ctypes
 import dataclasses
+import decimal
 import enum
 import inspect
 import json
+import math
 import os
 import threading
 import time
@@ -90,6 +92,16 @@ def _bytes(text: Optional[str]) -> Optional[bytes]:
     if "\0" in text:
         raise ValueError("a text for Cairn holds no NUL")
     return text.encode()
+
+
+def _real(text: str) -> "float | decimal.Decimal":
+    """A float, as everywhere in Python; beyond its range a Decimal and not an infinity."""
+    value = float(text)
+    return value if math.isfinite(value) else decimal.Decimal(text)
+
+
+def _load(text: bytes) -> Any:
+    return json.loads(text, parse_float=_real)
 
 
 def _dump(value: Json) -> bytes:
@@ -234,7 +246,7 @@ class _Step:
         owner = self.engine()
         if owner is None:
             raise Retry("the engine is gone", code="ENGINE_GONE")
-        inputs = json.loads(ctypes.string_at(given.input, given.input_len))
+        inputs = _load(ctypes.string_at(given.input, given.input_len))
         _current.attempt = Attempt(run=given.run.decode(), step=given.step.decode(), kind=given.kind.decode(),
                                    key=given.key.decode(), logical=given.logical, engine=given.engine,
                                    timeout=given.timeout_ms / 1000 if given.timeout_ms else None,
@@ -270,7 +282,7 @@ class Event:
 
     @property
     def data(self) -> "dict[str, Any]":
-        return json.loads(self.raw)
+        return _load(self.raw)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -342,19 +354,19 @@ class Run:
 
     def view(self, at: int = 0) -> "dict[str, Any]":
         """The snapshot of the run: now, or right after event ``at``."""
-        return json.loads(self._read(lib.cairn_view, at))
+        return _load(self._read(lib.cairn_view, at))
 
     def output(self, step: str) -> Json:
         """What a step gave. CairnError NOT_FOUND: it has given nothing."""
-        return json.loads(self._read(lib.cairn_output, _bytes(step)))
+        return _load(self._read(lib.cairn_output, _bytes(step)))
 
     def payload(self) -> "dict[str, Any]":
         """What the run was given: runId, inputs and, where there are some, arguments."""
-        return json.loads(self._read(lib.cairn_payload))
+        return _load(self._read(lib.cairn_payload))
 
     def artifacts(self) -> "list[dict[str, Any]]":
         """Files that its steps left: name, stepId, kind, sizeBytes, sha256, state (ok, changed, missing)."""
-        return json.loads(self._read(lib.cairn_artifacts))
+        return _load(self._read(lib.cairn_artifacts))
 
     def artifact(self, name: str, step: Optional[str] = None) -> bytes:
         """The bytes of one. CairnError NOT_FOUND: there is none; CORRUPT: it is not what the step left."""
@@ -362,7 +374,7 @@ class Run:
 
     def proof(self) -> "dict[str, Any]":
         """Where the chains of its log end, and whether they hold: checkpoint, verified, faults."""
-        return json.loads(self._read(lib.cairn_proof))
+        return _load(self._read(lib.cairn_proof))
 
     def outputs(self) -> "dict[str, Json]":
         """Of every step that has succeeded."""

@@ -1,5 +1,6 @@
 """The binding against the real library: $CAIRN_LIBRARY names it when it is not installed."""
 import asyncio
+import decimal
 import gc
 import os
 import signal
@@ -472,6 +473,17 @@ class Life(Case):
             finally:
                 os._exit(code)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    def test_numbers_are_exact(self):
+        numbers = [2 ** 63, -2 ** 63 - 1, 10 ** 30, 0.1, 1.0, 100.0]
+        engine = self.engine()
+        engine.register("same", lambda n: n)
+        run = engine.run(plan({"stepId": "a", "kind": "same", "with": {"n": numbers}}))
+        self.assertEqual(run.result()["a"], numbers)
+        self.assertEqual([type(n) for n in run.output("a")], [type(n) for n in numbers])
+        huge = engine.run('{"planId":"h","planVersion":"1","steps":[{"stepId":"a","kind":"echo","with":{"message":1e400}}]}')
+        huge.wait()
+        self.assertEqual(huge.output("a"), decimal.Decimal("1e400"))
 
     def test_version(self):
         self.assertEqual(cairn.version(), cairn.__version__)
