@@ -36,7 +36,8 @@ static enum code run_int(struct eval *e, struct call *call, struct json *out)
     if (v->type == JSON_STRING) {
         if (base != 0 && (base < 2 || base > 36)) return OK; // int() refuses such a base, and so the default is taken
         struct json read;
-        rc = eval_charge(e, v->text.len / BYTES_PER_STEP * v->text.len / BYTES_PER_STEP);
+        size_t digits = v->text.len < JSON_NUMBER_SIZE_MAX ? v->text.len : JSON_NUMBER_SIZE_MAX;
+        rc = eval_charge(e, v->text.len / BYTES_PER_STEP + digits * digits / 4096);
         if (!rc) rc = text_int(e->arena, v->text, (int)base, &read);
         if (rc == E_INVALID) return text_float(v->text, &real) ? number_to_int(e, real, out) : OK;
         if (!rc) *out = read;

@@ -53,7 +53,8 @@ static enum code number_text(struct eval *e, const struct spec *spec, const stru
     bool whole = spec->type && strchr("dixXo", spec->type);
     if (whole && n.is_float) return no_format(e, spec, v);
     whole = whole || (!n.is_float && !spec->type);
-    enum code rc = whole ? OK : number_finite(e, &n);
+    size_t digits = integer.type == JSON_NUMBER ? integer.text.len : 1;
+    enum code rc = whole ? eval_charge(e, digits * digits / 1024) : number_finite(e, &n);
     if (rc) return rc;
     buf_init(&plain, JSON_NUMBER_SIZE_MAX * 4);
     if (whole)

@@ -42,7 +42,7 @@ static enum code long_integers(struct eval *e, enum operator op, const struct js
                                struct json *out)
 {
     struct json unused;
-    enum code rc = eval_charge(e, 1 + digits_of(a) * digits_of(b) / 4096 + (op == OPERATOR_POW ? 64 : 0));
+    enum code rc = eval_charge(e, 1 + digits_of(a) * digits_of(b) / 4096);
     if (rc) return rc;
     switch ((int)op) {
     case OPERATOR_ADD:
@@ -56,7 +56,8 @@ static enum code long_integers(struct eval *e, enum operator op, const struct js
     case OPERATOR_MOD:
         return number_done(e, integer_divide(e->arena, a, b, &unused, out));
     default: // OPERATOR_POW
-        return number_done(e, integer_power(e->arena, a, b, out));
+        rc = number_done(e, integer_power(e->arena, a, b, out));
+        return rc ? rc : eval_charge(e, digits_of(out) * digits_of(out) / 1024);
     }
 }
 
@@ -71,10 +72,12 @@ static int exponent_of(double d)
 static enum code quotient_of(struct eval *e, const struct number *x, const struct json *a, const struct number *y,
                              const struct json *b, struct json *out)
 {
+    enum code rc = eval_charge(e, 64);
+    if (rc) return rc;
     int shift = 60 - (exponent_of(x->real) - exponent_of(y->real));
     const struct json two = json_int(2), many = json_int(shift < 0 ? -shift : shift);
     struct json power, scaled, quotient, rest;
-    enum code rc = integer_power(e->arena, &two, &many, &power);
+    rc = integer_power(e->arena, &two, &many, &power);
     if (!rc) rc = integer_multiply(e->arena, shift < 0 ? b : a, &power, &scaled);
     if (!rc) rc = integer_divide(e->arena, shift < 0 ? a : &scaled, shift < 0 ? &scaled : b, &quotient, &rest);
     if (rc) return number_done(e, rc);

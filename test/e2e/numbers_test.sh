@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Numbers are what they were: the same text before and after kill -9, in every document and store (docs/format/events.md, Numbers).
 . "$(dirname "$0")/postgres_lib.sh"
+. "$(dirname "$0")/serve_lib.sh"
 
 # As written, and as it must come out. Values of one document, a line each.
 written=(9223372036854775807 -9223372036854775808 9223372036854775808 -9223372036854775809 9007199254740991 9007199254740993
@@ -109,6 +110,28 @@ test_commands_and_copies_show_the_same_digits() {
     cairn_is 0 ls "${store[@]}" 'input.n.v6=761295407002419364'; has out p
     cairn_is 0 ls "${store[@]}" 'input.n.v6=761295407002419365'; hasnt out COMPLETED
     cairn_is 0 ls "${store[@]}" 'input.n.v6>761295407002419363 input.n.v6<761295407002419365'; has out COMPLETED
+}
+test_a_service_and_its_clients_keep_the_digits() {
+    plan >p.json
+    serve
+    ask POST /v1/runs "{\"runId\":\"s\",\"document\":$(jq -Rs . <p.json),\"inputs\":{\"n\":$(object "${written[@]}"),\"more\":[$(list "${written[@]}")]}}"
+    answers 202
+    wait_for test -s up
+    kill -9 "$server"
+    wait "$server" 2>/dev/null
+    touch go
+    serve
+    wait_for status_is s COMPLETED
+    ask GET /v1/runs/s/events
+    answers 200
+    has body "\"more\":[$(list "${canonical[@]}")]"
+    has body "$(one "${canonical[@]}")\\n$(one "${canonical[@]}")"
+    "$CAIRN" events s --server "$url" --token-file store.db.token -o jsonl >there
+    results s >here
+    cmp there here || fail 'the client reads other digits'
+    cairn_is 0 run p.json --server "$url" --token-file store.db.token --run-id s2 --input <(echo "{\"more\":[$(list "${written[@]}")]}")
+    results s2 >here
+    has here "\"more\":[$(list "${canonical[@]}")]"
 }
 test_conditions_compare_exactly() {
     cat >w.json <<'PLAN'

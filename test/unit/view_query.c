@@ -29,7 +29,8 @@ static void begin(void)
     struct error err = {0};
     arena_init(&arena, 64 * 1024, 256 << 20);
     CHECK(view_init(&view, &arena, &ids));
-    CHECK_OK(json_parse(STR("{\"env\":\"prod\",\"n\":4,\"id\":9007199254740993,\"deep\":{\"a\":[true]}}"), NULL, &arena, &inputs, &err), &err);
+    struct str text = STR("{\"env\":\"prod\",\"n\":4,\"id\":9007199254740993,\"deep\":{\"a\":[true]}}");
+    CHECK_OK(json_parse(text, NULL, &arena, &inputs, &err), &err);
     struct start_facts start = {.document_kind = STR("plan"), .inputs = inputs};
     tell((struct moment){.kind = MOMENT_RUN_STARTED, .start = &start}, 1);
     tell((struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("build")}, 2);
