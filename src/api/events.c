@@ -246,11 +246,8 @@ static void begin_stream(struct ask *ask, struct store *store, const struct run_
 
 void handle_run_events(struct ask *ask)
 {
-    struct paging *paging = ARENA_NEW(&ask->call->arena, struct paging);
-    if (!paging) {
-        call_nomem(ask->call);
-        return;
-    }
+    struct paging *paging = CALL_NEW(ask->call, struct paging);
+    if (!paging) return;
     if (!read_paging(ask, paging)) return;
     ask->state = paging;
     with_run(ask, paging->stream.sse ? OPERATION_RUN_STREAM : OPERATION_RUN_EVENTS,

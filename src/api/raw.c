@@ -94,12 +94,9 @@ static bool read_filter(struct ask *ask, struct run_filter *out)
 
 void handle_store_list(struct ask *ask)
 {
-    struct run_filter *filter = ARENA_NEW(&ask->call->arena, struct run_filter);
+    struct run_filter *filter = CALL_NEW(ask->call, struct run_filter);
     struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
-    if (!filter) {
-        call_nomem(ask->call);
-        return;
-    }
+    if (!filter) return;
     if (!service_may(ask->call, OPERATION_RUN_LIST, &all, (struct str){0}) || !read_filter(ask, filter)) return;
     ask->state = filter;
     service_read(ask->call, list_heads);

@@ -54,11 +54,8 @@ static void tell_resolved(struct ask *ask, struct store *store, const struct run
 
 void handle_run_resolve(struct ask *ask)
 {
-    struct run_ref *ref = ARENA_NEW(&ask->call->arena, struct run_ref);
-    if (!ref) {
-        call_nomem(ask->call);
-        return;
-    }
+    struct run_ref *ref = CALL_NEW(ask->call, struct run_ref);
+    if (!ref) return;
     if (!read_ref(ask, ref)) return;
     // The workflow of a run is the run (requirements §3.4): a reference whose ids differ names none of ours.
     ask->params[0] = str_eq(ref->workflow_id, ref->run_id) ? ref->run_id : STR("-");

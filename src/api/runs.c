@@ -244,13 +244,10 @@ static bool read_order(struct ask *ask)
 
 void handle_run_list(struct ask *ask)
 {
-    struct listing *listing = ARENA_NEW(&ask->call->arena, struct listing);
+    struct listing *listing = CALL_NEW(ask->call, struct listing);
     struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
     int64_t limit;
-    if (!listing) {
-        call_nomem(ask->call);
-        return;
-    }
+    if (!listing) return;
     struct run_filter *filter = &listing->filter;
     filter->tenant = ask->call->who.tenant;
     if (!service_may(ask->call, OPERATION_RUN_LIST, &all, (struct str){0}) || !query_text(ask, "q", &listing->query) ||

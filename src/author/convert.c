@@ -177,7 +177,8 @@ static void plan_retry(struct converter *c, const struct retry_policy *retry, st
                                  {"backoff", json_word(backoff_name(retry->backoff))},
                                  {"maxDelayMs", json_when(retry->max_delay_ms > 0, json_int(retry->max_delay_ms))},
                                  {"on", json_when(retry->on == RETRY_ALL, json_word("all"))},
-                                 {"nonRetryable", json_filled(json_texts(c->arena, retry->non_retryable, retry->non_retryable_count))});
+                                 {"nonRetryable", json_filled(json_texts(c->arena, retry->non_retryable,
+                                                                          retry->non_retryable_count))});
     JSON_ADD(c->arena, out, {"retry", policy});
 }
 

@@ -16,8 +16,8 @@ struct program *bench_chain(struct bench *bench, unsigned steps)
     struct arena arena;
     arena_init(&arena, 1 << 16, (size_t)64 << 20);
     bool ok = json_object_with(&arena, 2, &document) && json_object_with(&arena, 3, &metadata);
-    ok = ok && json_put(&arena, &metadata, STR("planId"), json_string(STR("bench"))) &&
-         json_put(&arena, &metadata, STR("planVersion"), json_string(STR("1")));
+    JSON_ADD(&arena, &metadata, {"planId", json_word("bench")}, {"planVersion", json_word("1")});
+    ok = ok && json_ok(&metadata);
     ok = ok && json_put(&arena, &metadata, STR("schemaVersion"), json_string(STR("v1.2")));
     for (unsigned i = 0; ok && i < steps; i++) {
         char id[16];

@@ -9,32 +9,25 @@
 
 #include <string.h>
 
-static bool put(struct cli *cli, struct json *object, const char *key, struct str text)
-{
-    return text.len == 0 || json_put(&cli->io.arena, object, str_from(key), json_string(text));
-}
-
 // ---- what is sent
 
 int put_document(struct cli *cli, const struct document *document, struct json *body)
 {
     const struct sources *sources = &document->sources;
     struct json parts = json_array();
-    bool ok = put(cli, body, "document", sources->items[0].text) && put(cli, body, "file", sources->items[0].file);
     for (size_t i = 0; i < sources->count; i++)
         if (!str_utf8(sources->items[i].text))
             return cli_fail(cli, EXIT_INVALID, "%.*s is not UTF-8: it cannot be sent", STR_ARG(sources->items[i].file));
-    for (size_t i = 1; ok && i < sources->count; i++) {
+    for (size_t i = 1; i < sources->count; i++) {
         const struct source *source = &sources->items[i];
-        struct json part = json_object();
-        ok = json_put(&cli->io.arena, &part, STR("from"), json_string(source->from)) &&
-             json_put(&cli->io.arena, &part, STR("request"), json_string(source->request)) &&
-             json_put(&cli->io.arena, &part, STR("file"), json_string(source->file)) &&
-             json_put(&cli->io.arena, &part, STR("text"), json_string(source->text)) &&
-             json_push(&cli->io.arena, &parts, part);
+        json_append(&cli->io.arena, &parts,
+                    JSON_OF(&cli->io.arena, {"from", json_string(source->from)},
+                            {"request", json_string(source->request)}, {"file", json_string(source->file)},
+                            {"text", json_string(source->text)}));
     }
-    ok = ok && (parts.count == 0 || json_put(&cli->io.arena, body, STR("parts"), parts));
-    return ok ? EXIT_OK : cli_nomem(cli);
+    JSON_ADD(&cli->io.arena, body, {"document", json_some(sources->items[0].text)},
+             {"file", json_some(sources->items[0].file)}, {"parts", json_filled(parts)});
+    return json_ok(body) ? EXIT_OK : cli_nomem(cli);
 }
 
 // Asked again after a connection broke, it is still the same request.
@@ -58,12 +51,12 @@ static int start_body(struct cli *cli, const struct document *document, struct j
     *body = json_object();
     code = put_document(cli, document, body);
     if (code) return code;
-    bool ok = put(cli, body, "runId", args_text(&cli->args, FLAG_RUN_ID, "")) &&
-              put(cli, body, "projectId", args_text(&cli->args, FLAG_PROJECT, "")) &&
-              put(cli, body, "environmentId", args_text(&cli->args, FLAG_ENVIRONMENT, "")) &&
-              put(cli, body, "arguments", arguments_read(cli)) && put(cli, body, "triggerSource", STR("manual")) &&
-              (inputs.count == 0 || json_put(&cli->io.arena, body, STR("inputs"), inputs));
-    return ok ? EXIT_OK : cli_nomem(cli);
+    JSON_ADD(&cli->io.arena, body, {"runId", json_some(args_text(&cli->args, FLAG_RUN_ID, ""))},
+             {"projectId", json_some(args_text(&cli->args, FLAG_PROJECT, ""))},
+             {"environmentId", json_some(args_text(&cli->args, FLAG_ENVIRONMENT, ""))},
+             {"arguments", json_some(arguments_read(cli))}, {"triggerSource", json_word("manual")},
+             {"inputs", json_filled(inputs)});
+    return json_ok(body) ? EXIT_OK : cli_nomem(cli);
 }
 
 // What only makes sense where steps run.

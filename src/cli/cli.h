@@ -4,7 +4,7 @@
 #define CAIRN_CLI_CLI_H
 
 #include "cli/args.h"
-#include "json/json.h"
+#include "json/make.h"
 #include "term/progress.h"
 #include "term/term.h"
 

@@ -194,11 +194,6 @@ static void close_artifacts(struct artifacts *all)
     session_close(&all->session);
 }
 
-static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
-{
-    return json_put(&cli->io.arena, object, str_from(key), value);
-}
-
 static struct json member(const struct json *object, const char *key)
 {
     const struct json *value = json_key(object, key);
@@ -207,14 +202,11 @@ static struct json member(const struct json *object, const char *key)
 
 static bool row_json(struct cli *cli, const struct artifact *artifact, struct json *row)
 {
-    *row = json_object();
-    return put(cli, row, "name", json_string(artifact->name)) &&
-           put(cli, row, "stepId", json_string(artifact->step->id)) &&
-           put(cli, row, "kind", member(artifact->ref, "kind")) &&
-           put(cli, row, "sizeBytes", member(artifact->ref, "sizeBytes")) &&
-           put(cli, row, "state", json_string(str_from(artifact->state))) &&
-           put(cli, row, "path", json_string(artifact->path)) &&
-           put(cli, row, "sha256", member(artifact->ref, "sha256"));
+    *row = JSON_OF(&cli->io.arena, {"name", json_string(artifact->name)}, {"stepId", json_string(artifact->step->id)},
+                   {"kind", member(artifact->ref, "kind")}, {"sizeBytes", member(artifact->ref, "sizeBytes")},
+                   {"state", json_word(artifact->state)}, {"path", json_string(artifact->path)},
+                   {"sha256", member(artifact->ref, "sha256")});
+    return json_ok(row);
 }
 
 int command_artifacts_ls(struct cli *cli)

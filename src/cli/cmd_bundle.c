@@ -12,11 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
-{
-    return json_put(&cli->io.arena, object, str_from(key), value);
-}
-
 bool bundle_named(struct str word)
 {
     struct stat status;
@@ -96,14 +91,14 @@ static bool proof_json(struct cli *cli, const struct proof *proof, struct json *
     struct json faults = json_array();
     if (!faults_json(cli, &proof->runs, out)) return false;
     for (size_t i = 0; i < proof->fault_count; i++)
-        if (!json_push(&cli->io.arena, &faults, json_string(proof->faults[i]))) return false;
+        json_append(&cli->io.arena, &faults, json_string(proof->faults[i]));
     for (uint32_t i = 0; i < out->count; i++)
         if (str_is(out->members[i].key, "intact")) out->members[i].value = json_bool(is_intact(proof));
-    return put(cli, out, "bundleFaults", faults) && put(cli, out, "redacted", json_bool(proof->redacted)) &&
-           put(cli, out, "redactedEvents", json_int((int64_t)proof->runs.redacted_count)) &&
-           put(cli, out, "signed", json_bool(proof->is_signed)) &&
-           put(cli, out, "trusted", json_bool(proof->trusted)) &&
-           put(cli, out, "keyId", proof->is_signed ? json_string(str_from(proof->key_id)) : json_null());
+    JSON_ADD(&cli->io.arena, out, {"bundleFaults", faults}, {"redacted", json_bool(proof->redacted)},
+             {"redactedEvents", json_count(proof->runs.redacted_count)}, {"signed", json_bool(proof->is_signed)},
+             {"trusted", json_bool(proof->trusted)},
+             {"keyId", proof->is_signed ? json_word(proof->key_id) : json_null()});
+    return json_ok(out);
 }
 
 static int prove(struct cli *cli, const char *path, struct proof *out)
@@ -207,13 +202,11 @@ static int report_export(struct cli *cli, const char *path, const struct export_
     struct buf text;
     bool to_stdout = strcmp(path, "-") == 0;
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON && !to_stdout) {
-        bool ok = put(cli, &json, "file", json_string(str_from(path))) &&
-                  put(cli, &json, "runs", json_int((int64_t)report->run_count)) &&
-                  put(cli, &json, "events", json_int((int64_t)report->event_count)) &&
-                  put(cli, &json, "blobs", json_int((int64_t)report->blob_count)) &&
-                  put(cli, &json, "redactedEvents", json_int((int64_t)report->redacted_count)) &&
-                  put(cli, &json, "bytes", json_int((int64_t)report->byte_count)) &&
-                  put(cli, &json, "signed", json_bool(is_signed));
+        JSON_ADD(&cli->io.arena, &json, {"file", json_word(path)}, {"runs", json_count(report->run_count)},
+                 {"events", json_count(report->event_count)}, {"blobs", json_count(report->blob_count)},
+                 {"redactedEvents", json_count(report->redacted_count)}, {"bytes", json_count(report->byte_count)},
+                 {"signed", json_bool(is_signed)});
+        bool ok = json_ok(&json);
         if (!ok) return cli_nomem(cli);
         print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;
@@ -310,9 +303,9 @@ static int report_import(struct cli *cli, const struct copy_report *report)
 {
     struct json json = json_object();
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
-        bool ok = put(cli, &json, "imported", json_int((int64_t)report->new_count)) &&
-                  put(cli, &json, "present", json_int((int64_t)report->same_count)) &&
-                  put(cli, &json, "events", json_int((int64_t)report->event_count));
+        JSON_ADD(&cli->io.arena, &json, {"imported", json_count(report->new_count)},
+                 {"present", json_count(report->same_count)}, {"events", json_count(report->event_count)});
+        bool ok = json_ok(&json);
         if (!ok) return cli_nomem(cli);
         print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;

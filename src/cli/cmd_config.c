@@ -30,18 +30,13 @@ static int report_faults(struct cli *cli)
     return code;
 }
 
-static bool put(struct cli *cli, struct json *row, const char *key, struct str text)
-{
-    return json_put(&cli->io.arena, row, str_from(key), json_string(text));
-}
-
 static bool add_row(struct cli *cli, struct json *rows, const char *name, struct str value, const char *origin,
                     const char *variable, const char *what)
 {
-    struct json row = json_object();
-    return put(cli, &row, "name", str_from(name)) && put(cli, &row, "value", value) &&
-           put(cli, &row, "origin", str_from(origin)) && put(cli, &row, "variable", str_from(variable)) &&
-           put(cli, &row, "what", str_from(what)) && json_push(&cli->io.arena, rows, row);
+    json_append(&cli->io.arena, rows,
+                JSON_OF(&cli->io.arena, {"name", json_word(name)}, {"value", json_string(value)},
+                        {"origin", json_word(origin)}, {"variable", json_word(variable)}, {"what", json_word(what)}));
+    return json_ok(rows);
 }
 
 static const char *what_of(struct str member)

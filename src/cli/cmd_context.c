@@ -12,11 +12,6 @@ static const struct column columns[] = {
     {"tenant", "TENANT", CELL_TEXT, true, 0},  {"origin", "FROM", CELL_TEXT, true, 0},
 };
 
-static bool put(struct cli *cli, struct json *row, const char *key, struct str text)
-{
-    return json_put(&cli->io.arena, row, str_from(key), text.len ? json_string(text) : json_null());
-}
-
 // ---- ls
 
 static bool listed(const struct json *rows, struct str name)
@@ -41,13 +36,15 @@ static bool add_row(struct cli *cli, struct json *rows, struct str name, const c
 {
     const struct config *config = cli->config;
     struct str server = setting_of(config, name, "server"), store = setting_of(config, name, "store");
-    struct json row = json_object();
     bool current = str_eq(config->profile, name);
-    return put(cli, &row, "name", name) && put(cli, &row, "current", current ? STR("yes") : STR("")) &&
-           put(cli, &row, "place", server.len ? server : store) &&
-           put(cli, &row, "tokenFile", setting_of(config, name, "token-file")) &&
-           put(cli, &row, "tenant", setting_of(config, name, "tenant")) && put(cli, &row, "origin", str_from(file)) &&
-           json_push(&cli->io.arena, rows, row);
+    json_append(&cli->io.arena, rows,
+                JSON_OF(&cli->io.arena, {"name", json_or_null(name)},
+                        {"current", current ? json_word("yes") : json_null()},
+                        {"place", json_or_null(server.len ? server : store)},
+                        {"tokenFile", json_or_null(setting_of(config, name, "token-file"))},
+                        {"tenant", json_or_null(setting_of(config, name, "tenant"))},
+                        {"origin", json_or_null(str_from(file))}));
+    return json_ok(rows);
 }
 
 int command_context_ls(struct cli *cli)

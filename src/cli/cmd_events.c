@@ -39,11 +39,6 @@ struct reader {
     struct error err;
 };
 
-static bool put(struct reader *reader, struct json *object, const char *key, struct json value)
-{
-    return json_put(&reader->arena, object, str_from(key), value);
-}
-
 static struct json copied(struct reader *reader, const char *text)
 {
     struct str copy = text && text[0] ? arena_copy(&reader->arena, str_from(text)) : (struct str){0};
@@ -108,7 +103,7 @@ static bool has_duration(enum moment_kind kind)
 }
 
 // Decisions have no moment: what a reader wants is inside their body.
-static bool decision_row(struct reader *reader, const struct record *record, struct json *row)
+static void decision_row(struct reader *reader, const struct record *record, struct json *row)
 {
     struct json body;
     struct error err = {0};
@@ -119,9 +114,8 @@ static bool decision_row(struct reader *reader, const struct record *record, str
     struct str code = json_text(json_at(&body, STR("engineResult.errorCode")));
     char text[256];
     snprintf(text, sizeof(text), "%.*s %.*s %.*s", STR_ARG(type), STR_ARG(decision), STR_ARG(code));
-    return put(reader, row, "time", at ? *at : json_null()) && put(reader, row, "step", json_null()) &&
-           put(reader, row, "attempt", json_null()) && put(reader, row, "took", json_null()) &&
-           put(reader, row, "detail", copied(reader, text));
+    JSON_ADD(&reader->arena, row, {"time", at ? *at : json_null()}, {"step", json_null()}, {"attempt", json_null()},
+             {"took", json_null()}, {"detail", copied(reader, text)});
 }
 
 // The step; of a playbook "each[3]/fetch:run:2" besides: the third item, the second run of the task.
@@ -134,37 +128,33 @@ static struct str place_of(struct reader *reader, const struct moment *m)
     if (m->iteration) buf_printf(&text, "[%u]", m->iteration);
     if (m->task.len) buf_printf(&text, "/%.*s", STR_ARG(m->task));
     if (m->task_run > 1) buf_printf(&text, ":run:%u", m->task_run);
-    struct str place = buf_ok(&text) ? arena_copy(&reader->arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
-    return place;
+    return buf_keep(&text, &reader->arena);
 }
 
-static bool moment_row(struct reader *reader, const struct moment *m, struct json *row)
+static void moment_row(struct reader *reader, const struct moment *m, struct json *row)
 {
     char time[CIVIL_SIZE];
     civil_format(m->at_ms, time);
     struct str step = m->step.len ? place_of(reader, m) : (struct str){0};
     bool counted = moment_is_step(m->kind) && m->logical > 0 && (!m->visit || m->task.len);
-    return put(reader, row, "time", copied(reader, time)) &&
-           put(reader, row, "step", step.ptr ? json_string(step) : json_null()) &&
-           put(reader, row, "attempt", counted ? json_int(m->logical) : json_null()) &&
-           put(reader, row, "took", has_duration(m->kind) ? json_int(m->duration_ms) : json_null()) &&
-           put(reader, row, "detail", detail_of(reader, m));
+    JSON_ADD(&reader->arena, row, {"time", copied(reader, time)}, {"step", step.ptr ? json_string(step) : json_null()},
+             {"attempt", counted ? json_int(m->logical) : json_null()},
+             {"took", has_duration(m->kind) ? json_int(m->duration_ms) : json_null()},
+             {"detail", detail_of(reader, m)});
 }
 
 static bool make_row(struct reader *reader, const struct record *record, struct str type, const struct moment *moment,
                      struct json *row)
 {
-    char hex[SHA256_HEX + 1];
-    struct str word = arena_copy(&reader->arena, type);
-    digest_hex(&record->hash, hex);
-    *row = json_object();
-    if (!word.ptr || !put(reader, row, "seq", json_int((int64_t)record->seq)) ||
-        !put(reader, row, "type", json_string(word)))
-        return false;
-    if (moment ? !moment_row(reader, moment, row) : !decision_row(reader, record, row)) return false;
-    struct json ledger = record->ledger_seq ? json_int((int64_t)record->ledger_seq) : json_null();
-    return put(reader, row, "ledger", ledger) && put(reader, row, "hash", copied(reader, reader->as ? "" : hex));
+    struct arena *arena = &reader->arena;
+    *row = JSON_OF(arena, {"seq", json_count(record->seq)}, {"type", json_copied(arena, type)});
+    if (moment)
+        moment_row(reader, moment, row);
+    else
+        decision_row(reader, record, row);
+    JSON_ADD(arena, row, {"ledger", record->ledger_seq ? json_count(record->ledger_seq) : json_null()},
+             {"hash", reader->as ? json_null() : json_digest(arena, &record->hash)});
+    return json_ok(row);
 }
 
 static bool wanted(const struct reader *reader, struct str type, const struct moment *moment)

@@ -1,6 +1,5 @@
 // What is in a store, and what may leave it.
 #include "archive/archive.h"
-#include "base/civil.h"
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "term/text.h"
@@ -9,11 +8,6 @@
 
 enum { BIGGEST = 5, DAYS = 7, STATUS_COUNT = RUN_STATUS_CANCELLED + 1 };
 #define DAY_MS ((int64_t)24 * 60 * 60 * 1000)
-
-static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
-{
-    return json_put(&cli->io.arena, object, str_from(key), value);
-}
 
 static void add_bytes(struct buf *out, uint64_t bytes)
 {
@@ -77,54 +71,30 @@ static int count_all(struct session *session, struct stats *stats)
     return EXIT_OK;
 }
 
-static struct json time_json(struct cli *cli, int64_t ms)
-{
-    char text[CIVIL_SIZE];
-    if (ms == 0) return json_null();
-    civil_format(ms, text);
-    struct str kept = arena_copy(&cli->io.arena, str_from(text));
-    return kept.ptr ? json_string(kept) : json_null();
-}
-
-static bool usages_json(struct cli *cli, const struct stats *stats, struct json *out)
-{
-    *out = json_array();
-    for (size_t i = 0; i < stats->usages.count; i++) {
-        const struct usage *usage = &stats->usages.items[i];
-        struct json one = json_object();
-        if (!put(cli, &one, "what", json_string(usage->what)) ||
-            !put(cli, &one, "bytes", json_int((int64_t)usage->bytes)) ||
-            !put(cli, &one, "count", json_int((int64_t)usage->count)) || !json_push(&cli->io.arena, out, one))
-            return false;
-    }
-    return true;
-}
-
 static bool stats_json(struct session *session, const struct stats *stats, struct json *out)
 {
     struct cli *cli = session->cli;
-    struct json status = json_object(), biggest = json_array(), usages;
-    bool ok = usages_json(cli, stats, &usages);
-    for (unsigned i = RUN_STATUS_PENDING; ok && i < STATUS_COUNT; i++)
-        ok = put(cli, &status, run_status_name((enum run_status)i), json_int((int64_t)stats->by_status[i]));
-    for (size_t i = 0; ok && i < BIGGEST && stats->biggest[i].events; i++) {
-        struct json one = json_object();
-        ok = put(cli, &one, "runId", json_string(stats->biggest[i].run)) &&
-             put(cli, &one, "events", json_int((int64_t)stats->biggest[i].events)) &&
-             json_push(&cli->io.arena, &biggest, one);
+    struct arena *arena = &cli->io.arena;
+    struct json status = json_object(), biggest = json_array(), usages = json_array();
+    for (size_t i = 0; i < stats->usages.count; i++) {
+        const struct usage *usage = &stats->usages.items[i];
+        json_append(arena, &usages, JSON_OF(arena, {"what", json_string(usage->what)},
+                                            {"bytes", json_count(usage->bytes)}, {"count", json_count(usage->count)}));
     }
-    *out = json_object();
-    return ok && put(cli, out, "store", json_string(str_from(session->url))) &&
-           put(cli, out, "kind", json_string(str_from(store_kind(session->store)))) &&
-           put(cli, out, "runs", json_int((int64_t)stats->runs)) && put(cli, out, "status", status) &&
-           put(cli, out, "children", json_int((int64_t)stats->children)) &&
-           put(cli, out, "events", json_int((int64_t)stats->events)) &&
-           put(cli, out, "ledgerEntries", json_int((int64_t)stats->entries)) &&
-           put(cli, out, "eventsPerDay", json_int((int64_t)(stats->recent / DAYS))) &&
-           put(cli, out, "removed", json_int((int64_t)stats->removed.count)) &&
-           put(cli, out, "oldest", time_json(cli, stats->oldest_ms)) &&
-           put(cli, out, "newest", time_json(cli, stats->newest_ms)) && put(cli, out, "usage", usages) &&
-           put(cli, out, "biggest", biggest);
+    for (unsigned i = RUN_STATUS_PENDING; i < STATUS_COUNT; i++)
+        JSON_ADD(arena, &status, {run_status_name((enum run_status)i), json_count(stats->by_status[i])});
+    for (size_t i = 0; i < BIGGEST && stats->biggest[i].events; i++)
+        json_append(arena, &biggest, JSON_OF(arena, {"runId", json_string(stats->biggest[i].run)},
+                                             {"events", json_count(stats->biggest[i].events)}));
+    *out = JSON_OF(&cli->io.arena, {"store", json_word(session->url)}, {"kind", json_word(store_kind(session->store))},
+                   {"runs", json_count(stats->runs)}, {"status", status}, {"children", json_count(stats->children)},
+                   {"events", json_count(stats->events)}, {"ledgerEntries", json_count(stats->entries)},
+                   {"eventsPerDay", json_int((int64_t)(stats->recent / DAYS))},
+                   {"removed", json_count(stats->removed.count)},
+                   {"oldest", json_time_or_null(&cli->io.arena, stats->oldest_ms)},
+                   {"newest", json_time_or_null(&cli->io.arena, stats->newest_ms)}, {"usage", usages},
+                   {"biggest", biggest});
+    return json_ok(out);
 }
 
 static void label(struct buf *out, const struct term *term, const char *name)
@@ -233,20 +203,15 @@ static int report_gc(struct cli *cli, const struct gc_report *report, bool dry)
 {
     struct json json = json_object();
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
-        bool ok = put(cli, &json, "dryRun", json_bool(dry)) &&
-                  put(cli, &json, "runs", json_int((int64_t)report->run_count)) &&
-                  put(cli, &json, "events", json_int((int64_t)report->event_count)) &&
-                  put(cli, &json, "logBytes", json_int((int64_t)report->byte_count)) &&
-                  put(cli, &json, "files", json_int((int64_t)report->file_count)) &&
-                  put(cli, &json, "fileBytes", json_int((int64_t)report->file_bytes)) &&
-                  put(cli, &json, "blobs", json_int((int64_t)report->blob_count)) &&
-                  put(cli, &json, "blobBytes", json_int((int64_t)report->blob_bytes)) &&
-                  put(cli, &json, "blobsKept", json_bool(report->blobs_locked || report->blobs_unsure)) &&
-                  put(cli, &json, "objects", json_int((int64_t)report->object_count)) &&
-                  put(cli, &json, "objectBytes", json_int((int64_t)report->object_bytes)) &&
-                  put(cli, &json, "objectsKept", json_bool(report->objects_stay[0] != '\0')) &&
-                  put(cli, &json, "kept", json_int((int64_t)report->kept_count)) &&
-                  put(cli, &json, "referred", json_int((int64_t)report->referred_count));
+        JSON_ADD(&cli->io.arena, &json, {"dryRun", json_bool(dry)}, {"runs", json_count(report->run_count)},
+                 {"events", json_count(report->event_count)}, {"logBytes", json_count(report->byte_count)},
+                 {"files", json_count(report->file_count)}, {"fileBytes", json_count(report->file_bytes)},
+                 {"blobs", json_count(report->blob_count)}, {"blobBytes", json_count(report->blob_bytes)},
+                 {"blobsKept", json_bool(report->blobs_locked || report->blobs_unsure)},
+                 {"objects", json_count(report->object_count)}, {"objectBytes", json_count(report->object_bytes)},
+                 {"objectsKept", json_bool(report->objects_stay[0] != '\0')}, {"kept", json_count(report->kept_count)},
+                 {"referred", json_count(report->referred_count)});
+        bool ok = json_ok(&json);
         if (!ok) return cli_nomem(cli);
         print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;

@@ -4,7 +4,6 @@
 #include "cli/select.h"
 #include "term/text.h"
 
-#include "base/civil.h"
 
 #include <stdlib.h>
 
@@ -23,24 +22,6 @@ struct gates {
     struct json rows;
 };
 
-static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
-{
-    return json_put(&cli->io.arena, object, str_from(key), value);
-}
-
-static struct json text_json(struct cli *cli, struct str text)
-{
-    struct str copy = text.len ? arena_copy(&cli->io.arena, text) : (struct str){0};
-    return copy.ptr ? json_string(copy) : json_null();
-}
-
-static struct json time_json(struct cli *cli, int64_t ms)
-{
-    char text[CIVIL_SIZE] = "";
-    if (ms) civil_format(ms, text);
-    return text_json(cli, str_from(text));
-}
-
 static struct json copy_json(struct cli *cli, const struct json *value)
 {
     struct json copy;
@@ -56,16 +37,18 @@ static bool add_gate(struct gates *gates, const struct card *card, const struct 
     bool rendered;
     const struct json *inputs = step ? step_inputs(gates->session, card, step, step->logical, &rendered) : NULL;
     struct json message = inputs ? copy_json(cli, json_key(inputs, "message")) : json_string(STR("start of the plan"));
-    struct json row = json_object();
-    return put(cli, &row, "target", json_string(str_from(target))) && put(cli, &row, "message", message) &&
-           put(cli, &row, "since", time_json(cli, step ? step->started_ms : card->view.queued_ms)) &&
-           put(cli, &row, "deadline", time_json(cli, step ? step->due_ms : 0)) &&
-           put(cli, &row, "onTimeout", inputs ? copy_json(cli, json_key(inputs, "onTimeout")) : json_null()) &&
-           put(cli, &row, "runId", text_json(cli, run)) && put(cli, &row, "stepId", text_json(cli, id)) &&
-           put(cli, &row, "planId", text_json(cli, card->head.ids.plan_id)) &&
-           put(cli, &row, "approve", json_string(str_from(cli_command(cli, "approve %s", target)))) &&
-           put(cli, &row, "reject", json_string(str_from(cli_command(cli, "reject %s --reason WHY", target)))) &&
-           json_push(&cli->io.arena, &gates->rows, row);
+    struct arena *arena = &cli->io.arena;
+    struct json row = JSON_OF(
+        arena, {"target", json_word(target)}, {"message", message},
+        {"since", json_time_or_null(arena, step ? step->started_ms : card->view.queued_ms)},
+        {"deadline", json_time_or_null(arena, step ? step->due_ms : 0)},
+        {"onTimeout", inputs ? copy_json(cli, json_key(inputs, "onTimeout")) : json_null()},
+        {"runId", json_copied_or_null(arena, run)}, {"stepId", json_copied_or_null(arena, id)},
+        {"planId", json_copied_or_null(arena, card->head.ids.plan_id)},
+        {"approve", json_word(cli_command(cli, "approve %s", target))},
+        {"reject", json_word(cli_command(cli, "reject %s --reason WHY", target))});
+    json_append(&cli->io.arena, &gates->rows, row);
+    return json_ok(&gates->rows);
 }
 
 static int look_at_run(struct gates *gates, const struct run_head *head)

@@ -22,9 +22,8 @@ static int write_new(struct cli *cli, const char *path, struct str bytes, unsign
 static int show(struct cli *cli, const char *id, const char *secret_file, const char *public_file, struct str pem)
 {
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
-        struct json out = json_object();
-        bool ok = json_put(&cli->io.arena, &out, STR("keyId"), json_string(str_from(id))) &&
-                  json_put(&cli->io.arena, &out, STR("publicKey"), json_string(pem));
+        struct json out = JSON_OF(&cli->io.arena, {"keyId", json_word(id)}, {"publicKey", json_string(pem)});
+        bool ok = json_ok(&out);
         if (ok && secret_file)
             ok = json_put(&cli->io.arena, &out, STR("privateFile"), json_string(str_from(secret_file))) &&
                  json_put(&cli->io.arena, &out, STR("publicFile"), json_string(str_from(public_file)));

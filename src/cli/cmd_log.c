@@ -4,27 +4,20 @@
 #include "cli/session.h"
 #include "term/text.h"
 
-static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
-{
-    return json_put(&cli->io.arena, object, str_from(key), value);
-}
-
 bool faults_json(struct cli *cli, const struct verify_report *report, struct json *out)
 {
     struct json faults = json_array();
     for (size_t i = 0; i < report->fault_count; i++) {
         const struct verify_fault *fault = &report->faults[i];
-        struct json one = json_object();
-        bool ok = put(cli, &one, "runId", json_string(fault->run)) &&
-                  put(cli, &one, "seq", json_int((int64_t)fault->seq)) &&
-                  put(cli, &one, "ledger", json_bool(fault->ledger)) &&
-                  put(cli, &one, "what", json_string(fault->what)) && json_push(&cli->io.arena, &faults, one);
+        struct json one = JSON_OF(&cli->io.arena, {"runId", json_string(fault->run)}, {"seq", json_count(fault->seq)},
+                                  {"ledger", json_bool(fault->ledger)}, {"what", json_string(fault->what)});
+        json_append(&cli->io.arena, &faults, one);
+        bool ok = json_ok(&faults);
         if (!ok) return false;
     }
-    *out = json_object();
-    return put(cli, out, "runs", json_int((int64_t)report->run_count)) &&
-           put(cli, out, "events", json_int((int64_t)report->event_count)) &&
-           put(cli, out, "intact", json_bool(report->fault_count == 0)) && put(cli, out, "faults", faults);
+    *out = JSON_OF(&cli->io.arena, {"runs", json_count(report->run_count)}, {"events", json_count(report->event_count)},
+                   {"intact", json_bool(report->fault_count == 0)}, {"faults", faults});
+    return json_ok(out);
 }
 
 void faults_write(const struct term *term, struct buf *out, const struct verify_report *report)

@@ -72,40 +72,29 @@ static void add_text(struct printer *p, struct buf *out, const struct log_source
     }
 }
 
-static bool put(struct printer *p, struct json *object, const char *key, struct json value)
-{
-    return json_put(&p->scratch, object, str_from(key), value);
-}
-
-static bool begin_object(struct printer *p, const struct log_source *source, struct json *out)
+static struct json begin_object(struct printer *p, const struct log_source *source)
 {
     arena_reset(&p->scratch);
-    return json_object_with(&p->scratch, 8, out) && put(p, out, "runId", json_string(source->run)) &&
-           put(p, out, "stepId", json_string(source->step)) && put(p, out, "attempt", json_int(source->logical)) &&
-           put(p, out, "engineAttempt", json_int(source->engine));
+    return JSON_OF(&p->scratch, {"runId", json_string(source->run)}, {"stepId", json_string(source->step)},
+                   {"attempt", json_int(source->logical)}, {"engineAttempt", json_int(source->engine)});
 }
 
 static void add_object(struct printer *p, const struct log_source *source, const struct tool_log_line *line)
 {
-    struct json object;
-    char time[CIVIL_SIZE];
-    civil_format(line->at_ms, time);
-    bool ok = begin_object(p, source, &object) && put(p, &object, "time", json_string(str_from(time))) &&
-              put(p, &object, "stream", json_string(line->kind == TOOL_LOG_ERR ? STR("stderr") : STR("stdout"))) &&
-              put(p, &object, "text", json_string(line->text));
-    if (ok && line->open) ok = put(p, &object, "open", json_bool(true));
-    if (ok) json_write(&p->out, &object);
+    struct json object = begin_object(p, source);
+    JSON_ADD(&p->scratch, &object, {"time", json_time(&p->scratch, line->at_ms)},
+             {"stream", json_word(line->kind == TOOL_LOG_ERR ? "stderr" : "stdout")},
+             {"text", json_string(line->text)}, {"open", json_flag(line->open)});
+    if (json_ok(&object)) json_write(&p->out, &object);
     buf_byte(&p->out, '\n');
 }
 
 static void add_state(struct printer *p, const struct log_source *source)
 {
-    struct json object;
-    bool ok = begin_object(p, source, &object) &&
-              put(p, &object, "state", json_string(str_from(log_state_name(source->state)))) &&
-              put(p, &object, "lines", json_int((int64_t)source->lines));
-    if (ok && source->reason[0]) ok = put(p, &object, "reason", json_string(str_from(source->reason)));
-    if (ok) json_write(&p->out, &object);
+    struct json object = begin_object(p, source);
+    JSON_ADD(&p->scratch, &object, {"state", json_word(log_state_name(source->state))},
+             {"lines", json_count(source->lines)}, {"reason", json_name(source->reason)});
+    if (json_ok(&object)) json_write(&p->out, &object);
     buf_byte(&p->out, '\n');
 }
 

@@ -19,11 +19,9 @@ static int list_examples(struct cli *cli)
     struct buf out;
     buf_init(&out, TEXT_MAX);
     for (size_t i = 0; example_at(i, &t); i++) {
-        struct json one = json_object();
-        bool ok = json_put(&cli->io.arena, &one, STR("id"), json_string(t.id)) &&
-                  json_put(&cli->io.arena, &one, STR("file"), json_string(t.file)) &&
-                  json_put(&cli->io.arena, &one, STR("what"), json_string(t.what)) &&
-                  json_push(&cli->io.arena, &all, one);
+        json_append(&cli->io.arena, &all, JSON_OF(&cli->io.arena, {"id", json_string(t.id)},
+                                                  {"file", json_string(t.file)}, {"what", json_string(t.what)}));
+        bool ok = json_ok(&all);
         if (!ok) return cli_nomem(cli);
         if (format == FORMAT_TEXT) {
             tone_begin(&out, &cli->io.out, TONE_BOLD);

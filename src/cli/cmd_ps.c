@@ -18,17 +18,6 @@ static const struct column columns[] = {
     {"parentRunId", "PARENT", CELL_TEXT, true, 0},
 };
 
-static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
-{
-    return json_put(&cli->io.arena, object, str_from(key), value);
-}
-
-static struct json text_json(struct cli *cli, struct str text)
-{
-    struct str copy = text.len ? arena_copy(&cli->io.arena, text) : (struct str){0};
-    return copy.ptr ? json_string(copy) : json_null();
-}
-
 // "build 12s", "approval of deploy 4m", "load again in 3s", "load held: TIMEOUT".
 static void describe(struct buf *out, const struct step_view *step, int64_t now_ms)
 {
@@ -56,77 +45,69 @@ static bool is_busy(const struct step_view *step)
     return look == LOOK_RUNNING || look == LOOK_APPROVAL || look == LOOK_DELAYED || look == LOOK_HELD;
 }
 
-static bool add_step(struct cli *cli, struct json *steps, const struct step_view *step)
+static struct json step_json(struct arena *arena, const struct step_view *step)
 {
-    struct json entry = json_object();
-    char time[CIVIL_SIZE] = "";
-    if (step->started_ms) civil_format(step->started_ms, time);
-    return put(cli, &entry, "stepId", text_json(cli, step->id)) &&
-           put(cli, &entry, "state", json_string(str_from(look_word(look_of_step(step))))) &&
-           put(cli, &entry, "attempt", json_int(step->logical)) &&
-           put(cli, &entry, "startedAt", text_json(cli, str_from(time))) &&
-           put(cli, &entry, "childRunId", text_json(cli, step->child_run)) && json_push(&cli->io.arena, steps, entry);
+    return JSON_OF(arena, {"stepId", json_copied_or_null(arena, step->id)},
+                   {"state", json_word(look_word(look_of_step(step)))}, {"attempt", json_int(step->logical)},
+                   {"startedAt", json_time_or_null(arena, step->started_ms)},
+                   {"childRunId", json_copied_or_null(arena, step->child_run)});
 }
 
-static bool doing_json(struct cli *cli, const struct run_view *view, bool orphan, struct json *row)
+static void add_doing(struct cli *cli, const struct run_view *view, bool orphan, struct json *row)
 {
     struct json steps = json_array();
     struct buf text;
     size_t busy = 0;
-    bool ok = true;
     buf_init(&text, 1 << 16);
     if (orphan) buf_text(&text, "orphaned");
     if (view->status == RUN_STATUS_PENDING && view->start.requires_approval) buf_text(&text, "approval of the start");
     if (view->status == RUN_STATUS_PAUSED)
         buf_printf(&text, "paused%s%.*s", view->pause_reason.len ? ": " : "", STR_ARG(view->pause_reason));
-    for (size_t i = 0; ok && i < view->step_count; i++) {
+    for (size_t i = 0; i < view->step_count; i++) {
         if (!is_busy(&view->steps[i])) continue;
         if (busy++ < NAMED_MAX) {
             if (text.len) buf_text(&text, orphan && busy == 1 ? " at " : ", ");
             describe(&text, &view->steps[i], cli->io.now_ms);
         }
-        ok = add_step(cli, &steps, &view->steps[i]);
+        json_append(&cli->io.arena, &steps, step_json(&cli->io.arena, &view->steps[i]));
     }
     if (busy > NAMED_MAX) buf_printf(&text, " and %zu more", busy - NAMED_MAX);
-    ok = ok && put(cli, row, "doing", text_json(cli, buf_str(&text))) && put(cli, row, "steps", steps);
+    JSON_ADD(&cli->io.arena, row, {"doing", json_copied_or_null(&cli->io.arena, buf_str(&text))}, {"steps", steps});
     buf_release(&text);
-    return ok;
 }
 
-static bool row_json(struct session *session, const struct run_head *head, const struct run_view *view,
-                     struct json *row)
+static struct json row_json(struct session *session, const struct run_head *head, const struct run_view *view)
 {
     struct cli *cli = session->cli;
     const struct run_summary *s = &head->summary;
-    char time[CIVIL_SIZE] = "";
+    struct arena *arena = &cli->io.arena;
     int64_t from = s->started_ms ? s->started_ms : s->created_ms;
     uint32_t ended = s->counts.completed + s->counts.failed + s->counts.skipped;
     bool orphan = run_need(head) == NEED_OWNER;
     const char *owner = head->owned ? cli_format(cli, "pid %lld", (long long)head->owner_pid) : "nobody";
-    civil_format(from, time);
-    *row = json_object();
-    return put(cli, row, "runId", text_json(cli, head->ids.run)) &&
-           put(cli, row, "status", json_string(str_from(run_status_name(s->status)))) &&
-           put(cli, row, "substatus", text_json(cli, str_from(s->substatus))) &&
-           put(cli, row, "planId", text_json(cli, head->ids.plan_id)) &&
-           put(cli, row, "progress", json_string(str_from(cli_format(cli, "%u/%u", ended, s->counts.total)))) &&
-           put(cli, row, "startedAt", text_json(cli, str_from(time))) &&
-           put(cli, row, "elapsedMs", json_int(cli->io.now_ms > from ? cli->io.now_ms - from : 0)) &&
-           put(cli, row, "owner", json_string(str_from(owner))) &&
-           put(cli, row, "ownerPid", head->owned ? json_int(head->owner_pid) : json_null()) &&
-           put(cli, row, "orphaned", json_bool(orphan)) && doing_json(cli, view, orphan, row) &&
-           put(cli, row, "next", text_json(cli, str_from(need_command(cli, head)))) &&
-           put(cli, row, "parentRunId", text_json(cli, head->parent_run));
+    struct json row = JSON_OF(arena, {"runId", json_copied_or_null(arena, head->ids.run)},
+                              {"status", json_word(run_status_name(s->status))},
+                              {"substatus", json_copied_or_null(arena, str_from(s->substatus))},
+                              {"planId", json_copied_or_null(arena, head->ids.plan_id)},
+                              {"progress", json_word(cli_format(cli, "%u/%u", ended, s->counts.total))},
+                              {"startedAt", json_time(arena, from)},
+                              {"elapsedMs", json_int(cli->io.now_ms > from ? cli->io.now_ms - from : 0)},
+                              {"owner", json_word(owner)},
+                              {"ownerPid", head->owned ? json_int(head->owner_pid) : json_null()},
+                              {"orphaned", json_bool(orphan)});
+    add_doing(cli, view, orphan, &row);
+    JSON_ADD(arena, &row, {"next", json_copied_or_null(arena, str_from(need_command(cli, head)))},
+             {"parentRunId", json_copied_or_null(arena, head->parent_run)});
+    return row;
 }
 
 static int print_run(struct session *session, const struct run_head *head, struct json *rows)
 {
     struct card card;
-    struct json row;
     int code = card_load(session, head, TARGET_NOW, &card);
-    bool ok = !code && row_json(session, head, &card.view, &row) && json_push(&session->cli->io.arena, rows, row);
+    if (!code) json_append(&session->cli->io.arena, rows, row_json(session, head, &card.view));
     card_release(&card);
-    return code || ok ? code : cli_nomem(session->cli);
+    return code || json_ok(rows) ? code : cli_nomem(session->cli);
 }
 
 static int print_pages(struct session *session, struct select *selection, struct list *list, size_t *orphans)

@@ -95,11 +95,6 @@ static void adopt_all(struct recovery *recovery)
     }
 }
 
-static bool put(struct cli *cli, struct json *object, const char *key, struct str text)
-{
-    return json_put(&cli->io.arena, object, str_from(key), text.len ? json_string(text) : json_null());
-}
-
 static bool row_json(struct recovery *recovery, const struct found *found, struct json *out)
 {
     static const char *const fates[] = {"", "recovered", "owned", "broken"};
@@ -107,12 +102,12 @@ static bool row_json(struct recovery *recovery, const struct found *found, struc
     const struct driven *driven = drive_find(&recovery->drive, found->run);
     const struct run *run = engine_run(recovery->drive.engine, recovery->session.tenant, found->run);
     bool left = found->fate == FATE_DRIVEN && driven && !driven->ended;
-    *out = json_object();
-    return put(cli, out, "runId", found->run) &&
-           put(cli, out, "result", str_from(left ? "left" : fates[found->fate])) &&
-           put(cli, out, "status", str_from(driven ? run_status_name(driven->status) : "")) &&
-           put(cli, out, "substatus", str_from(run ? run_substatus(run) : "")) &&
-           put(cli, out, "cause", driven && driven->cause.len ? driven->cause : found->problem);
+    *out = JSON_OF(&cli->io.arena, {"runId", json_or_null(found->run)},
+                   {"result", json_or_null(str_from(left ? "left" : fates[found->fate]))},
+                   {"status", json_or_null(str_from(driven ? run_status_name(driven->status) : ""))},
+                   {"substatus", json_or_null(str_from(run ? run_substatus(run) : ""))},
+                   {"cause", json_or_null(driven && driven->cause.len ? driven->cause : found->problem)});
+    return json_ok(out);
 }
 
 static int print_rows(struct recovery *recovery)

@@ -5,29 +5,20 @@
 #include "cli/session.h"
 #include "term/text.h"
 
-static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
-{
-    return json_put(&cli->io.arena, object, str_from(key), value);
-}
-
 static bool report_json(struct cli *cli, struct str run, const struct replay_report *report, struct json *out)
 {
     struct json difference = json_null();
     if (report->differs) {
-        difference = json_object();
-        if (!put(cli, &difference, "seq", json_int((int64_t)report->seq)) ||
-            !put(cli, &difference, "recorded", json_string(str_from(report->recorded))) ||
-            !put(cli, &difference, "decided", json_string(str_from(report->decided))))
-            return false;
+        difference = JSON_OF(&cli->io.arena, {"seq", json_count(report->seq)},
+                             {"recorded", json_word(report->recorded)}, {"decided", json_word(report->decided)});
+        if (!json_ok(&difference)) return false;
     }
-    *out = json_object();
-    return put(cli, out, "runId", json_string(run)) &&
-           put(cli, out, "events", json_int((int64_t)report->event_count)) &&
-           put(cli, out, "facts", json_int((int64_t)report->fact_count)) &&
-           put(cli, out, "decided", json_int((int64_t)report->decided_count)) &&
-           put(cli, out, "same", json_bool(!report->differs)) && put(cli, out, "difference", difference) &&
-           put(cli, out, "stateSame", json_bool(!report->state_differs)) &&
-           put(cli, out, "state", report->state_differs ? json_string(str_from(report->state)) : json_null());
+    *out = JSON_OF(&cli->io.arena, {"runId", json_string(run)}, {"events", json_count(report->event_count)},
+                   {"facts", json_count(report->fact_count)}, {"decided", json_count(report->decided_count)},
+                   {"same", json_bool(!report->differs)}, {"difference", difference},
+                   {"stateSame", json_bool(!report->state_differs)},
+                   {"state", report->state_differs ? json_word(report->state) : json_null()});
+    return json_ok(out);
 }
 
 static void print_report(struct cli *cli, struct str run, const struct replay_report *report, bool other)

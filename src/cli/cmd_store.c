@@ -8,11 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool put(struct cli *cli, struct json *object, const char *key, int64_t value)
-{
-    return json_put(&cli->io.arena, object, str_from(key), json_int(value));
-}
-
 // ---- copy
 
 static void tell_copy(void *context, const struct copy_report *report, uint64_t total)
@@ -36,23 +31,23 @@ static int report_copy(struct cli *cli, const struct copy_report *report, const 
     struct buf text;
     bool intact = proof->fault_count == 0;
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
-        struct json out = json_object(), faults = json_array();
-        bool ok = put(cli, &out, "copied", (int64_t)report->new_count) &&
-                  put(cli, &out, "extended", (int64_t)report->extended_count) &&
-                  put(cli, &out, "present", (int64_t)report->same_count) &&
-                  put(cli, &out, "events", (int64_t)report->event_count) &&
-                  put(cli, &out, "blobs", (int64_t)report->blob_count) &&
-                  put(cli, &out, "files", (int64_t)report->file_count) &&
-                  put(cli, &out, "notes", (int64_t)(notes->put_count + notes->removed_count)) &&
-                  put(cli, &out, "void", (int64_t)notes->void_count);
+        struct json faults = json_array();
+        struct json out = JSON_OF(&cli->io.arena, {"copied", json_count(report->new_count)},
+                                  {"extended", json_count(report->extended_count)},
+                                  {"present", json_count(report->same_count)},
+                                  {"events", json_count(report->event_count)},
+                                  {"blobs", json_count(report->blob_count)}, {"files", json_count(report->file_count)},
+                                  {"notes", json_int((int64_t)(notes->put_count + notes->removed_count))},
+                                  {"void", json_count(notes->void_count)});
+        bool ok = json_ok(&out);
         for (size_t i = 0; ok && i < report->fault_count; i++) {
             struct json fault = json_object();
             ok = json_put(&cli->io.arena, &fault, STR("runId"), json_string(report->faults[i].run)) &&
                  json_put(&cli->io.arena, &fault, STR("what"), json_string(report->faults[i].what)) &&
                  json_push(&cli->io.arena, &faults, fault);
         }
-        ok = ok && json_put(&cli->io.arena, &out, STR("leftOut"), faults) &&
-             json_put(&cli->io.arena, &out, STR("intact"), json_bool(intact));
+        JSON_ADD(&cli->io.arena, &out, {"leftOut", faults}, {"intact", json_bool(intact)});
+        ok = ok && json_ok(&out);
         if (!ok) return cli_nomem(cli);
         print_json(&cli->io, FORMAT_JSON, &out);
         return EXIT_OK;
@@ -202,9 +197,8 @@ int command_store_migrate(struct cli *cli)
     if (code) return code;
     bool behind = format.have < format.newest;
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
-        if (!json_put(&cli->io.arena, &out, STR("format"), json_int(format.have)) ||
-            !json_put(&cli->io.arena, &out, STR("newest"), json_int(format.newest)))
-            return cli_nomem(cli);
+        JSON_ADD(&cli->io.arena, &out, {"format", json_int(format.have)}, {"newest", json_int(format.newest)});
+        if (!json_ok(&out)) return cli_nomem(cli);
         print_json(&cli->io, FORMAT_JSON, &out);
     } else {
         cli_note(cli, "format %lld, %s", (long long)format.have,

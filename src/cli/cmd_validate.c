@@ -6,33 +6,20 @@
 
 #include <stdio.h>
 
-static bool put(struct cli *cli, struct json *object, struct str key, struct json value)
+static struct json diagnostic_json(struct cli *cli, const struct diagnostic *d)
 {
-    return json_put(&cli->io.arena, object, key, value);
-}
-
-static bool diagnostic_json(struct cli *cli, const struct diagnostic *diagnostic, struct json *out)
-{
-    *out = json_object();
-    bool error = diagnostic->severity == SEVERITY_ERROR;
-    return put(cli, out, STR("file"), json_string(diagnostic->file)) &&
-           put(cli, out, STR("line"), json_int(diagnostic->line)) &&
-           put(cli, out, STR("column"), json_int(diagnostic->column)) &&
-           put(cli, out, STR("severity"), json_string(error ? STR("error") : STR("warning"))) &&
-           put(cli, out, STR("id"), json_string(str_from(diagnostic->id))) &&
-           put(cli, out, STR("code"), json_string(str_from(diagnostic->code))) &&
-           put(cli, out, STR("message"), json_string(diagnostic->message)) &&
-           put(cli, out, STR("note"), json_string(diagnostic->note)) &&
-           put(cli, out, STR("hint"), json_string(diagnostic->hint));
+    return JSON_OF(&cli->io.arena, {"file", json_string(d->file)}, {"line", json_int(d->line)},
+                   {"column", json_int(d->column)},
+                   {"severity", json_word(d->severity == SEVERITY_ERROR ? "error" : "warning")},
+                   {"id", json_word(d->id)}, {"code", json_word(d->code)}, {"message", json_string(d->message)},
+                   {"note", json_string(d->note)}, {"hint", json_string(d->hint)});
 }
 
 static bool collect(struct cli *cli, const struct diagnostics *found, struct json *all)
 {
-    for (size_t i = 0; i < found->count; i++) {
-        struct json one;
-        if (!diagnostic_json(cli, &found->items[i], &one) || !json_push(&cli->io.arena, all, one)) return false;
-    }
-    return true;
+    for (size_t i = 0; i < found->count; i++)
+        json_append(&cli->io.arena, all, diagnostic_json(cli, &found->items[i]));
+    return json_ok(all);
 }
 
 static void say_ok(struct cli *cli, struct str path, const struct program *program)

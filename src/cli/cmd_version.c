@@ -6,7 +6,7 @@ static bool put_list(struct cli *cli, struct json *object, const char *key, cons
 {
     struct json list = json_array();
     for (size_t i = 0; i < count; i++)
-        if (!json_push(&cli->io.arena, &list, json_string(str_from(items[i])))) return false;
+        json_append(&cli->io.arena, &list, json_string(str_from(items[i])));
     return json_put(&cli->io.arena, object, str_from(key), list);
 }
 

@@ -32,25 +32,20 @@ struct wait {
     struct list list;
 };
 
-static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
-{
-    return json_put(&cli->io.arena, object, str_from(key), value);
-}
-
 static int print_run(struct wait *wait, const struct waited *run, bool met)
 {
     struct cli *cli = wait->session->cli;
     const struct run_summary *s = &run->head.summary;
     int64_t until = s->ended_ms ? s->ended_ms : os_now().wall_ms;
-    struct json row = json_object(), rows = json_array();
-    bool ok = put(cli, &row, "runId", json_string(run->head.ids.run)) &&
-              put(cli, &row, "status", json_string(str_from(run_status_name(s->status)))) &&
-              put(cli, &row, "substatus", s->substatus[0] ? json_string(str_from(s->substatus)) : json_null()) &&
-              put(cli, &row, "planId", json_string(run->head.ids.plan_id)) &&
-              put(cli, &row, "durationMs", s->started_ms ? json_int(until - s->started_ms) : json_null()) &&
-              put(cli, &row, "cause", s->cause[0] ? json_string(str_from(s->cause)) : json_null()) &&
-              put(cli, &row, "met", json_bool(met)) && json_push(&cli->io.arena, &rows, row);
-    if (!ok) return cli_nomem(cli);
+    struct json rows = json_array();
+    struct json row = JSON_OF(&cli->io.arena, {"runId", json_string(run->head.ids.run)},
+                              {"status", json_word(run_status_name(s->status))},
+                              {"substatus", json_or_null(str_from(s->substatus))},
+                              {"planId", json_string(run->head.ids.plan_id)},
+                              {"durationMs", s->started_ms ? json_int(until - s->started_ms) : json_null()},
+                              {"cause", json_or_null(str_from(s->cause))}, {"met", json_bool(met)});
+    json_append(&cli->io.arena, &rows, row);
+    if (!json_ok(&rows)) return cli_nomem(cli);
     list_page(&wait->list, &rows);
     return EXIT_OK;
 }

@@ -126,10 +126,9 @@ static bool complete_record(struct cli *cli, const struct run_head *head, const 
                             struct json *out)
 {
     *out = decision->record;
-    return json_put(&cli->io.arena, out, STR("runId"), json_string(head->ids.run)) &&
-           (decision->seq == 0 || json_put(&cli->io.arena, out, STR("seq"), json_int((int64_t)decision->seq))) &&
-           (decision->new_run.len == 0 ||
-            json_put(&cli->io.arena, out, STR("newRunId"), json_string(decision->new_run)));
+    JSON_ADD(&cli->io.arena, out, {"runId", json_string(head->ids.run)}, {"seq", json_nonzero((int64_t)decision->seq)},
+             {"newRunId", json_some(decision->new_run)});
+    return json_ok(out);
 }
 
 // False: the id was that of another signal, and this one was not decided at all.

@@ -176,9 +176,8 @@ static int write_draft(struct cli *cli, const struct fork *base, const struct js
     struct buf text;
     buf_init(&text, (size_t)64 << 20);
     buf_text(&text, head_of_file);
-    bool ok = json_object_with(&cli->io.arena, 2, &tree) &&
-              json_put(&cli->io.arena, &tree, STR("inputs"), base->inputs) &&
-              json_put(&cli->io.arena, &tree, STR("outputs"), *known);
+    tree = JSON_OF(&cli->io.arena, {"inputs", base->inputs}, {"outputs", *known});
+    bool ok = json_ok(&tree);
     if (ok) yaml_write(&text, &tree);
     int fd = ok && buf_ok(&text) ? mkstemps(path, 5) : -1;
     ok = fd >= 0 && write_all(fd, buf_str(&text));

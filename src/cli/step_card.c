@@ -317,20 +317,6 @@ void step_card_write(struct session *session, struct buf *out, const struct term
 
 // ---- data
 
-static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
-{
-    return json_put(&cli->io.arena, object, str_from(key), value);
-}
-
-static bool put_needs(struct cli *cli, const struct card *card, const struct program_step *declared, struct json *out)
-{
-    struct json needs = json_array();
-    for (uint32_t i = 0; i < declared->dep_count; i++)
-        if (!json_push(&cli->io.arena, &needs, json_string(card->program->steps[declared->deps[i]].id))) return false;
-    return put(cli, out, "kind", json_string(str_from(step_kind_name(declared->kind)))) &&
-           put(cli, out, "dependsOn", needs);
-}
-
 static bool put_logs(struct session *session, const struct card *card, const struct step_view *step, uint32_t attempt,
                      struct json *out)
 {
@@ -343,9 +329,10 @@ static bool put_logs(struct session *session, const struct card *card, const str
         if (attempt && step->attempts[i].logical != attempt) continue;
         tool_log_name(step->id, step->attempts[i].logical, step->attempts[i].engine, name);
         struct str path = str_from(cli_format(cli, "%.*s/%s", STR_ARG(dir), name));
-        if (!json_push(&cli->io.arena, &files, json_string(path))) return false;
+        json_append(&cli->io.arena, &files, json_string(path));
     }
-    return put(cli, out, "logFiles", files);
+    JSON_ADD(&cli->io.arena, out, {"logFiles", files});
+    return json_ok(out);
 }
 
 bool step_card_json(struct session *session, const struct card *card, const struct step_view *step, uint32_t attempt,
@@ -362,11 +349,15 @@ bool step_card_json(struct session *session, const struct card *card, const stru
         if (str_eq(json_text(json_key(&steps->items[i], "stepId")), step->id)) found = steps->items[i];
     *out = json_object();
     for (uint32_t i = 0; found.type == JSON_OBJECT && i < found.count; i++)
-        if (!json_put(&cli->io.arena, out, found.members[i].key, found.members[i].value)) return false;
+        json_set(&cli->io.arena, out, found.members[i].key, found.members[i].value);
     const struct json *inputs = step_inputs(session, card, step, attempt ? attempt : step->logical, &rendered);
-    return put(cli, out, "runId", json_string(card->head.ids.run)) &&
-           put(cli, out, "lastEventSeq", json_int((int64_t)card->view.last_seq)) &&
-           (!declared || put_needs(cli, card, declared, out)) &&
-           (!inputs || (put(cli, out, "inputs", *inputs) && put(cli, out, "inputsRendered", json_bool(rendered)))) &&
-           put_logs(session, card, step, attempt, out);
+    struct json needs = json_array();
+    for (uint32_t i = 0; declared && i < declared->dep_count; i++)
+        json_append(&cli->io.arena, &needs, json_string(card->program->steps[declared->deps[i]].id));
+    JSON_ADD(&cli->io.arena, out, {"runId", json_string(card->head.ids.run)},
+             {"lastEventSeq", json_count(card->view.last_seq)},
+             {"kind", declared ? json_word(step_kind_name(declared->kind)) : json_none()},
+             {"dependsOn", json_when(declared, needs)}, {"inputs", json_ref(inputs)},
+             {"inputsRendered", inputs ? json_bool(rendered) : json_none()});
+    return put_logs(session, card, step, attempt, out);
 }

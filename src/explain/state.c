@@ -212,19 +212,8 @@ static bool look_at_running(struct view_of_step *v)
 
 const char *retry_verdict_name(enum retry_verdict verdict)
 {
-    switch (verdict) {
-    case RETRY_AGAIN:
-        return "AGAIN";
-    case RETRY_CANCELLING:
-        return "RUN_CANCELLING";
-    case RETRY_SPENT:
-        return "MAX_ATTEMPTS";
-    case RETRY_PERMANENT:
-        return "NOT_TRANSIENT";
-    case RETRY_NON_RETRYABLE:
-        return "NON_RETRYABLE";
-    }
-    return "";
+    static const char *const names[] = {"", "AGAIN", "RUN_CANCELLING", "MAX_ATTEMPTS", "NOT_TRANSIENT", "NON_RETRYABLE"};
+    return (size_t)verdict < ARRAY_COUNT(names) ? names[verdict] : "";
 }
 
 static const char *failure_reason(const struct attempt_note *attempt)

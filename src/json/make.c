@@ -44,6 +44,11 @@ struct json json_copied_some(struct arena *arena, struct str text)
     return text.len ? json_copied(arena, text) : json_none();
 }
 
+struct json json_copied_or_null(struct arena *arena, struct str text)
+{
+    return text.len ? json_copied(arena, text) : json_null();
+}
+
 struct json json_texts(struct arena *arena, const struct str *texts, size_t count)
 {
     struct json list = json_array();

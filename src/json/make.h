@@ -106,6 +106,7 @@ static inline struct json json_text_made(struct str made)
 
 struct json json_copied(struct arena *arena, struct str text);
 struct json json_copied_some(struct arena *arena, struct str text); // none when empty
+struct json json_copied_or_null(struct arena *arena, struct str text);
 struct json json_texts(struct arena *arena, const struct str *texts, size_t count);
 struct json json_time(struct arena *arena, int64_t ms);      // RFC 3339
 struct json json_time_some(struct arena *arena, int64_t ms); // none when 0

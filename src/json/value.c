@@ -226,23 +226,8 @@ bool json_equal(const struct json *a, const struct json *b)
 
 const char *json_type_name(enum json_type type)
 {
-    switch (type) {
-    case JSON_NULL:
-        return "null";
-    case JSON_BOOL:
-        return "boolean";
-    case JSON_INT:
-        return "integer";
-    case JSON_NUMBER:
-        return "number";
-    case JSON_STRING:
-        return "string";
-    case JSON_ARRAY:
-        return "array";
-    case JSON_OBJECT:
-        return "object";
-    }
-    return "unknown";
+    static const char *const names[] = {"unknown", "null", "boolean", "integer", "number", "string", "array", "object"};
+    return (size_t)type < ARRAY_COUNT(names) ? names[type] : "unknown";
 }
 
 // A copy is one allocation: first the containers, then the texts behind them without gaps, because

@@ -157,33 +157,16 @@ void reply_deliver(struct note *note)
 
 static const char *refusal_code(int status)
 {
-    switch (status) {
-    case 403:
-        return "ORIGIN_NOT_ALLOWED";
-    case 408:
-        return "REQUEST_TIMEOUT";
-    case 413:
-        return "BODY_TOO_LARGE";
-    case 414:
-        return "TARGET_TOO_LONG";
-    case 417:
-        return "EXPECTATION_FAILED";
-    case 421:
-        return "HOST_NOT_ALLOWED";
-    case 429:
-    case 503:
-        return "TOO_MANY_CONNECTIONS";
-    case 431:
-        return "HEADERS_TOO_LARGE";
-    case 500:
-        return "INTERNAL";
-    case 501:
-        return "NOT_IMPLEMENTED";
-    case 505:
-        return "VERSION_NOT_SUPPORTED";
-    default:
-        return "MALFORMED_REQUEST";
-    }
+    static const struct {
+        int status;
+        const char *code;
+    } codes[] = {{403, "ORIGIN_NOT_ALLOWED"},   {408, "REQUEST_TIMEOUT"},   {413, "BODY_TOO_LARGE"},
+                 {414, "TARGET_TOO_LONG"},      {417, "EXPECTATION_FAILED"}, {421, "HOST_NOT_ALLOWED"},
+                 {429, "TOO_MANY_CONNECTIONS"}, {503, "TOO_MANY_CONNECTIONS"}, {431, "HEADERS_TOO_LARGE"},
+                 {500, "INTERNAL"},             {501, "NOT_IMPLEMENTED"},   {505, "VERSION_NOT_SUPPORTED"}};
+    for (size_t i = 0; i < ARRAY_COUNT(codes); i++)
+        if (codes[i].status == status) return codes[i].code;
+    return "MALFORMED_REQUEST";
 }
 
 static void write_problem(struct buf *out, int status, const char *detail)

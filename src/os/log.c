@@ -170,17 +170,8 @@ static struct str value_of(const struct entry *entry, const struct field *field)
 
 static const char *level_name(enum log_level level)
 {
-    switch (level) {
-    case LOG_ERROR:
-        return "error";
-    case LOG_WARN:
-        return "warn";
-    case LOG_INFO:
-        return "info";
-    case LOG_DEBUG:
-        return "debug";
-    }
-    return "error";
+    static const char *const names[] = {"error", "error", "warn", "info", "debug"};
+    return (size_t)level < ARRAY_COUNT(names) ? names[level] : "error";
 }
 
 static bool needs_quotes(const struct entry *entry, const struct field *field)

@@ -3,19 +3,8 @@
 
 static const char *do_name(enum net_do action)
 {
-    switch (action) {
-    case NET_CONTINUE:
-        return "continue";
-    case NET_RETRY:
-        return "retry";
-    case NET_JUMP:
-        return "jump";
-    case NET_BREAK:
-        return "break";
-    case NET_FAIL:
-        return "fail";
-    }
-    return "unknown";
+    static const char *const names[] = {"unknown", "continue", "retry", "jump", "break", "fail"};
+    return (size_t)action < ARRAY_COUNT(names) ? names[action] : "unknown";
 }
 
 struct writer {

@@ -115,3 +115,10 @@ bool call_nomem(struct call *call)
     call_failed(call, &err);
     return false;
 }
+
+void *call_alloc(struct call *call, size_t size)
+{
+    void *made = arena_alloc(&call->arena, size);
+    if (!made) call_nomem(call);
+    return made;
+}

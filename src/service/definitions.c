@@ -7,8 +7,6 @@
 // A tenant finds only what it has brought itself, whatever the hash: content of others cannot be asked for by guessing.
 #include "service/inside.h"
 
-#include "base/civil.h"
-
 #include <stdlib.h>
 
 struct defining {
@@ -24,20 +22,6 @@ static struct str key_of(struct call *call, struct str first, struct str second)
 {
     if (second.len == 0) return call_text(call, "%.*s/%.*s", STR_ARG(call->who.tenant), STR_ARG(first));
     return call_text(call, "%.*s/%.*s/%.*s", STR_ARG(call->who.tenant), STR_ARG(first), STR_ARG(second));
-}
-
-static bool put(struct call *call, const char *key, struct str text)
-{
-    struct defining *defining = call->state;
-    struct str copy = arena_copy(&call->arena, text);
-    return copy.ptr && (text.len == 0 || json_put(&call->arena, &defining->value, str_from(key), json_string(copy)));
-}
-
-static bool put_now(struct call *call, const char *key)
-{
-    char now[CIVIL_SIZE];
-    civil_format(os_now().wall_ms, now);
-    return put(call, key, str_from(now));
 }
 
 static struct str written(struct call *call, const struct json *value)
@@ -230,13 +214,18 @@ static bool describe(struct call *call)
     struct defining *defining = call->state;
     const struct program *program = call->program;
     defining->value = json_object();
-    return put(call, "tenantId", call->who.tenant) && put(call, "projectId", defining->project) &&
-           put(call, "environmentId", defining->environment) && put(call, "name", defining->name) &&
-           put(call, "sha256", defining->sha256) && put(call, "planId", program->plan_id) &&
-           put(call, "planVersion", program->plan_version) && put(call, "schemaVersion", program->schema_version) &&
-           put(call, "uri", call_text(call, "cairn://plans/%.*s", STR_ARG(defining->sha256))) &&
-           json_put(&call->arena, &defining->value, STR("sizeBytes"), json_int((int64_t)defining->text.len)) &&
-           put_now(call, "createdAt") && put(call, "createdBy", call->who.id);
+    struct arena *arena = &call->arena;
+    JSON_ADD(arena, &defining->value, {"tenantId", json_copied_some(arena, call->who.tenant)},
+             {"projectId", json_copied_some(arena, defining->project)},
+             {"environmentId", json_copied_some(arena, defining->environment)},
+             {"name", json_copied_some(arena, defining->name)}, {"sha256", json_copied_some(arena, defining->sha256)},
+             {"planId", json_copied_some(arena, program->plan_id)},
+             {"planVersion", json_copied_some(arena, program->plan_version)},
+             {"schemaVersion", json_copied_some(arena, program->schema_version)},
+             {"uri", json_text_made(call_text(call, "cairn://plans/%.*s", STR_ARG(defining->sha256)))},
+             {"sizeBytes", json_count(defining->text.len)}, {"createdAt", json_time(arena, os_now().wall_ms)},
+             {"createdBy", json_copied_some(arena, call->who.id)});
+    return json_ok(&defining->value);
 }
 
 // Compiled before it is kept: what cannot run is no definition.
@@ -320,9 +309,11 @@ static void approve_on_engine(struct call *call)
         return;
     }
     struct str key = key_of(call, defining->name, defining->plan_version);
-    bool ok = put_now(call, "approvedAt") && put(call, "approvedBy", call->who.id) &&
-              json_put(&call->arena, &approved, STR("sha256"), json_string(defining->sha256)) &&
-              json_put(&call->arena, &approved, STR("tenantId"), json_string(call->who.tenant));
+    JSON_ADD(&call->arena, &defining->value, {"approvedAt", json_time(&call->arena, os_now().wall_ms)},
+             {"approvedBy", json_copied_some(&call->arena, call->who.id)});
+    JSON_ADD(&call->arena, &approved, {"sha256", json_string(defining->sha256)},
+             {"tenantId", json_string(call->who.tenant)});
+    bool ok = json_ok(&defining->value) && json_ok(&approved);
     struct str value = written(call, &defining->value), mark = written(call, &approved);
     struct note_put puts[] = {
         {.space = STR("definition"), .key = defining->key, .value = value, .expect = defining->version},

@@ -206,11 +206,8 @@ static void check_source(struct call *call, struct store *store)
 
 void service_fork(struct call *call, struct str source, const struct fork_call *fork)
 {
-    struct forking *forking = ARENA_NEW(&call->arena, struct forking);
-    if (!forking) {
-        call_nomem(call);
-        return;
-    }
+    struct forking *forking = CALL_NEW(call, struct forking);
+    if (!forking) return;
     forking->given = *fork;
     forking->given.request.source = source;
     call->state = forking;

@@ -200,11 +200,8 @@ static void check(struct call *call, struct store *store)
 
 void service_remove(struct call *call, struct str run, struct str reason)
 {
-    struct removing *removing = ARENA_NEW(&call->arena, struct removing);
-    if (!removing) {
-        call_nomem(call);
-        return;
-    }
+    struct removing *removing = CALL_NEW(call, struct removing);
+    if (!removing) return;
     call->state = removing;
     call->resource = run;
     removing->run = run;

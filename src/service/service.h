@@ -171,7 +171,10 @@ bool call_problem(struct call *call, int status, const char *code, const char *f
 void call_answer(struct call *call, int status, struct json body); // one that failed (json/make.h): call_nomem
 // A problem that this error means.
 bool call_failed(struct call *call, const struct error *err);
-bool call_nomem(struct call *call);                                                 // the one of E_NOMEM
+bool call_nomem(struct call *call); // the one of E_NOMEM
+// In the arena of the call, zeroed. NULL: no memory, and that is answered.
+#define CALL_NEW(call, type) ((type *)call_alloc((call), sizeof(type)))
+void *call_alloc(struct call *call, size_t size) MUST_CHECK;
 struct str call_text(struct call *call, const char *format, ...) PRINTF_LIKE(2, 3); // in the arena; empty: no memory
 
 // ---- who

@@ -102,11 +102,8 @@ void service_token_create(struct call *call, const struct token_call *given)
             "beginning with a letter or digit");
         return;
     }
-    struct tokening *tokening = ARENA_NEW(&call->arena, struct tokening);
-    if (!tokening) {
-        call_nomem(call);
-        return;
-    }
+    struct tokening *tokening = CALL_NEW(call, struct tokening);
+    if (!tokening) return;
     call->state = tokening;
     tokening->token.name = given->name;
     tokening->token.principal =

@@ -266,98 +266,72 @@ static void write_left(struct buf *out, const struct crash_report *report)
 
 // ---- json
 
-static bool put(struct crash_show *show, struct json *object, const char *key, struct json value)
-{
-    return json_put(&show->console->arena, object, str_from(key), value);
-}
-
-static struct json text_value(struct crash_show *show, struct str text)
-{
-    return json_string(arena_copy(&show->console->arena, text.len ? text : STR("")));
-}
-
-static struct json world_value(struct crash_show *show, const struct crash_world *world)
+static struct json world_value(struct arena *arena, const struct crash_world *world)
 {
     struct buf text;
     buf_init(&text, 64);
     write_world_number(&text, world);
-    struct json value = text_value(show, buf_str(&text));
-    buf_release(&text);
-    return value;
+    return json_text_made(buf_keep(&text, arena));
 }
 
-static bool effects_json(struct crash_show *show, const struct crash_report *report, struct json *out)
+static struct json effects_json(struct arena *arena, const struct crash_report *report)
 {
-    *out = json_array();
+    struct json list = json_array();
     for (size_t i = 0; i < report->effect_count; i++) {
         const struct crash_effect *effect = &report->effects[i];
         if (effect->worlds == 0) continue;
-        struct json one = json_object();
-        bool ok = put(show, &one, "step", text_value(show, effect->path)) &&
-                  put(show, &one, "attempt", json_int(effect->logical)) &&
-                  put(show, &one, "does", text_value(show, effect->does)) &&
-                  put(show, &one, "worlds", json_int(effect->worlds)) &&
-                  put(show, &one, "times", json_int(effect->most)) &&
-                  put(show, &one, "example", world_value(show, &report->worlds[effect->example])) &&
-                  put(show, &one, "idempotent", json_bool(effect->idempotent)) &&
-                  put(show, &one, "usesKey", json_bool(effect->keyed));
-        if (ok && effect->step)
-            ok = put(show, &one, "kind", text_value(show, str_from(step_kind_name(effect->step->kind)))) &&
-                 put(show, &one, "line", json_int(effect->step->line));
-        if (!ok || !json_push(&show->console->arena, out, one)) return false;
+        json_append(arena, &list,
+                    JSON_OF(arena, {"step", json_copied(arena, effect->path)}, {"attempt", json_int(effect->logical)},
+                            {"does", json_copied(arena, effect->does)}, {"worlds", json_int(effect->worlds)},
+                            {"times", json_int(effect->most)},
+                            {"example", world_value(arena, &report->worlds[effect->example])},
+                            {"idempotent", json_bool(effect->idempotent)}, {"usesKey", json_bool(effect->keyed)},
+                            {"kind", effect->step ? json_word(step_kind_name(effect->step->kind)) : json_none()},
+                            {"line", effect->step ? json_int(effect->step->line) : json_none()}));
     }
-    return true;
+    return list;
 }
 
-static bool worlds_json(struct crash_show *show, const struct crash_report *report, struct json *out)
+static struct json worlds_json(struct arena *arena, const struct crash_report *report)
 {
-    *out = json_array();
+    struct json list = json_array();
     for (size_t i = 0; i < report->world_count; i++) {
         const struct crash_world *world = &report->worlds[i];
         const struct crash_point *point = &report->points[world->first - 1];
-        struct json one = json_object(), twice = json_array();
+        struct json twice = json_array();
         for (size_t k = 0; k < world->twice_count; k++)
-            if (!json_push(&show->console->arena, &twice, text_value(show, report->effects[world->twice[k]].path)))
-                return false;
-        bool ok = put(show, &one, "world", world_value(show, world)) &&
-                  put(show, &one, "killed", text_value(show, str_from(boundary_words(point->boundary)))) &&
-                  put(show, &one, "of", text_value(show, point->label)) &&
-                  put(show, &one, "step", text_value(show, point->step)) &&
-                  put(show, &one, "passed", json_bool(!world->failed)) && put(show, &one, "twice", twice);
-        if (ok && world->failed)
-            ok = put(show, &one, "rule", text_value(show, str_from(world->rule))) &&
-                 put(show, &one, "message", text_value(show, world->message));
-        if (ok && world->left.len) ok = put(show, &one, "left", text_value(show, world->left));
-        if (!ok || !json_push(&show->console->arena, out, one)) return false;
+            json_append(arena, &twice, json_copied(arena, report->effects[world->twice[k]].path));
+        json_append(arena, &list,
+                    JSON_OF(arena, {"world", world_value(arena, world)},
+                            {"killed", json_word(boundary_words(point->boundary))},
+                            {"of", json_copied(arena, point->label)}, {"step", json_copied(arena, point->step)},
+                            {"passed", json_bool(!world->failed)}, {"twice", twice},
+                            {"rule", world->failed ? json_copied(arena, str_from(world->rule)) : json_none()},
+                            {"message", world->failed ? json_copied(arena, world->message) : json_none()},
+                            {"left", json_copied_some(arena, world->left)}));
     }
-    return true;
-}
-
-static bool varying_json(struct crash_show *show, const struct crash_report *report, struct json *out)
-{
-    *out = json_array();
-    for (size_t i = 0; i < report->calm.story.step_count; i++) {
-        const struct story_step *step = &report->calm.story.steps[i];
-        if (step->varies && !json_push(&show->console->arena, out, text_value(show, step->path))) return false;
-    }
-    return true;
+    return list;
 }
 
 static bool report_json(struct crash_show *show, const struct crash_report *report)
 {
-    struct json one = json_object(), effects, worlds, varying;
-    return effects_json(show, report, &effects) && worlds_json(show, report, &worlds) &&
-           varying_json(show, report, &varying) && put(show, &one, "document", text_value(show, show->path)) &&
-           put(show, &one, "case", text_value(show, show->script->name)) &&
-           put(show, &one, "status", text_value(show, str_from(run_status_name(report->calm.story.runs[0].status)))) &&
-           put(show, &one, "externalSteps", json_int(report->external_steps)) &&
-           put(show, &one, "pureSteps", json_int(report->pure_steps)) &&
-           put(show, &one, "boundaries", json_int((int64_t)report->point_count)) &&
-           put(show, &one, "worldsTotal", json_int((int64_t)report->world_total)) &&
-           put(show, &one, "failed", json_int(report->failed)) &&
-           put(show, &one, "unguarded", json_int(report->unguarded)) && put(show, &one, "varying", varying) &&
-           put(show, &one, "tookUs", json_int(report->took_us)) && put(show, &one, "effects", effects) &&
-           put(show, &one, "worlds", worlds) && json_push(&show->console->arena, &show->all, one);
+    struct arena *arena = &show->console->arena;
+    struct json varying = json_array();
+    for (size_t i = 0; i < report->calm.story.step_count; i++) {
+        const struct story_step *step = &report->calm.story.steps[i];
+        if (step->varies) json_append(arena, &varying, json_copied(arena, step->path));
+    }
+    json_append(arena, &show->all,
+                JSON_OF(arena, {"document", json_copied(arena, show->path)},
+                        {"case", json_copied(arena, show->script->name)},
+                        {"status", json_word(run_status_name(report->calm.story.runs[0].status))},
+                        {"externalSteps", json_int(report->external_steps)},
+                        {"pureSteps", json_int(report->pure_steps)}, {"boundaries", json_count(report->point_count)},
+                        {"worldsTotal", json_count(report->world_total)}, {"failed", json_int(report->failed)},
+                        {"unguarded", json_int(report->unguarded)}, {"varying", varying},
+                        {"tookUs", json_int(report->took_us)}, {"effects", effects_json(arena, report)},
+                        {"worlds", worlds_json(arena, report)}));
+    return json_ok(&show->all);
 }
 
 // ---- the whole

@@ -207,8 +207,8 @@ static struct json pick(const struct list *list, const struct json *row)
     if (!list->picked) return *row;
     for (size_t f = 0; f < list->field_count; f++) {
         const struct json *value = json_at(row, str_from(list->fields[f]));
-        if (!json_put(&list->console->arena, &out, str_from(list->fields[f]), value ? *value : json_null()))
-            return *row;
+        JSON_ADD(&list->console->arena, &out, {list->fields[f], value ? *value : json_null()});
+        if (!json_ok(&out)) return *row;
     }
     return out;
 }

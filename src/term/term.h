@@ -9,7 +9,7 @@
 #define CAIRN_TERM_TERM_H
 
 #include "contract/contract.h"
-#include "json/json.h"
+#include "json/make.h"
 
 struct term {
     int fd;

@@ -95,40 +95,29 @@ static void write_text(struct test_report *report, const struct trial_script *sc
 
 // ---- json
 
-static bool put(struct test_report *report, struct json *object, const char *key, struct json value)
-{
-    return json_put(&report->console->arena, object, str_from(key), value);
-}
-
-static struct json text_value(struct test_report *report, struct str text)
-{
-    return json_string(arena_copy(&report->console->arena, text.len ? text : STR("")));
-}
-
 static bool add_json(struct test_report *report, const struct trial_script *script, const struct trial_result *result,
                      const struct error *err, bool ok, int64_t took_us)
 {
-    struct json one = json_object(), faults = json_array();
-    bool done = put(report, &one, "file", json_string(script->file)) &&
-                put(report, &one, "name", json_string(title_of(report->console, script))) &&
-                put(report, &one, "line", json_int(script->line)) && put(report, &one, "passed", json_bool(ok)) &&
-                put(report, &one, "virtualMs", json_int(result->virtual_ms)) &&
-                put(report, &one, "tookUs", json_int(took_us));
-    if (done && !err)
-        done = put(report, &one, "status", text_value(report, str_from(run_status_name(result->story.runs[0].status))));
-    if (done && err) done = put(report, &one, "error", text_value(report, str_from(err->message)));
-    for (size_t i = 0; done && i < result->fault_count; i++) {
+    struct arena *arena = &report->console->arena;
+    struct json faults = json_array();
+    struct json one = JSON_OF(arena, {"file", json_string(script->file)},
+                              {"name", json_string(title_of(report->console, script))},
+                              {"line", json_int(script->line)}, {"passed", json_bool(ok)},
+                              {"virtualMs", json_int(result->virtual_ms)}, {"tookUs", json_int(took_us)});
+    if (err)
+        JSON_ADD(arena, &one, {"error", json_copied(arena, str_from(err->message))});
+    else
+        JSON_ADD(arena, &one, {"status", json_word(run_status_name(result->story.runs[0].status))});
+    for (size_t i = 0; i < result->fault_count; i++) {
         const struct trial_fault *fault = &result->faults[i];
-        struct json object = json_object();
-        done = put(report, &object, "line", json_int(fault->line)) &&
-               put(report, &object, "column", json_int(fault->column)) &&
-               put(report, &object, "what", text_value(report, fault->what)) &&
-               put(report, &object, "expected", text_value(report, fault->expected)) &&
-               put(report, &object, "got", text_value(report, fault->got)) &&
-               put(report, &object, "more", text_value(report, fault->more)) &&
-               json_push(&report->console->arena, &faults, object);
+        json_append(arena, &faults,
+                    JSON_OF(arena, {"line", json_int(fault->line)}, {"column", json_int(fault->column)},
+                            {"what", json_copied(arena, fault->what)}, {"expected", json_copied(arena, fault->expected)},
+                            {"got", json_copied(arena, fault->got)}, {"more", json_copied(arena, fault->more)}));
     }
-    return done && put(report, &one, "faults", faults) && json_push(&report->console->arena, &report->tests, one);
+    JSON_ADD(arena, &one, {"faults", faults});
+    json_append(arena, &report->tests, one);
+    return json_ok(&report->tests);
 }
 
 // ---- junit
@@ -217,10 +206,10 @@ void test_report_end(struct test_report *report)
 {
     struct console *console = report->console;
     if (report->format == FORMAT_JSON) {
-        struct json all = json_object();
-        bool ok = put(report, &all, "passed", json_int(report->passed)) &&
-                  put(report, &all, "failed", json_int(report->failed)) &&
-                  put(report, &all, "invalid", json_int(report->invalid)) && put(report, &all, "tests", report->tests);
+        struct json all = JSON_OF(&report->console->arena, {"passed", json_int(report->passed)},
+                                  {"failed", json_int(report->failed)}, {"invalid", json_int(report->invalid)},
+                                  {"tests", report->tests});
+        bool ok = json_ok(&all);
         if (ok)
             print_json(console, FORMAT_JSON, &all);
         else

@@ -441,6 +441,8 @@ static void bad_answers_are_refused(void)
         "ICY 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\nX: y\n\n",
         "HTTP/1.1 200 OK\r\nX: y\r\n z\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
         "\x16\x03\x01\r\n\r\n",
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
