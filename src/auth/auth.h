@@ -233,7 +233,6 @@ struct task_claim {
     struct str lease;
 };
 
-struct digest hmac_sha256(struct str key, struct str message); // RFC 2104
 // Appends "ctask_<claim>_<mac>" (letters, digits, underscores); `out` fails when it is full.
 void auth_task_seal(const struct task_key *key, const struct task_claim *claim, struct buf *out);
 // E_DENIED unless this key sealed exactly this; E_NOMEM. Whether the attempt is still the current one is for the caller to say.

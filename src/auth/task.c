@@ -1,29 +1,11 @@
-// HMAC-SHA256 and the tokens of tasks.
+// The tokens of tasks.
 #include "auth/internal.h"
 
 #include <string.h>
 
-enum { BLOCK_SIZE = 64, FIELD_COUNT = 7, CLAIM_SIZE_MAX = 4096, MAC_CHARS = 52 };
+enum { FIELD_COUNT = 7, CLAIM_SIZE_MAX = 4096, MAC_CHARS = 52 };
 static const char prefix[] = "ctask_";
 enum { PREFIX_SIZE = sizeof(prefix) - 1 };
-
-struct digest hmac_sha256(struct str key, struct str message)
-{
-    struct digest folded;
-    char inner[BLOCK_SIZE], outer[BLOCK_SIZE];
-    if (key.len > BLOCK_SIZE) {
-        folded = sha256(key);
-        key = (struct str){(const char *)folded.b, SHA256_SIZE};
-    }
-    for (size_t i = 0; i < BLOCK_SIZE; i++) {
-        unsigned char byte = i < key.len ? (unsigned char)key.ptr[i] : 0;
-        inner[i] = (char)(byte ^ 0x36);
-        outer[i] = (char)(byte ^ 0x5C);
-    }
-    struct digest within = sha256_parts((struct str[]){{inner, BLOCK_SIZE}, message}, 2);
-    struct str hash = {(const char *)within.b, SHA256_SIZE};
-    return sha256_parts((struct str[]){{outer, BLOCK_SIZE}, hash}, 2);
-}
 
 static size_t big_endian(uint64_t n, size_t size, char *out)
 {

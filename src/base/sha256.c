@@ -62,3 +62,22 @@ bool digest_eq(const struct digest *a, const struct digest *b)
 {
     return memcmp(a->b, b->b, SHA256_SIZE) == 0;
 }
+
+struct digest hmac_sha256(struct str key, struct str message)
+{
+    enum { BLOCK_SIZE = 64 };
+    struct digest folded;
+    char inner[BLOCK_SIZE], outer[BLOCK_SIZE];
+    if (key.len > BLOCK_SIZE) {
+        folded = sha256(key);
+        key = (struct str){(const char *)folded.b, SHA256_SIZE};
+    }
+    for (size_t i = 0; i < BLOCK_SIZE; i++) {
+        unsigned char byte = i < key.len ? (unsigned char)key.ptr[i] : 0;
+        inner[i] = (char)(byte ^ 0x36);
+        outer[i] = (char)(byte ^ 0x5C);
+    }
+    struct digest within = sha256_parts((struct str[]){{inner, BLOCK_SIZE}, message}, 2);
+    struct str hash = {(const char *)within.b, SHA256_SIZE};
+    return sha256_parts((struct str[]){{outer, BLOCK_SIZE}, hash}, 2);
+}

@@ -16,5 +16,6 @@ struct digest sha256_parts(const struct str *parts, size_t count); // of the con
 void digest_hex(const struct digest *digest, char hex[SHA256_HEX + 1]);
 bool digest_parse(struct str hex, struct digest *out); // 64 lower-case hex digits
 bool digest_eq(const struct digest *a, const struct digest *b);
+struct digest hmac_sha256(struct str key, struct str message); // RFC 2104
 
 #endif

@@ -12,26 +12,18 @@ struct program *bench_chain(struct bench *bench, unsigned steps)
 {
     struct buf text;
     buf_init(&text, (size_t)8 << 20);
-    struct json document, metadata, list = json_array();
+    struct json list = json_array();
     struct arena arena;
     arena_init(&arena, 1 << 16, (size_t)64 << 20);
-    bool ok = json_object_with(&arena, 2, &document) && json_object_with(&arena, 3, &metadata);
-    JSON_ADD(&arena, &metadata, {"planId", json_word("bench")}, {"planVersion", json_word("1")});
-    ok = ok && json_ok(&metadata);
-    ok = ok && json_put(&arena, &metadata, STR("schemaVersion"), json_string(STR("v1.2")));
-    for (unsigned i = 0; ok && i < steps; i++) {
-        char id[16];
-        snprintf(id, sizeof(id), "s%u", i);
-        struct json step;
-        struct str name = arena_copy(&arena, str_from(id));
-        ok =
-            name.ptr && json_object_with(&arena, 2, &step) && json_put(&arena, &step, STR("stepId"), json_string(name));
-        ok = ok && json_put(&arena, &step, STR("kind"), json_string(STR("noop"))) && json_push(&arena, &list, step);
-    }
-    ok =
-        ok && json_put(&arena, &document, STR("metadata"), metadata) && json_put(&arena, &document, STR("steps"), list);
-    if (ok) json_write(&text, &document);
-    struct program *program = ok && buf_ok(&text) ? bench_program(bench, text.ptr) : NULL;
+    for (unsigned i = 0; i < steps; i++)
+        json_append(&arena, &list, JSON_OF(&arena, {"stepId", json_text_made(arena_format(&arena, "s%u", i))},
+                                           {"kind", json_word("noop")}));
+    struct json document =
+        JSON_OF(&arena, {"metadata", JSON_OF(&arena, {"planId", json_word("bench")}, {"planVersion", json_word("1")},
+                                             {"schemaVersion", json_word("v1.2")})},
+                {"steps", list});
+    json_write(&text, &document);
+    struct program *program = buf_ok(&text) ? bench_program(bench, text.ptr) : NULL;
     arena_release(&arena);
     buf_release(&text);
     return program;

@@ -1,6 +1,8 @@
 // Who we are to a NATS server: user and password, a token, or a key that signs what the server asks (nkeys, with or without a JWT).
 #include "bus/nats.h"
 
+#include "base/base64.h"
+
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -51,14 +53,6 @@ static uint16_t crc16(const uint8_t *bytes, size_t size)
     return crc;
 }
 
-static void add_base64url(const uint8_t *bytes, size_t size, struct buf *out)
-{
-    char text[4 * ((SIGNATURE_SIZE + 2) / 3) + 1];
-    int len = EVP_EncodeBlock((unsigned char *)text, bytes, (int)size);
-    for (int i = 0; i < len && text[i] != '='; i++)
-        buf_byte(out, text[i] == '+' ? '-' : text[i] == '/' ? '_' : text[i]);
-}
-
 // "-----BEGIN NATS USER JWT-----" and the line after it.
 static struct str section(struct str text, const char *title)
 {
@@ -100,7 +94,7 @@ static bool prove(const uint8_t seed[KEY_SIZE], struct str nonce, struct arena *
     buf_init(&text, 4096);
     base32_write(public_key, sizeof(public_key), &text);
     good = good && text_of(&text, arena, &out->key);
-    add_base64url(signature, sizeof(signature), &text);
+    buf_base64url(&text, (struct str){(const char *)signature, sizeof(signature)}, false);
     good = good && text_of(&text, arena, &out->signature);
     buf_release(&text);
     return good;

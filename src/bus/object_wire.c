@@ -1,8 +1,8 @@
 #include "bus/object_wire.h"
 
+#include "base/base64.h"
 #include "json/make.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,19 +17,13 @@ void object_nuid(const unsigned char random[OBJECT_NUID], char out[OBJECT_NUID +
 }
 
 // With the letters for URLs, and padded: so do other clients.
-static void add_base64url(const unsigned char *bytes, size_t size, char *out)
+static void add_base64url(const unsigned char *bytes, size_t size, char *out, size_t room)
 {
-    int len = EVP_EncodeBlock((unsigned char *)out, bytes, (int)size);
-    for (int i = 0; i < len; i++) out[i] = out[i] == '+' ? '-' : out[i] == '/' ? '_' : out[i];
-}
-
-struct str object_from_base64(struct str text, struct arena *arena)
-{
-    char *out = text.len % 4 == 0 ? arena_alloc(arena, text.len / 4 * 3 + 1) : NULL;
-    int len = out ? EVP_DecodeBlock((unsigned char *)out, (const unsigned char *)text.ptr, (int)text.len) : -1;
-    if (len < 0) return (struct str){0};
-    for (size_t i = text.len; i > 0 && text.len - i < 2 && text.ptr[i - 1] == '='; i--) len--; // what padding stood for
-    return (struct str){out, (size_t)len};
+    struct buf text;
+    buf_init(&text, room);
+    buf_base64url(&text, (struct str){(const char *)bytes, size}, true);
+    snprintf(out, room, "%s", text.ptr);
+    buf_release(&text);
 }
 
 void object_stream(struct str bucket, char out[OBJECT_SUBJECT])
@@ -46,7 +40,7 @@ void object_subject(struct str bucket, const struct digest *name, char out[OBJEC
 {
     char hex[SHA256_HEX + 1], code[4 * ((SHA256_HEX + 2) / 3) + 1];
     digest_hex(name, hex);
-    add_base64url((const unsigned char *)hex, SHA256_HEX, code);
+    add_base64url((const unsigned char *)hex, SHA256_HEX, code, sizeof(code));
     snprintf(out, OBJECT_SUBJECT, "$O.%.*s.M.%s", STR_ARG(bucket), code);
 }
 
@@ -81,7 +75,7 @@ struct str object_describe(struct str bucket, const struct digest *name, const s
     char hex[SHA256_HEX + 1], digest[sizeof(DIGEST_PREFIX) + DIGEST_TEXT] = DIGEST_PREFIX;
     struct json type = json_array();
     digest_hex(name, hex);
-    add_base64url(meta->digest.b, SHA256_SIZE, digest + sizeof(DIGEST_PREFIX) - 1);
+    add_base64url(meta->digest.b, SHA256_SIZE, digest + sizeof(DIGEST_PREFIX) - 1, DIGEST_TEXT + 1);
     json_append(arena, &type, json_word("application/json"));
     struct json object = JSON_OF(
         arena, {"name", json_word(hex)}, {"description", json_word("result of a task")},
@@ -106,7 +100,7 @@ static bool read_digest(struct str text, struct arena *arena, struct digest *out
         char c = text.ptr[sizeof(DIGEST_PREFIX) - 1 + i];
         plain[i] = c == '-' ? '+' : c == '_' ? '/' : c;
     }
-    struct str bytes = object_from_base64((struct str){plain, DIGEST_TEXT}, arena);
+    struct str bytes = base64_read((struct str){plain, DIGEST_TEXT}, arena);
     if (!bytes.ptr || bytes.len != SHA256_SIZE) return false;
     memcpy(out->b, bytes.ptr, SHA256_SIZE);
     return true;

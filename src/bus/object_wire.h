@@ -30,7 +30,5 @@ struct str object_describe(struct str bucket, const struct digest *name, const s
 struct str object_question(const char *member, const char *subject, uint64_t seq, struct arena *arena);
 // False: it is not the description of an object that can be read. Texts borrow `arena`.
 bool object_described(struct str text, struct arena *arena, struct object_meta *out);
-// ptr NULL: it is not base64, or out of memory.
-struct str object_from_base64(struct str text, struct arena *arena);
 
 #endif

@@ -1,5 +1,6 @@
 #include "bus/objects.h"
 
+#include "base/base64.h"
 #include "bus/nats.h"
 #include "bus/object_wire.h"
 #include "os/os.h"
@@ -277,7 +278,7 @@ static enum code fetch(struct line *line, struct str bucket, const char *subject
     enum code rc = question.ptr ? api(line, "MSG.GET", bucket, question, &reply, err) : error_nomem(err);
     if (rc) return rc;
     *at = (uint64_t)json_integer(json_at(&reply, STR("message.seq")), 0);
-    *data = object_from_base64(json_text(json_at(&reply, STR("message.data"))), &line->arena);
+    *data = base64_read(json_text(json_at(&reply, STR("message.data"))), &line->arena);
     return data->ptr ? OK : error_set(err, E_CORRUPT, "a message of the object cannot be read");
 }
 

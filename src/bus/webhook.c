@@ -1,14 +1,14 @@
 // A webhook: one POST an event, through the client that goes only where the policy allows. Nobody follows redirects.
 #include "bus/inside.h"
+
+#include "base/base64.h"
 #include "bus/object_wire.h"
 
 #include "auth/auth.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 
 #define REPLY_MAX (64 * 1024) // of a body that nobody reads
-#define BASE64_SIZE (((SHA256_SIZE + 2) / 3) * 4 + 1)
 
 // The first call connects; the connection is kept from event to event, by the one thread of the sink.
 static enum code webhook_open(struct sink *sink, struct error *err)
@@ -30,14 +30,14 @@ static struct str signing_key(struct str secret, struct arena *arena)
 {
     struct str prefix = STR("whsec_");
     if (!str_starts(secret, prefix)) return secret;
-    struct str key = object_from_base64(str_slice(secret, prefix.len, secret.len), arena);
+    struct str key = base64_read(str_slice(secret, prefix.len, secret.len), arena);
     return key.ptr && key.len > 0 ? key : secret;
 }
 
 static bool sign(struct sink *sink, struct message *message, const char *time, struct arena *arena, struct error *err)
 {
     struct str secret;
-    char hex[SHA256_HEX + 1], text[SHA256_HEX + 64], base64[BASE64_SIZE];
+    char hex[SHA256_HEX + 1], text[SHA256_HEX + 64];
     if (!sink_has_secret(&sink->config.signing)) return true;
     if (sink_secret(&sink->config.signing, arena, &secret, err)) return false;
     secret = signing_key(secret, arena);
@@ -53,9 +53,11 @@ static bool sign(struct sink *sink, struct message *message, const char *time, s
     buf_printf(&signed_text, "%.*s.%s.", STR_ARG(message->id), time);
     buf_add(&signed_text, message->body);
     digest = hmac_sha256(secret, buf_str(&signed_text));
-    EVP_EncodeBlock((unsigned char *)base64, digest.b, SHA256_SIZE);
-    snprintf(text, sizeof(text), "v1,%s", base64);
-    ok = ok && buf_ok(&signed_text) && message_header(message, "webhook-signature", str_from(text), arena);
+    ok = ok && buf_ok(&signed_text);
+    buf_clear(&signed_text);
+    buf_text(&signed_text, "v1,");
+    buf_base64(&signed_text, (struct str){(const char *)digest.b, SHA256_SIZE});
+    ok = ok && message_header(message, "webhook-signature", buf_str(&signed_text), arena);
     buf_release(&signed_text);
     return ok || error_nomem(err) == OK;
 }

@@ -1,10 +1,11 @@
 // Blobs: Shared Key signatures, or a shared access signature in the query.
 #include "fetch/inside.h"
 
+#include "base/base64.h"
+#include "base/text.h"
 #include "http/http.h"
 
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,36 +92,21 @@ static bool write_string_to_sign(const struct shared_key *request, struct arena 
     return write_own_headers(request, arena, out) && write_resource(request, arena, out) && buf_ok(out);
 }
 
-static bool key_decode(struct str text, uint8_t out[KEY_MAX], size_t *size)
-{
-    if (text.len == 0 || text.len % 4 || text.len / 4 * 3 > KEY_MAX) return false;
-    int length = EVP_DecodeBlock(out, (const unsigned char *)text.ptr, (int)text.len);
-    if (length < 0) return false;
-    size_t padding = (text.ptr[text.len - 1] == '=') + (size_t)(text.ptr[text.len - 2] == '=');
-    *size = (size_t)length - padding;
-    return true;
-}
-
 enum code shared_key_sign(const struct shared_key *request, struct arena *arena, struct str *out, struct error *err)
 {
-    uint8_t key[KEY_MAX], mac[SHA256_SIZE];
-    unsigned char encoded[64];
-    unsigned int mac_size = sizeof(mac);
+    uint8_t key[KEY_MAX];
     size_t key_size = 0;
-    if (!key_decode(request->key, key, &key_size))
+    if (!request->key.len || request->key.len / 4 * 3 > KEY_MAX || !base64_decode(request->key, key, &key_size))
         return error_set(err, E_INVALID, "the key of the account is not base64");
     struct buf text;
     buf_init(&text, TEXT_MAX);
-    bool good = write_string_to_sign(request, arena, &text) &&
-                HMAC(EVP_sha256(), key, (int)key_size, (const unsigned char *)text.ptr, text.len, mac, &mac_size);
+    bool good = write_string_to_sign(request, arena, &text);
+    struct digest mac = hmac_sha256((struct str){(const char *)key, key_size}, buf_str(&text));
     OPENSSL_cleanse(key, sizeof(key));
-    if (good) {
-        EVP_EncodeBlock(encoded, mac, (int)mac_size);
-        buf_clear(&text);
-        buf_printf(&text, "SharedKey %.*s:%s", STR_ARG(request->account), (const char *)encoded);
-        *out = arena_copy(arena, buf_str(&text));
-    }
-    buf_release(&text);
+    if (good) buf_clear(&text);
+    buf_printf(&text, "SharedKey %.*s:", STR_ARG(request->account));
+    buf_base64(&text, (struct str){(const char *)mac.b, sizeof(mac.b)});
+    *out = buf_keep(&text, arena);
     return good && out->ptr ? OK : error_nomem(err);
 }
 

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "http/http.h"
 
-#include <openssl/hmac.h>
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,17 +13,9 @@
 #define STAMP_SIZE 16        // 20130524T000000Z
 #define TEXT_MAX (256 << 10) // of a canonical request
 
-static struct digest hmac(struct str key, struct str text)
-{
-    struct digest out;
-    unsigned int size = sizeof(out.b);
-    INVARIANT(HMAC(EVP_sha256(), key.ptr, (int)key.len, (const unsigned char *)text.ptr, text.len, out.b, &size));
-    return out;
-}
-
 static struct digest hmac_with(const struct digest *key, struct str text)
 {
-    return hmac((struct str){(const char *)key->b, sizeof(key->b)}, text);
+    return hmac_sha256((struct str){(const char *)key->b, sizeof(key->b)}, text);
 }
 
 static void stamp_of(int64_t now_ms, char out[STAMP_SIZE + 1])
@@ -144,7 +136,7 @@ static bool signing_key(const struct sigv4 *request, struct str day, struct aren
     if (!first) return false;
     memcpy(first, word.ptr, word.len);
     memcpy(first + word.len, request->secret.ptr, request->secret.len);
-    struct digest key = hmac((struct str){first, size}, day);
+    struct digest key = hmac_sha256((struct str){first, size}, day);
     OPENSSL_cleanse(first, size);
     key = hmac_with(&key, request->region);
     key = hmac_with(&key, request->service);

@@ -1,6 +1,8 @@
 // What people may know about the workers.
 #include "remote/inside.h"
 
+#include "json/make.h"
+
 struct remote_counts remote_counts(struct remote *r)
 {
     pthread_mutex_lock(&r->mutex);
@@ -47,17 +49,13 @@ bool remote_pools(struct remote *r, struct arena *arena, struct remote_pool **ou
 
 static bool add_worker(const struct worker *worker, int64_t now, struct arena *arena, struct json *list)
 {
-    struct json row;
-    struct str name = arena_copy(arena, worker->name), tenant = arena_copy(arena, worker->tenant);
-    struct str pool = arena_copy(arena, worker->pool);
-    return name.ptr && tenant.ptr && pool.ptr && json_object_with(arena, 7, &row) &&
-           json_put(arena, &row, STR("worker"), json_string(name)) &&
-           json_put(arena, &row, STR("tenant"), tenant.len > 0 ? json_string(tenant) : json_null()) &&
-           json_put(arena, &row, STR("pool"), json_string(pool)) &&
-           json_put(arena, &row, STR("leases"), json_int((int64_t)worker->leases)) &&
-           json_put(arena, &row, STR("slots"), json_int(worker->slots)) &&
-           json_put(arena, &row, STR("silentMs"), json_int(now - worker->seen_ms)) &&
-           json_put(arena, &row, STR("draining"), json_bool(worker->draining)) && json_push(arena, list, row);
+    json_append(arena, list,
+                JSON_OF(arena, {"worker", json_copied(arena, worker->name)},
+                        {"tenant", json_copied_or_null(arena, worker->tenant)},
+                        {"pool", json_copied(arena, worker->pool)}, {"leases", json_count(worker->leases)},
+                        {"slots", json_int(worker->slots)}, {"silentMs", json_int(now - worker->seen_ms)},
+                        {"draining", json_bool(worker->draining)}));
+    return json_ok(list);
 }
 
 bool remote_workers(struct remote *r, struct str tenant, struct arena *arena, struct json *out)

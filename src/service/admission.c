@@ -119,7 +119,6 @@ struct telling {
     struct service *service;
     struct call *call;
     struct json items;
-    bool failed;
 };
 
 static enum code admit_for(void *context, struct str tenant, struct str run)
@@ -132,23 +131,19 @@ static void tell_run(void *context, struct str tenant, struct str run, const cha
 {
     struct telling *telling = context;
     struct arena *arena = &telling->call->arena;
-    struct json one = json_object();
-    if (!str_eq(tenant, telling->call->who.tenant)) return;
-    struct str copy = arena_copy(arena, run);
-    if (!copy.ptr || !json_put(arena, &one, STR("runId"), json_string(copy)) ||
-        !json_put(arena, &one, STR("status"), json_string(str_from(status))) || !json_push(arena, &telling->items, one))
-        telling->failed = true;
+    if (str_eq(tenant, telling->call->who.tenant))
+        json_append(arena, &telling->items,
+                    JSON_OF(arena, {"runId", json_copied(arena, run)}, {"status", json_word(status)}));
 }
 
-bool admission_pass(struct call *call, struct json *out)
+struct json admission_pass(struct call *call)
 {
     struct telling telling = {.service = call->service, .call = call, .items = json_array()};
     struct queue_pass pass = {.context = &telling, .admit = admit_for, .told = tell_run};
     slots_before(call->service, os_now().mono_ms);
     queues_reconcile(&call->service->queues, &pass);
     slots_after(call->service, os_now().mono_ms);
-    *out = telling.items;
-    return !telling.failed;
+    return telling.items;
 }
 
 // ---- rates

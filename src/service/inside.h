@@ -301,7 +301,7 @@ void admission_found(struct service *service, const struct run_head *head); // a
 void admission_event(struct service *service, const struct engine_event *event);
 void admission_turned(struct service *service, int64_t mono_ms); // gives places that became free
 // dequeueAndStart, with what became of the runs of the caller's tenant.
-bool admission_pass(struct call *call, struct json *out) MUST_CHECK;
+struct json admission_pass(struct call *call);
 void admission_refuse(struct call *call, struct str queue, enum queue_verdict verdict); // answers the call
 // Counts one use. Over the limit: answers 429 with `code` and gives false.
 bool limits_take(struct call *call, const struct rate_rule *rule, struct str key, const char *code);

@@ -41,7 +41,7 @@ static void look_elsewhere(const struct call *call, struct str name)
         os_log(LOG_WARN, "limits not read tenant=%.*s why=\"%s\"", STR_ARG(call->who.tenant), err.message);
 }
 
-static bool queue_json(struct call *call, struct str name, struct json *out)
+static struct json queue_json(struct call *call, struct str name)
 {
     const struct queues *queues = &call->service->queues;
     look_elsewhere(call, name);
@@ -52,19 +52,16 @@ static bool queue_json(struct call *call, struct str name, struct json *out)
     int64_t oldest_ms = queue ? queue_oldest_ms(queue) : 0;
     if (queue && queue->share.oldest_ms && (!oldest_ms || queue->share.oldest_ms < oldest_ms))
         oldest_ms = queue->share.oldest_ms;
-    if (!queue_config_write(&config, &call->arena, out)) return false;
-    JSON_ADD(&call->arena, out, {"name", json_copied(&call->arena, name)}, {"running", json_count(running)},
+    struct json out;
+    if (!queue_config_write(&config, &call->arena, &out)) return json_failed();
+    JSON_ADD(&call->arena, &out, {"name", json_copied(&call->arena, name)}, {"running", json_count(running)},
              {"queued", json_count(waiting)}, {"oldestQueuedAt", json_time_some(&call->arena, oldest_ms)});
-    return json_ok(out);
+    return out;
 }
 
 static void answer_queue(struct call *call, struct str name)
 {
-    struct json body;
-    if (queue_json(call, name, &body))
-        call_answer(call, 200, body);
-    else
-        call_nomem(call);
+    call_answer(call, 200, queue_json(call, name));
 }
 
 static bool is_there(struct call *call, struct str name)
@@ -84,38 +81,29 @@ void service_queue_get(struct call *call, struct str name)
     if (begin(call, OPERATION_QUEUE_LIST, name)) service_post(call, get_on_engine);
 }
 
-static bool list_into(struct call *call, struct json *items)
+static void list_into(struct call *call, struct json *items)
 {
     const struct queues *queues = &call->service->queues;
     const struct queue_tenant *tenant = queues->tenants;
-    struct json row;
     while (tenant && !str_eq(tenant->name, call->who.tenant)) tenant = tenant->next;
-    if (!queue_json(call, QUEUE_DEFAULT, &row) || !json_push(&call->arena, items, row)) return false;
+    json_append(&call->arena, items, queue_json(call, QUEUE_DEFAULT));
     for (const struct run_queue *queue = tenant ? tenant->queues : NULL; queue; queue = queue->next) {
         bool used = queue->configured || queue->running > 0 || queue->waiting > 0;
         if (str_eq(queue->name, QUEUE_DEFAULT) || !used) continue;
-        if (!queue_json(call, queue->name, &row) || !json_push(&call->arena, items, row)) return false;
+        json_append(&call->arena, items, queue_json(call, queue->name));
     }
-    return true;
 }
 
 static void answer_items(struct call *call, struct json items)
 {
-    struct json page = json_object();
-    if (json_put(&call->arena, &page, STR("items"), items) &&
-        json_put(&call->arena, &page, STR("nextCursor"), json_null()))
-        call_answer(call, 200, page);
-    else
-        call_nomem(call);
+    call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"nextCursor", json_null()}));
 }
 
 static void list_on_engine(struct call *call)
 {
     struct json items = json_array();
-    if (list_into(call, &items))
-        answer_items(call, items);
-    else
-        call_nomem(call);
+    list_into(call, &items);
+    answer_items(call, items);
 }
 
 void service_queue_list(struct call *call)
@@ -229,13 +217,10 @@ void service_queue_delete(struct call *call, struct str name)
 static void reconcile_on_engine(struct call *call)
 {
     struct error err = {0};
-    struct json items;
     if (audit_call(call, OPERATION_QUEUE_CHANGE, STR("reconcile"), (struct str){0}, &err))
         call_failed(call, &err);
-    else if (admission_pass(call, &items))
-        answer_items(call, items);
     else
-        call_nomem(call);
+        answer_items(call, admission_pass(call));
 }
 
 void service_queue_reconcile(struct call *call)
@@ -250,11 +235,12 @@ static void answer_limits(struct call *call)
     const struct queue_tenant *tenant = queues_tenant(&call->service->queues, call->who.tenant);
     struct json body;
     if (tenant && tenant->limits.runs_in_flight) look_elsewhere(call, (struct str){0});
-    if (tenant && tenant_limits_write(&tenant->limits, &call->arena, &body) &&
-        json_put(&call->arena, &body, STR("runsNow"), json_int((int64_t)(tenant->running + tenant->share.elsewhere))))
-        call_answer(call, 200, body);
-    else
+    if (!tenant || !tenant_limits_write(&tenant->limits, &call->arena, &body)) {
         call_nomem(call);
+        return;
+    }
+    JSON_ADD(&call->arena, &body, {"runsNow", json_count(tenant->running + tenant->share.elsewhere)});
+    call_answer(call, 200, body);
 }
 
 void service_limits_get(struct call *call)

@@ -158,29 +158,25 @@ static enum code read_sinks(struct call *call, struct store *store, struct json 
 }
 
 // Of several engines one carries.
-static bool tell_carrier(struct call *call, struct json *body)
+static struct json carrier_json(struct call *call)
 {
     const struct members *members = &call->service->members;
     uint64_t carrier = __atomic_load_n(&members->carrier, __ATOMIC_RELAXED);
     uint64_t self = __atomic_load_n(&members->self, __ATOMIC_RELAXED);
-    struct json told = json_object();
-    if (!members->several) return true;
-    return json_put(&call->arena, &told, STR("engine"), carrier ? json_int((int64_t)carrier) : json_null()) &&
-           json_put(&call->arena, &told, STR("here"), json_bool(carrier && carrier == self)) &&
-           json_put(&call->arena, body, STR("carriedBy"), told);
+    if (!members->several) return json_none();
+    return JSON_OF(&call->arena, {"engine", carrier ? json_count(carrier) : json_null()},
+                   {"here", json_bool(carrier && carrier == self)});
 }
 
 static void list_sinks(struct call *call, struct store *store)
 {
-    struct json items = json_array(), body = json_object();
+    struct json items = json_array();
     struct error err = {0};
     if (read_sinks(call, store, &items, &err))
         call_failed(call, &err);
-    else if (tell_carrier(call, &body) && json_put(&call->arena, &body, STR("items"), items) &&
-             json_put(&call->arena, &body, STR("nextCursor"), json_null()))
-        call_answer(call, 200, body);
     else
-        call_nomem(call);
+        call_answer(call, 200, JSON_OF(&call->arena, {"carriedBy", carrier_json(call)}, {"items", items},
+                                       {"nextCursor", json_null()}));
 }
 
 void service_sinks(struct call *call)
@@ -288,13 +284,12 @@ static enum code collect(struct call *call, struct store *store, struct json *it
 
 static void list_letters(struct call *call, struct store *store)
 {
-    struct json next, body = json_object(), items = json_array();
+    struct json next, items = json_array();
     struct error err = {0};
     if (collect(call, store, &items, &next, &err))
         call_failed(call, &err);
-    else if (show_ids(call, &items) && json_put(&call->arena, &body, STR("items"), items) &&
-             json_put(&call->arena, &body, STR("nextCursor"), next))
-        call_answer(call, 200, body);
+    else if (show_ids(call, &items))
+        call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"nextCursor", next}));
     else
         call_nomem(call);
 }
@@ -316,15 +311,12 @@ static void acted(void *context, enum code rc, const struct error *why)
     enum { AGAIN_MAX = 8 };
     struct call *call = context;
     const struct letters_call *letters = call->state;
-    struct json body = json_object();
     if (rc == E_CONFLICT && call->asked_again++ < AGAIN_MAX) // a letter was delivered between the look and the order
         service_read(call, act);
     else if (rc)
         call_failed(call, why);
-    else if (json_put(&call->arena, &body, STR("count"), json_int((int64_t)letters->count)))
-        call_answer(call, 200, body);
     else
-        call_nomem(call);
+        call_answer(call, 200, JSON_OF(&call->arena, {"count", json_count(letters->count)}));
 }
 
 static void act(struct call *call, struct store *store)

@@ -117,22 +117,15 @@ static bool request_note(struct call *call, struct str run, struct note_put *out
     digest_hex(&starting->key, key);
     digest_hex(&starting->fingerprint, print);
     struct str k = arena_copy(&call->arena, str_from(key));
-    struct json made = json_object();
-    struct buf text;
-    JSON_ADD(&call->arena, &made, {"fingerprint", json_word(print)}, {"runId", json_string(run)});
-    bool ok = json_ok(&made);
-    if (ok && call->answer.code) { // it is refused, and will be so again
-        struct json problem = json_object();
-        ok = json_put(&call->arena, &problem, STR("code"), json_string(str_from(call->answer.code))) &&
-             json_put(&call->arena, &problem, STR("detail"), json_string(call->answer.detail)) &&
-             json_put(&call->arena, &problem, STR("status"), json_int(call->answer.status)) &&
-             json_put(&call->arena, &made, STR("problem"), problem);
-    }
-    buf_init(&text, 4096);
-    if (ok) json_canon(&text, &made);
-    struct str value = buf_keep(&text, &call->arena);
+    struct json problem = json_none();
+    if (call->answer.code) // it is refused, and will be so again
+        problem = JSON_OF(&call->arena, {"code", json_word(call->answer.code)},
+                          {"detail", json_string(call->answer.detail)}, {"status", json_int(call->answer.status)});
+    struct json made = JSON_OF(&call->arena, {"fingerprint", json_word(print)}, {"runId", json_string(run)},
+                               {"problem", problem});
+    struct str value = json_canon_kept(&call->arena, &made, 4096);
     *out = (struct note_put){.space = STR("request"), .key = k, .value = value, .expect = 0};
-    return ok && k.ptr && value.ptr;
+    return k.ptr && value.ptr;
 }
 
 static bool is_taken(struct call *call, struct str run)

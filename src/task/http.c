@@ -2,6 +2,7 @@
 // connections that each thread keeps, so that a hundred requests at once cost a hundred connections once.
 #include "task/kind.h"
 
+#include "base/base64.h"
 #include "http/http.h"
 
 #include <stdio.h>
@@ -236,17 +237,11 @@ static bool add_query(struct task_call *call, struct builder *b, const struct js
 
 static struct str base64(struct task_call *call, struct str bytes)
 {
-    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *out = arena_alloc(call->arena, (bytes.len + 2) / 3 * 4 + 1);
-    if (!out) return STR("");
-    size_t used = 0;
-    for (size_t i = 0; i < bytes.len; i += 3) {
-        uint32_t group = 0;
-        size_t count = bytes.len - i < 3 ? bytes.len - i : 3;
-        for (size_t k = 0; k < 3; k++) group = group << 8 | (k < count ? (unsigned char)bytes.ptr[i + k] : 0);
-        for (size_t k = 0; k < 4; k++) out[used++] = k <= count ? alphabet[group >> (18 - 6 * k) & 63] : '=';
-    }
-    return (struct str){out, used};
+    struct buf out;
+    buf_init(&out, bytes.len / 3 * 4 + 8);
+    buf_base64(&out, bytes);
+    struct str kept = buf_keep(&out, call->arena);
+    return kept.ptr ? kept : STR("");
 }
 
 static bool add_auth(struct task_call *call, struct builder *b)

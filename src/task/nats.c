@@ -2,6 +2,8 @@
 // stream KV_<bucket>, as every client of NATS has them.
 #include "task/kind.h"
 
+#include "base/base64.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -313,28 +315,6 @@ static void kv_put(struct line *line, struct str bucket, struct str key, struct 
         call_done(call, result);
 }
 
-static int base64_value(char c)
-{
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-static struct str from_base64(struct task_call *call, struct str text)
-{
-    char *out = arena_alloc(call->arena, text.len + 1);
-    size_t used = 0;
-    uint32_t bits = 0;
-    unsigned count = 0;
-    for (size_t i = 0; out && i < text.len && base64_value(text.ptr[i]) >= 0; i++) {
-        bits = bits << 6 | (uint32_t)base64_value(text.ptr[i]);
-        count += 6;
-        if (count >= 8) out[used++] = (char)(bits >> (count -= 8) & 0xFF);
-    }
-    return out ? (struct str){out, used} : STR("");
-}
-
 static void kv_get(struct line *line, struct str bucket, struct str key)
 {
     struct task_call *call = line->call;
@@ -350,12 +330,12 @@ static void kv_get(struct line *line, struct str bucket, struct str key)
                     &answer, &none);
     buf_release(&body);
     if (!good || (none ? !broken(line, "JetStream is not there", "") : said_no(line, &answer))) return;
-    struct str hdrs = from_base64(call, json_text(json_at(&answer, STR("message.hdrs"))));
-    if (memmem(hdrs.ptr, hdrs.len, "KV-Operation:", 13)) {
+    struct str hdrs = base64_read(json_text(json_at(&answer, STR("message.hdrs"))), call->arena);
+    if (hdrs.len && memmem(hdrs.ptr, hdrs.len, "KV-Operation:", 13)) {
         call_fail(call, TASK_NOT_FOUND, "NATS_NOT_FOUND", "the key %.*s was deleted", STR_ARG(key));
         return;
     }
-    struct str value = from_base64(call, json_text(json_at(&answer, STR("message.data"))));
+    struct str value = base64_read(json_text(json_at(&answer, STR("message.data"))), call->arena);
     if (call_put(call, &result, "status", json_string(STR("success"))) &&
         call_put(call, &result, "key", json_string(key)) &&
         call_put(call, &result, "value", call_parse(call, value, true)) &&

@@ -141,43 +141,32 @@ static bool make_safe(struct task_call *call, struct json *value, bool marks)
 
 // ---- writing
 
-static bool error_json(struct task_call *call, struct json *out)
+static struct json error_json(struct task_call *call)
 {
     const struct task_outcome *outcome = &call->out;
-    struct str message = safe_text(call, outcome->message, false), code = safe_text(call, outcome->code, false);
-    *out = json_object();
-    return message.ptr && code.ptr &&
-           json_put(call->arena, out, STR("kind"), json_string(str_from(task_error_word(outcome->error)))) &&
-           json_put(call->arena, out, STR("code"), json_string(code)) &&
-           json_put(call->arena, out, STR("message"), json_string(message)) &&
-           json_put(call->arena, out, STR("retryable"), json_bool(outcome->retryable));
-}
-
-static bool meta_json(struct task_call *call, int64_t duration_ms, struct json *out)
-{
-    *out = json_object();
-    int64_t attempt =
-        json_integer(json_key(&call->input, "attempt"), 1); // of the task; the request counts those of the run
-    return json_put(call->arena, out, STR("attempt"), json_int(attempt)) &&
-           json_put(call->arena, out, STR("duration_ms"), json_int(duration_ms));
+    return JSON_OF(call->arena, {"kind", json_word(task_error_word(outcome->error))},
+                   {"code", json_text_made(safe_text(call, outcome->code, false))},
+                   {"message", json_text_made(safe_text(call, outcome->message, false))},
+                   {"retryable", json_bool(outcome->retryable)});
 }
 
 bool outcome_write(struct task_call *call, int64_t duration_ms, struct buf *out)
 {
     struct task_outcome *outcome = &call->out;
-    struct json whole = json_object(), error, meta;
+    int64_t attempt =
+        json_integer(json_key(&call->input, "attempt"), 1); // of the task; the request counts those of the run
     struct json *parts[] = {&outcome->result, &outcome->http, &outcome->pg, &outcome->py};
     static const char *const names[] = {"result", "http", "pg", "py"};
-    if (!ready_mask(call) || !meta_json(call, duration_ms, &meta)) return false;
+    if (!ready_mask(call)) return false;
     if (!outcome->error && !outcome->result.type) outcome->result = json_null();
-    bool good = json_put(call->arena, &whole, STR("status"), json_string(outcome->error ? STR("error") : STR("ok")));
-    for (size_t i = 0; good && i < ARRAY_COUNT(parts); i++) {
-        if (!parts[i]->type) continue;
-        good = make_safe(call, parts[i], i == 0 && outcome->marks) &&
-               json_put(call->arena, &whole, str_from(names[i]), *parts[i]);
+    struct json whole = JSON_OF(call->arena, {"status", json_word(outcome->error ? "error" : "ok")});
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        if (parts[i]->type && !make_safe(call, parts[i], i == 0 && outcome->marks)) return false;
+        JSON_ADD(call->arena, &whole, {names[i], *parts[i]});
     }
-    if (good && outcome->error) good = error_json(call, &error) && json_put(call->arena, &whole, STR("error"), error);
-    if (!good || !json_put(call->arena, &whole, STR("meta"), meta)) return false;
+    JSON_ADD(call->arena, &whole, {"error", outcome->error ? error_json(call) : json_none()},
+             {"meta", JSON_OF(call->arena, {"attempt", json_int(attempt)}, {"duration_ms", json_int(duration_ms)})});
+    if (!json_ok(&whole)) return false;
     json_write(out, &whole);
     return buf_ok(out);
 }

@@ -118,7 +118,7 @@ static enum code as_outcome(struct stage *stage, struct desk_answer *answer, str
 {
     struct arena *arena = stage->arena;
     const struct fault *fault = &answer->fault;
-    struct json outcome = json_object(), part = json_object();
+    struct json part = json_object();
     if (!answer->ok && (str_is(fault->code, "TIMEOUT") || str_is(fault->code, "CANCELLED"))) return OK;
     bool text = answer->ok && !answer->is_json;
     enum code rc = OK;
@@ -126,18 +126,15 @@ static enum code as_outcome(struct stage *stage, struct desk_answer *answer, str
     if (rc) return rc;
     if (answer->ok && !answer->output.len) part = json_null();
     if (text) part = json_string(answer->output);
-    bool good = json_put(arena, &outcome, STR("status"), json_string(answer->ok ? STR("ok") : STR("error")));
     if (!answer->ok)
-        good = good && json_put(arena, &part, STR("kind"), json_string(STR("unknown"))) &&
-               json_put(arena, &part, STR("code"), json_string(fault->code)) &&
-               json_put(arena, &part, STR("message"), json_string(fault->message)) &&
-               json_put(arena, &part, STR("retryable"), json_bool(fault->retryable));
-    good = good && json_put(arena, &outcome, answer->ok ? STR("result") : STR("error"), part);
+        part = JSON_OF(arena, {"kind", json_word("unknown")}, {"code", json_string(fault->code)},
+                       {"message", json_string(fault->message)}, {"retryable", json_bool(fault->retryable)});
+    struct json outcome = JSON_OF(arena, {"status", json_word(answer->ok ? "ok" : "error")},
+                                  {answer->ok ? "result" : "error", part});
     struct buf out;
     buf_init(&out, (size_t)64 << 20);
     json_write(&out, &outcome);
-    struct str kept = good && buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){NULL, 0};
-    buf_release(&out);
+    struct str kept = buf_keep(&out, arena);
     if (!kept.ptr) return error_nomem(err);
     answer->output = kept;
     answer->ok = answer->is_json = true;

@@ -1,6 +1,8 @@
 // Results in an object store of NATS: names and descriptions as other clients write them, and a real server that is killed, emptied
 // and lied to.
 #include "bus/object_wire.h"
+
+#include "base/base64.h"
 #include "bus/objects.h"
 #include "unit/support/nats_kit.h"
 
@@ -210,7 +212,7 @@ static void an_object_that_was_changed_is_not_given_out_NX_7_3(void)
     object_subject(STR("things"), &wrong, subject);
     snprintf(body, sizeof(body), "{\"last_by_subj\":\"%s\"}", subject);
     CHECK(nats_ask(&server, "$JS.API.STREAM.MSG.GET.OBJ_things", body, &arena, &answer));
-    struct str text_of = object_from_base64(json_text(json_at(&answer, STR("message.data"))), &arena);
+    struct str text_of = base64_read(json_text(json_at(&answer, STR("message.data"))), &arena);
     struct object_meta theirs;
     CHECK(object_described(text_of, &arena, &theirs));
     told.nuid = theirs.nuid;
