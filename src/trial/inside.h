@@ -4,7 +4,7 @@
 
 #include "engine/engine.h"
 #include "json/make.h"
-#include "trial/desk.h"
+#include "trial/fake_tools.h"
 #include "trial/disk.h"
 #include "trial/trial.h"
 
@@ -102,7 +102,7 @@ struct stage {
     struct sim_disk *disk;
     struct store *store;
     struct engine *engine;
-    struct desk desk;
+    struct fake_tools fake;
     struct real_tools *real;
     bool died;
     bool opening; // the store is being opened
@@ -150,7 +150,7 @@ void tool_told_task(struct stage *stage, struct str path,
 void tool_told(struct stage *stage, struct str path, const struct moment *moment);
 
 // ---- real.c: really runs a request and waits for it
-enum code real_run(struct stage *stage, const struct tool_request *request, struct desk_answer *answer,
+enum code real_run(struct stage *stage, const struct tool_request *request, struct fake_answer *answer,
                    struct error *err) MUST_CHECK;
 void real_close(struct real_tools *real);
 

@@ -57,7 +57,7 @@ static bool copy_text(struct arena *arena, struct str *text)
     return text->ptr != NULL;
 }
 
-enum code real_run(struct stage *stage, const struct tool_request *request, struct desk_answer *answer,
+enum code real_run(struct stage *stage, const struct tool_request *request, struct fake_answer *answer,
                    struct error *err)
 {
     enum code rc = open_real(stage, err);

@@ -1,4 +1,4 @@
-// One world: virtual time, a store, an engine, a desk, and people. Nothing in it is left to chance: the next thing that
+// One world: virtual time, a store, an engine, fake tools, and people. Nothing in it is left to chance: the next thing that
 // happens is the one that is due first; of those that are due together, what tools answer comes before what people send
 // and both before timers.
 //
@@ -275,14 +275,14 @@ static enum code open_engine(struct stage *stage, struct error *err)
         .store = stage->store,
         .contract = stage->options->contract,
         .entropy = &stage->entropy,
-        .tools = &stage->desk.base,
-        .host = {.tools = &stage->desk.base, .knows = knows},
-        .tasks = {.tools = &stage->desk.base, .knows = knows},
+        .tools = &stage->fake.base,
+        .host = {.tools = &stage->fake.base, .knows = knows},
+        .tasks = {.tools = &stage->fake.base, .knows = knows},
         .no_files = true,
         .limits = engine_limits_default,
         .observer = {.context = stage, .event = on_event, .decision = on_decision, .refused = on_refused}};
     enum code rc = engine_open(&options, &stage->engine, err);
-    stage->desk.engine = stage->engine;
+    stage->fake.engine = stage->engine;
     return rc;
 }
 
@@ -365,7 +365,7 @@ static void end_life(struct stage *stage)
 {
     engine_close(stage->engine);
     stage->engine = NULL;
-    stage->desk.count = 0;
+    stage->fake.count = 0;
     if (stage->store) store_close(stage->store);
     stage->store = NULL;
 }
@@ -418,12 +418,12 @@ static enum code turns(struct stage *stage, struct error *err)
 
 static void deliver(struct stage *stage)
 {
-    size_t index = desk_first(&stage->desk);
-    const struct effect_seen *effect = &stage->effects[stage->desk.answers[index].tag];
+    size_t index = fake_first(&stage->fake);
+    const struct effect_seen *effect = &stage->effects[stage->fake.answers[index].tag];
     struct str path = effect->path,
                label = trial_format(stage->arena, "%.*s (attempt %u)", STR_ARG(path), effect->logical);
     if (stage_point(stage, BOUNDARY_ANSWER, path, label)) return;
-    desk_deliver(&stage->desk, index);
+    fake_deliver(&stage->fake, index);
     stage_point(stage, BOUNDARY_ANSWERED, path, label);
 }
 
@@ -437,7 +437,7 @@ static void pass_until(struct stage *stage, int64_t mono_ms)
 // False when nothing happens by itself any more.
 static bool act(struct stage *stage)
 {
-    int64_t due = desk_due(&stage->desk), people = people_due(stage), timer = engine_deadline(stage->engine);
+    int64_t due = fake_due(&stage->fake), people = people_due(stage), timer = engine_deadline(stage->engine);
     int64_t next = due < people ? due : people;
     if (timer < next) next = timer;
     if (next == INT64_MAX) return false;
@@ -462,7 +462,7 @@ enum code stage_open(struct stage *stage, const struct trial_options *options, s
     stage->random = options->script->seed;
     stage->entropy.fill = fill;
     buf_init(&stage->batch, 4096);
-    desk_init(&stage->desk, &stage->mono_ms);
+    fake_init(&stage->fake, &stage->mono_ms);
     tool_open(stage);
     enum code rc = open_store(stage, &stage->err);
     if (!rc) rc = open_engine(stage, &stage->err);
@@ -477,7 +477,7 @@ void stage_close(struct stage *stage)
     end_life(stage);
     if (stage->disk) sim_disk_free(stage->disk);
     real_close(stage->real);
-    desk_release(&stage->desk);
+    fake_release(&stage->fake);
     buf_release(&stage->batch);
 }
 

@@ -1,4 +1,4 @@
-// What the desk of a world does with a request: finds its mock, remembers that it happened, and sees to it that an attempt
+// What the fake tools of a world do with a request: find its mock, remember that it happened, and see to it that an attempt
 // that is handed in again after a crash answers when the first one would have.
 #include "trial/inside.h"
 
@@ -87,14 +87,14 @@ static bool know_attempt(struct stage *stage, const struct tool_request *request
 
 // ---- answers
 
-static void fail(struct desk_answer *answer, const struct fault *fault)
+static void fail(struct fake_answer *answer, const struct fault *fault)
 {
     answer->ok = false;
     answer->fault = *fault;
 }
 
 static void apply_mock(struct stage *stage, const struct tool_request *request, const struct trial_mock *mock,
-                       struct desk_answer *answer)
+                       struct fake_answer *answer)
 {
     int64_t takes = mock ? mock->takes_ms : 0;
     answer->ok = true;
@@ -114,7 +114,7 @@ static void apply_mock(struct stage *stage, const struct tool_request *request, 
 }
 
 // A task of a playbook answers with an outcome, also when it fails: its policy is to see it. Only what ends without one stays a fault.
-static enum code as_outcome(struct stage *stage, struct desk_answer *answer, struct error *err)
+static enum code as_outcome(struct stage *stage, struct fake_answer *answer, struct error *err)
 {
     struct arena *arena = stage->arena;
     const struct fault *fault = &answer->fault;
@@ -172,7 +172,7 @@ static void make_artifacts(struct stage *stage, const struct tool_request *reque
 }
 
 static enum code make_answer(struct stage *stage, const struct tool_request *request, const struct effect_seen *effect,
-                             struct desk_answer *answer, struct error *err)
+                             struct fake_answer *answer, struct error *err)
 {
     const struct trial_script *script = stage->options->script;
     const struct trial_mock *mock = script_mock(script, effect->path, effect->attempt, effect->kind);
@@ -197,7 +197,7 @@ static void judge_start(struct stage *stage, const struct effect_seen *effect, c
                     STR_ARG(effect->path), request->logical, request->engine);
 }
 
-static enum code decide(void *context, const struct tool_request *request, struct desk_answer *answer,
+static enum code decide(void *context, const struct tool_request *request, struct fake_answer *answer,
                         struct error *err)
 {
     struct stage *stage = context;
@@ -232,7 +232,7 @@ static enum code decide(void *context, const struct tool_request *request, struc
     return OK;
 }
 
-static void cancelled(void *context, struct desk_answer *answer, int64_t grace_ms)
+static void cancelled(void *context, struct fake_answer *answer, int64_t grace_ms)
 {
     (void)grace_ms;
     struct stage *stage = context;
@@ -243,7 +243,7 @@ static void cancelled(void *context, struct desk_answer *answer, int64_t grace_m
 
 void tool_open(struct stage *stage)
 {
-    stage->desk.context = stage;
-    stage->desk.decide = decide;
-    stage->desk.cancelled = cancelled;
+    stage->fake.context = stage;
+    stage->fake.decide = decide;
+    stage->fake.cancelled = cancelled;
 }

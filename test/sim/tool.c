@@ -32,7 +32,7 @@ static struct fault fault_of(const char *code, bool retryable)
                           .retryable = retryable};
 }
 
-static void fail(struct desk_answer *answer, const char *code, bool retryable)
+static void fail(struct fake_answer *answer, const char *code, bool retryable)
 {
     answer->ok = false;
     answer->fault = fault_of(code, retryable);
@@ -80,7 +80,7 @@ static struct str outcome_of(struct sim_tool *tool, const struct tool_request *r
 }
 
 static void decide_answer(struct sim_tool *tool, const struct tool_request *request, enum fate fate,
-                          struct desk_answer *answer)
+                          struct fake_answer *answer)
 {
     struct str step = request->step;
     struct model_run *run = checker_run(tool->checker, request->run);
@@ -121,7 +121,7 @@ static void decide_answer(struct sim_tool *tool, const struct tool_request *requ
     }
 }
 
-static enum code decide(void *context, const struct tool_request *request, struct desk_answer *answer,
+static enum code decide(void *context, const struct tool_request *request, struct fake_answer *answer,
                         struct error *err)
 {
     struct sim_tool *tool = context;
@@ -138,11 +138,11 @@ static enum code decide(void *context, const struct tool_request *request, struc
     return OK;
 }
 
-static void cancelled(void *context, struct desk_answer *answer, int64_t grace_ms)
+static void cancelled(void *context, struct fake_answer *answer, int64_t grace_ms)
 {
     struct sim_tool *tool = context;
     uint32_t how = choice_pick(tool->choice, STREAM_TOOL, 3);
-    answer->due_ms = *tool->desk.now_ms + (how == 1 ? grace_ms : 0);
+    answer->due_ms = *tool->fake.now_ms + (how == 1 ? grace_ms : 0);
     if (how != 2) answer->lost = false;
     if (how != 2) fail(answer, "CANCELLED", false); // else it ends as it would have, before the signal reaches it
 }
@@ -150,18 +150,18 @@ static void cancelled(void *context, struct desk_answer *answer, int64_t grace_m
 void sim_tool_init(struct sim_tool *tool, struct choice *choice, struct checker *checker, const int64_t *now_ms)
 {
     memset(tool, 0, sizeof(*tool));
-    desk_init(&tool->desk, now_ms);
+    fake_init(&tool->fake, now_ms);
     arena_init(&tool->arena, 4096, (size_t)256 << 20);
-    tool->desk.context = tool;
-    tool->desk.decide = decide;
-    tool->desk.cancelled = cancelled;
+    tool->fake.context = tool;
+    tool->fake.decide = decide;
+    tool->fake.cancelled = cancelled;
     tool->choice = choice;
     tool->checker = checker;
 }
 
 void sim_tool_release(struct sim_tool *tool)
 {
-    desk_release(&tool->desk);
+    fake_release(&tool->fake);
     arena_release(&tool->arena);
     memset(tool, 0, sizeof(*tool));
 }

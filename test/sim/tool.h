@@ -1,4 +1,4 @@
-// Tools of the simulator: a desk (src/trial/desk.h) that remembers everything and answers as the choices say.
+// Tools of the simulator: fake ones (src/trial/fake_tools.h) that remember everything and answer as the choices say.
 //
 // Every start is shown to the checker (the outside world's memory) before it is accepted. What comes back, and when, is
 // picked at the start: at once, later, never before the step's time limit, twice, failed, refused. A cancelled attempt
@@ -11,10 +11,10 @@
 
 #include "sim/checker.h"
 #include "sim/choice.h"
-#include "trial/desk.h"
+#include "trial/fake_tools.h"
 
 struct sim_tool {
-    struct desk desk;
+    struct fake_tools fake;
     struct choice *choice;
     struct checker *checker;
     struct arena arena;   // answers of tasks

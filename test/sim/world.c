@@ -60,7 +60,7 @@ static void on_start(void *context, const struct tool_request *request)
 {
     struct world *w = context;
     uint64_t every = w->options.store == SIM_SQLITE ? 32 : 8;
-    if ((w->tools[0].desk.start_count + w->tools[1].desk.start_count) % every == 1) world_check_platter(w, request);
+    if ((w->tools[0].fake.start_count + w->tools[1].fake.start_count) % every == 1) world_check_platter(w, request);
 }
 
 static void fill(struct entropy *entropy, void *bytes, size_t size)
@@ -76,7 +76,7 @@ static void stop_engines(struct world *w)
     engine_close(w->zombie);
     engine_close(w->engine);
     w->zombie = w->engine = NULL;
-    w->tools[0].desk.count = w->tools[1].desk.count = 0;
+    w->tools[0].fake.count = w->tools[1].fake.count = 0;
     w->zombie_tool = NULL;
 }
 
@@ -106,9 +106,9 @@ static enum code open_with(struct world *w, struct sim_tool *tool, bool only_sig
         .store = w->store,
         .contract = w->contract,
         .entropy = &w->entropy,
-        .tools = &tool->desk.base,
-        .host = {.tools = &tool->desk.base, .knows = knows_all},
-        .tasks = {.tools = &tool->desk.base, .knows = knows_all},
+        .tools = &tool->fake.base,
+        .host = {.tools = &tool->fake.base, .knows = knows_all},
+        .tasks = {.tools = &tool->fake.base, .knows = knows_all},
         .limits = engine_limits_default,
         .only_signals = only_signals,
         .observer = {.context = w, .event = on_event, .decision = on_decision, .refused = on_refused}};
@@ -126,7 +126,7 @@ static bool open_engine(struct world *w, bool only_signals)
         return false;
     }
     w->tool = tool;
-    tool->desk.engine = w->engine;
+    tool->fake.engine = w->engine;
     tool->fenced = false;
     w->idle = w->polled = false;
     return true;
@@ -198,7 +198,7 @@ static void rival(struct world *w)
     world_trace(w, "rivalled");
     w->rivalled = true;
     enum code rc = open_with(w, tool, false, &engine, &err);
-    if (!rc) tool->desk.engine = engine;
+    if (!rc) tool->fake.engine = engine;
     for (uint32_t i = 0; !rc && i < w->root_count; i++) {
         char id[16], out[129];
         snprintf(id, sizeof(id), "r%u", i + 1);
@@ -210,7 +210,7 @@ static void rival(struct world *w)
     if (!rc) rc = engine_turn(engine, now, &worked, &err);
     if (rc && rc != E_IO) checker_fail(&w->checker, "I24", "another process: %s", err.message);
     engine_close(engine);
-    tool->desk.count = 0;
+    tool->fake.count = 0;
 }
 
 // ---- notes: one counts results, each time with a version that must fit; now and then one comes that does not
@@ -332,12 +332,12 @@ static void pass(struct world *w, int64_t ms)
 static void deliver(struct world *w, struct sim_tool *tool)
 {
     uint32_t ready = 0;
-    for (size_t i = 0; i < tool->desk.count; i++) ready += tool->desk.answers[i].due_ms <= w->mono_ms;
+    for (size_t i = 0; i < tool->fake.count; i++) ready += tool->fake.answers[i].due_ms <= w->mono_ms;
     if (ready == 0) return;
     uint32_t pick = choice_pick(w->choice, STREAM_WORLD, w->options.calm ? 1 : ready);
-    for (size_t i = 0; i < tool->desk.count; i++) {
-        if (tool->desk.answers[i].due_ms > w->mono_ms || pick-- > 0) continue;
-        desk_deliver(&tool->desk, i);
+    for (size_t i = 0; i < tool->fake.count; i++) {
+        if (tool->fake.answers[i].due_ms > w->mono_ms || pick-- > 0) continue;
+        fake_deliver(&tool->fake, i);
         put_note(w, true);
         if (w->puts % 5 == 0) put_note(w, false);
         break;
@@ -430,8 +430,8 @@ static void zombie_turn(struct world *w)
 {
     world_trace(w, "the other engine turns");
     w->zombie_acts = true;
-    if (w->zombie_tool->desk.count > 0)
-        desk_deliver(&w->zombie_tool->desk, choice_pick(w->choice, STREAM_WORLD, (uint32_t)w->zombie_tool->desk.count));
+    if (w->zombie_tool->fake.count > 0)
+        fake_deliver(&w->zombie_tool->fake, choice_pick(w->choice, STREAM_WORLD, (uint32_t)w->zombie_tool->fake.count));
     struct moment_in_time now = {.wall_ms = w->wall_ms, .mono_ms = w->mono_ms};
     struct error err = {0};
     bool worked;
@@ -450,7 +450,7 @@ static void zombie_turn(struct world *w)
     engine_close(w->zombie);
     w->zombie = NULL;
     world_store_zombie_gone(w);
-    w->zombie_tool->desk.count = 0;
+    w->zombie_tool->fake.count = 0;
     w->zombie_tool = NULL;
     adopt_all(w); // what it made meanwhile has no owner now
     w->idle = false;
@@ -499,7 +499,7 @@ static void no_space(struct world *w)
     w->full_at = 0;
     w->full_left = UINT32_MAX;
     for (uint32_t i = 0; i < TURNS && w->engine && !w->checker.failed; i++) {
-        most += desk_due(&w->tool->desk) <= w->mono_ms;
+        most += fake_due(&w->tool->fake) <= w->mono_ms;
         deliver(w, w->tool);
         turn(w);
         pass(w, 200);
@@ -529,7 +529,7 @@ static bool natural(struct world *w)
         turn(w);
         return true;
     }
-    int64_t due = desk_due(&w->tool->desk), deadline = engine_deadline(w->engine);
+    int64_t due = fake_due(&w->tool->fake), deadline = engine_deadline(w->engine);
     if (!w->polled) {
         poll(w);
         return true;
@@ -537,7 +537,7 @@ static bool natural(struct world *w)
     if (due < INT64_MAX && due <= deadline) {
         if (due > w->mono_ms) pass(w, due - w->mono_ms);
         deliver(w, w->tool);
-        while (!w->options.calm && desk_due(&w->tool->desk) <= w->mono_ms &&
+        while (!w->options.calm && fake_due(&w->tool->fake) <= w->mono_ms &&
                choice_pick(w->choice, STREAM_WORLD, 2) == 1)
             deliver(w, w->tool);
         return true;
@@ -731,7 +731,7 @@ void world_run(struct choice *choice, const struct world_options *options, struc
     memcpy(w->result.message, w->checker.message, sizeof(w->result.message));
     w->result.trace_hash = w->hash;
     w->result.checks = w->checker.checks;
-    w->result.starts = w->tools[0].desk.start_count + w->tools[1].desk.start_count;
+    w->result.starts = w->tools[0].fake.start_count + w->tools[1].fake.start_count;
     *result = w->result;
     for (int i = 0; i < 2; i++) sim_tool_release(&w->tools[i]);
     checker_release(&w->checker);

@@ -196,9 +196,9 @@ static void the_schema_says_the_same_as_the_reader(void)
     }
 }
 
-// ---- desk
+// ---- fake tools
 
-static enum code take_all(void *context, const struct tool_request *request, struct desk_answer *answer,
+static enum code take_all(void *context, const struct tool_request *request, struct fake_answer *answer,
                           struct error *err)
 {
     (void)context, (void)err;
@@ -206,7 +206,7 @@ static enum code take_all(void *context, const struct tool_request *request, str
     return OK;
 }
 
-static void keep(void *context, struct desk_answer *answer, int64_t grace_ms)
+static void keep(void *context, struct fake_answer *answer, int64_t grace_ms)
 {
     (void)grace_ms;
     answer->due_ms = *(int64_t *)context;
@@ -214,28 +214,28 @@ static void keep(void *context, struct desk_answer *answer, int64_t grace_ms)
 
 static void a_desk_answers_in_the_order_of_time_then_of_starting(void)
 {
-    struct desk desk;
+    struct fake_tools fake;
     int64_t now = 100;
     struct error err = {0};
-    desk_init(&desk, &now);
-    desk.decide = take_all;
-    desk.cancelled = keep;
-    desk.context = &now;
-    CHECK_INT(desk_due(&desk), INT64_MAX);
+    fake_init(&fake, &now);
+    fake.decide = take_all;
+    fake.cancelled = keep;
+    fake.context = &now;
+    CHECK_INT(fake_due(&fake), INT64_MAX);
     const int64_t waits[] = {30, 10, 10, 20};
     for (uint64_t i = 0; i < ARRAY_COUNT(waits); i++) {
         struct tool_request request = {.ticket = i + 1, .timeout_ms = waits[i]};
-        CHECK_OK(desk.base.ops->start(&desk.base, &request, &err), &err);
+        CHECK_OK(fake.base.ops->start(&fake.base, &request, &err), &err);
     }
-    CHECK_INT(desk_due(&desk), 110);
-    CHECK_INT(desk.answers[desk_first(&desk)].ticket, 2);
+    CHECK_INT(fake_due(&fake), 110);
+    CHECK_INT(fake.answers[fake_first(&fake)].ticket, 2);
     now = 105;
-    desk.base.ops->cancel(&desk.base, 1, 0);
-    CHECK_INT(desk.answers[desk_first(&desk)].ticket, 1);
-    CHECK_INT(desk_due(&desk), 105);
-    desk.base.ops->close(&desk.base);
-    CHECK_INT(desk_due(&desk), INT64_MAX);
-    desk_release(&desk);
+    fake.base.ops->cancel(&fake.base, 1, 0);
+    CHECK_INT(fake.answers[fake_first(&fake)].ticket, 1);
+    CHECK_INT(fake_due(&fake), 105);
+    fake.base.ops->close(&fake.base);
+    CHECK_INT(fake_due(&fake), INT64_MAX);
+    fake_release(&fake);
 }
 
 static bool no_more(void *context, enum sim_call call)

@@ -191,7 +191,7 @@ UNUSED static struct {
     struct net_exchange *held[64];
     size_t count;
     bool open;
-} desk = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, {0}, 0, false};
+} fake = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, {0}, 0, false};
 
 static inline void put_on_desk(void *context, struct net_exchange *x)
 {
@@ -200,18 +200,18 @@ static inline void put_on_desk(void *context, struct net_exchange *x)
         echo(NULL, x);
         return;
     }
-    pthread_mutex_lock(&desk.mutex);
-    desk.held[desk.count++] = x;
-    pthread_cond_broadcast(&desk.changed);
-    pthread_mutex_unlock(&desk.mutex);
+    pthread_mutex_lock(&fake.mutex);
+    fake.held[fake.count++] = x;
+    pthread_cond_broadcast(&fake.changed);
+    pthread_mutex_unlock(&fake.mutex);
 }
 
 static inline struct net_exchange *take_from_desk(void)
 {
-    pthread_mutex_lock(&desk.mutex);
-    while (!desk.count) pthread_cond_wait(&desk.changed, &desk.mutex);
-    struct net_exchange *x = desk.held[--desk.count];
-    pthread_mutex_unlock(&desk.mutex);
+    pthread_mutex_lock(&fake.mutex);
+    while (!fake.count) pthread_cond_wait(&fake.changed, &fake.mutex);
+    struct net_exchange *x = fake.held[--fake.count];
+    pthread_mutex_unlock(&fake.mutex);
     return x;
 }
 
