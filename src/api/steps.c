@@ -35,19 +35,19 @@ void tell_steps(struct ask *ask, struct store *store, const struct run_head *hea
 void tell_why(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
-    struct tale tale;
+    struct explained_run explained;
     struct error err = {0};
     struct json answer, whole = {0};
     uint64_t at;
     if (!moment_asked(ask, head, &at)) return;
     int64_t now = at == READING_NOW ? os_now().wall_ms : 0;
-    enum code rc = reading_explain(store, head, at, &call->arena, &tale, &err);
+    enum code rc = reading_explain(store, head, at, &call->arena, &explained, &err);
     if (!rc && ask->params[1].len > 0)
-        rc = explain_step(tale.explain, ask->params[1], now, &call->arena, &answer, &err);
+        rc = explain_step(explained.explain, ask->params[1], now, &call->arena, &answer, &err);
     else if (!rc)
-        rc = explain_run(tale.explain, now, &call->arena, &answer, &err);
+        rc = explain_run(explained.explain, now, &call->arena, &answer, &err);
     if (!rc && !json_copy(&call->arena, &answer, &whole)) rc = error_nomem(&err);
-    tale_release(&tale);
+    explained_release(&explained);
     if (rc == E_NOT_FOUND)
         call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
     else if (rc)

@@ -26,6 +26,13 @@ void card_release(struct card *card)
     card->program = NULL;
 }
 
+int explained_load(struct session *session, const struct run_head *head, uint64_t at, struct explained_run *out)
+{
+    struct error err = {0};
+    enum code rc = reading_explain(session->store, head, at, &session->cli->io.arena, out, &err);
+    return rc ? cli_error(session->cli, &err) : EXIT_OK;
+}
+
 bool card_has_step(struct session *session, const struct card *card, struct str step)
 {
     struct cli *cli = session->cli;

@@ -5,6 +5,8 @@
 #include "cli/session.h"
 #include "view/view.h"
 
+struct explained_run;
+
 struct card {
     struct run_head head; // as it is now, whatever moment the view shows
     struct run_view view;
@@ -16,6 +18,9 @@ struct card {
 // Folds a stored run up to event `at` (TARGET_NOW: all of it). EXIT_OK, or what was reported; card_release in both cases.
 int card_load(struct session *session, const struct run_head *head, uint64_t at, struct card *out);
 void card_release(struct card *card);
+// A stored run, explained: for `why` and `diff`. EXIT_OK, or what was reported; explained_release in both cases. The session must
+// stay open while it is used.
+int explained_load(struct session *session, const struct run_head *head, uint64_t at, struct explained_run *out);
 // The step of that path, or for a loop its rounds. False: there is none, reported with the nearest name (exit 5).
 bool card_has_step(struct session *session, const struct card *card, struct str step);
 enum look look_of_step(const struct step_view *step);

@@ -1,9 +1,10 @@
 // Two runs, or two moments of one, side by side. What differs is found in src/explain; here it is shown.
+#include "cli/card.h"
 #include "cli/commands.h"
-#include "cli/tale.h"
 #include "term/text.h"
 
 #include "base/civil.h"
+#include "reading/reading.h"
 
 #include <string.h>
 
@@ -386,13 +387,13 @@ static unsigned parts_of(const struct cli *cli)
     return parts ? parts : DIFF_STEPS | DIFF_OUTPUTS | DIFF_TIMING;
 }
 
-static int show(struct cli *cli, const struct tale tales[2])
+static int show(struct cli *cli, const struct explained_run runs[2])
 {
     struct error err = {0};
     struct json diff;
     struct buf text;
     bool same;
-    if (explain_diff(tales[0].explain, tales[1].explain, parts_of(cli), &cli->io.arena, &diff, &same, &err))
+    if (explain_diff(runs[0].explain, runs[1].explain, parts_of(cli), &cli->io.arena, &diff, &same, &err))
         return cli_error(cli, &err);
     enum format format = format_of(cli, FORMAT_TEXT);
     if (format != FORMAT_TEXT) {
@@ -409,15 +410,15 @@ static int show(struct cli *cli, const struct tale tales[2])
 int command_diff(struct cli *cli)
 {
     struct session session;
-    struct tale tales[2] = {0};
+    struct explained_run runs[2] = {0};
     int code = session_open(&session, cli, STORE_READ);
     for (size_t i = 0; !code && i < 2; i++) {
         struct target target;
         code = target_find(&session, cli->args.words[i], TARGET_MOMENT, &target);
-        if (!code) code = tale_load(&session, &target.head, target.at, &tales[i]);
+        if (!code) code = explained_load(&session, &target.head, target.at, &runs[i]);
     }
-    if (!code) code = show(cli, tales);
-    for (size_t i = 0; i < 2; i++) tale_release(&tales[i]);
+    if (!code) code = show(cli, runs);
+    for (size_t i = 0; i < 2; i++) explained_release(&runs[i]);
     session_close(&session);
     return code;
 }

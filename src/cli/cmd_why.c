@@ -1,7 +1,9 @@
 // Why a step or a run is in the state it is in. The answer is made in src/explain; here it is found and shown.
+#include "cli/card.h"
 #include "cli/commands.h"
-#include "cli/tale.h"
 #include "term/why.h"
+
+#include "reading/reading.h"
 
 enum { LISTED_MAX = 8 };
 
@@ -10,13 +12,13 @@ static bool is_inside(struct str path, struct str id)
     return path.len > id.len && str_ends(path, id) && path.ptr[path.len - id.len - 1] == '.';
 }
 
-static int no_such_step(struct session *session, const struct tale *tale, struct str step)
+static int no_such_step(struct session *session, const struct explained_run *explained, struct str step)
 {
     struct cli *cli = session->cli;
     struct str path, inside = {0}, near = {0};
     size_t best = step.len / 3 + 1;
-    cli_fail(cli, EXIT_NOT_FOUND, "run %.*s has no step %.*s", STR_ARG(tale->head.ids.run), STR_ARG(step));
-    for (size_t cursor = 0; (path = explain_path(tale->explain, &cursor, &cli->io.arena)).ptr;) {
+    cli_fail(cli, EXIT_NOT_FOUND, "run %.*s has no step %.*s", STR_ARG(explained->head.ids.run), STR_ARG(step));
+    for (size_t cursor = 0; (path = explain_path(explained->explain, &cursor, &cli->io.arena)).ptr;) {
         size_t distance = str_distance(path, step, best);
         if (!inside.ptr && is_inside(path, step)) inside = path;
         if (distance < best) {
@@ -28,7 +30,7 @@ static int no_such_step(struct session *session, const struct tale *tale, struct
         cli_hint(cli, "it runs inside a loop, once a round: %.*s", STR_ARG(inside));
     else if (near.ptr)
         cli_hint(cli, "did you mean %.*s?", STR_ARG(near));
-    cli_next(cli, "get %.*s", STR_ARG(tale->head.ids.run));
+    cli_next(cli, "get %.*s", STR_ARG(explained->head.ids.run));
     return EXIT_NOT_FOUND;
 }
 
@@ -51,17 +53,17 @@ static bool add_owner(struct cli *cli, const struct run_head *head, struct json 
     return json_push(arena, &list, line) && json_put(arena, answer, STR("next"), list);
 }
 
-static int answer(struct session *session, const struct target *target, const struct tale *tale)
+static int answer(struct session *session, const struct target *target, const struct explained_run *explained)
 {
     struct cli *cli = session->cli;
     struct error err = {0};
     struct json out;
     int64_t now = target->has_at ? 0 : cli->io.now_ms;
-    enum code rc = target->step.len ? explain_step(tale->explain, target->step, now, &cli->io.arena, &out, &err)
-                                    : explain_run(tale->explain, now, &cli->io.arena, &out, &err);
-    if (rc == E_NOT_FOUND) return no_such_step(session, tale, target->step);
+    enum code rc = target->step.len ? explain_step(explained->explain, target->step, now, &cli->io.arena, &out, &err)
+                                    : explain_run(explained->explain, now, &cli->io.arena, &out, &err);
+    if (rc == E_NOT_FOUND) return no_such_step(session, explained, target->step);
     if (rc) return cli_error(cli, &err);
-    if (!target->has_at && !add_owner(cli, &tale->head, &out)) return cli_nomem(cli);
+    if (!target->has_at && !add_owner(cli, &explained->head, &out)) return cli_nomem(cli);
     enum format format = format_of(cli, FORMAT_TEXT);
     if (format != FORMAT_TEXT) {
         print_json(&cli->io, format, &out);
@@ -69,7 +71,7 @@ static int answer(struct session *session, const struct target *target, const st
     }
     struct buf text;
     buf_init(&text, (size_t)64 << 20);
-    why_write(&cli->io, &text, &cli->io.out, &out, target->has_at ? tale->head.last_seq : 0);
+    why_write(&cli->io, &text, &cli->io.out, &out, target->has_at ? explained->head.last_seq : 0);
     cli_print(cli, &text);
     buf_release(&text);
     return EXIT_OK;
@@ -79,12 +81,12 @@ int command_why(struct cli *cli)
 {
     struct session session;
     struct target target = {0};
-    struct tale tale = {0};
+    struct explained_run explained = {0};
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, cli->args.words[0], TARGET_STEP | TARGET_MOMENT, &target);
-    if (!code) code = tale_load(&session, &target.head, target.at, &tale);
-    if (!code) code = answer(&session, &target, &tale);
-    tale_release(&tale);
+    if (!code) code = explained_load(&session, &target.head, target.at, &explained);
+    if (!code) code = answer(&session, &target, &explained);
+    explained_release(&explained);
     session_close(&session);
     return code;
 }

@@ -89,10 +89,10 @@ static enum code find_blob(void *context, const struct digest *sha256, struct ar
 }
 
 enum code reading_explain(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
-                          struct tale *out, struct error *err)
+                          struct explained_run *out, struct error *err)
 {
     struct kernel_env env = {.context = store, .blob = find_blob};
-    *out = (struct tale){.head = *head};
+    *out = (struct explained_run){.head = *head};
     enum code rc = engine_program(store, head, &out->program, err);
     if (!rc) rc = explain_open(out->program, &out->head.ids, &env, &out->explain, err);
     if (rc) return rc;
@@ -100,9 +100,9 @@ enum code reading_explain(struct store *store, const struct run_head *head, uint
     return store_replay(store, head->ids.tenant, head->ids.run, tell_record, &telling, err);
 }
 
-void tale_release(struct tale *tale)
+void explained_release(struct explained_run *explained)
 {
-    explain_close(tale->explain);
-    if (tale->program) program_release(tale->program);
-    *tale = (struct tale){0};
+    explain_close(explained->explain);
+    if (explained->program) program_release(explained->program);
+    *explained = (struct explained_run){0};
 }

@@ -92,15 +92,15 @@ enum code reading_show(const struct showing *showing, const struct moment *momen
                        struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 
 // ---- one run, explained
-struct tale {
+struct explained_run {
     struct run_head head;
     struct program *program;
     struct explain *explain;
 };
-// The store must stay open while the tale is used. tale_release in every case.
+// The store must stay open while the explained is used. explained_release in every case.
 enum code reading_explain(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
-                          struct tale *out, struct error *err) MUST_CHECK;
-void tale_release(struct tale *tale);
+                          struct explained_run *out, struct error *err) MUST_CHECK;
+void explained_release(struct explained_run *explained);
 
 // ---- the runs that a query means: what the store can look up is asked of it, the rest is asked of each run, and documents and
 // logs are read only for runs that nothing else decides.

@@ -10,32 +10,32 @@
 
 enum { T0 = 1000000 };
 
-struct tale {
+struct history {
     struct project_event events[64];
     char ids[64][16];
     size_t count;
 };
 
-static struct tale tale;
+static struct history history;
 static uint64_t number; // of the last event told
 
 static void begin(void)
 {
-    tale.count = 0;
+    history.count = 0;
     number = 0;
 }
 
 static struct project_event *add(uint64_t seq, enum moment_kind kind, const char *step)
 {
-    struct project_event *event = &tale.events[tale.count];
-    snprintf(tale.ids[tale.count], sizeof(tale.ids[0]), "id-%llu", (unsigned long long)seq);
+    struct project_event *event = &history.events[history.count];
+    snprintf(history.ids[history.count], sizeof(history.ids[0]), "id-%llu", (unsigned long long)seq);
     *event = (struct project_event){
         .seq = seq,
         .moment = {.kind = kind, .step = str_from(step), .logical = 1, .engine = 1, .at_ms = T0 + (int64_t)seq},
-        .id = str_from(tale.ids[tale.count]),
+        .id = str_from(history.ids[history.count]),
         .type = str_from(kind ? moment_word(kind, VOCABULARY_RUN) : "FooBar"),
         .persisted_ms = T0 + (int64_t)seq};
-    tale.count++;
+    history.count++;
     number = seq;
     return event;
 }
@@ -71,13 +71,13 @@ static void incremental_is_full_at_every_cut_ES_1_5a_ES_1_5b_ES_1_2a(void)
     tell_eight();
     add(9, MOMENT_STEP_COMPLETED, "b")->moment.logical = 2;
     add(10, MOMENT_RUN_COMPLETED, "");
-    const struct snapshot *full = project_run(&test_ids, NULL, tale.events, tale.count);
+    const struct snapshot *full = project_run(&test_ids, NULL, history.events, history.count);
     CHECK(full);
     CHECK_INT(snapshot_seq(full), 10);
     CHECK_TEXT(run_status_name(snapshot_view(full)->status), "COMPLETED");
-    for (size_t cut = 0; cut <= tale.count; cut++) {
-        const struct snapshot *first = project_run(&test_ids, NULL, tale.events, cut);
-        const struct snapshot *both = project_more(first, tale.events + cut, tale.count - cut);
+    for (size_t cut = 0; cut <= history.count; cut++) {
+        const struct snapshot *first = project_run(&test_ids, NULL, history.events, cut);
+        const struct snapshot *both = project_more(first, history.events + cut, history.count - cut);
         check_same(both, full);
         snapshot_release(first);
         check_same(both, full); // shares nothing with what it was made of
@@ -89,9 +89,9 @@ static void incremental_is_full_at_every_cut_ES_1_5a_ES_1_5b_ES_1_2a(void)
 static void a_projection_makes_a_new_snapshot_ES_1_4c(void)
 {
     tell_eight();
-    const struct snapshot *before = project_run(&test_ids, NULL, tale.events, 3);
-    const struct snapshot *twin = project_run(&test_ids, NULL, tale.events, 3);
-    const struct snapshot *after = project_more(before, tale.events + 3, 5);
+    const struct snapshot *before = project_run(&test_ids, NULL, history.events, 3);
+    const struct snapshot *twin = project_run(&test_ids, NULL, history.events, 3);
+    const struct snapshot *after = project_more(before, history.events + 3, 5);
     CHECK(before != after);
     CHECK_INT(snapshot_seq(before), 3);
     CHECK_INT(snapshot_seq(after), 8);
@@ -176,14 +176,14 @@ static void check_request(enum project_want want, uint64_t after)
     CHECK_INT(request.after, after);
 }
 
-// A store with the events of the tale, all but one.
+// A store with the events of the history, all but one.
 static bool serve(uint64_t hidden)
 {
     struct project_request request = projector_next(projector);
     struct project_event page[64];
     size_t count = 0;
-    for (size_t i = 0; i < tale.count; i++) {
-        if (tale.events[i].seq > request.after && tale.events[i].seq != hidden) page[count++] = tale.events[i];
+    for (size_t i = 0; i < history.count; i++) {
+        if (history.events[i].seq > request.after && history.events[i].seq != hidden) page[count++] = history.events[i];
     }
     if (request.want == PROJECT_FETCH) return projector_fetched(projector, page, count, T0 + 100);
     return projector_resynced(projector, page, count, false, T0 + 100);
@@ -201,7 +201,7 @@ static void tell_ten_eleven_thirteen(void)
 static void ten_eleven_thirteen_ES_1_5d_ES_1_1h_ES_1_1i_ES_1_1j_C_14(void)
 {
     tell_ten_eleven_thirteen();
-    const struct snapshot *nine = project_run(&test_ids, NULL, tale.events, 9);
+    const struct snapshot *nine = project_run(&test_ids, NULL, history.events, 9);
     open_at(nine);
     snapshot_release(nine);
     check_request(PROJECT_FETCH, 9);
@@ -226,7 +226,7 @@ static void ten_eleven_thirteen_ES_1_5d_ES_1_1h_ES_1_1i_ES_1_1j_C_14(void)
     CHECK(heard.stale[0] && !heard.stale[1]);
     CHECK(serve(0)); // and nothing more is told
     CHECK_INT(heard.count, 2);
-    const struct snapshot *full = project_run(&test_ids, NULL, tale.events, tale.count);
+    const struct snapshot *full = project_run(&test_ids, NULL, history.events, history.count);
     check_same(projector_snapshot(projector), full);
     snapshot_release(full);
     projector_close(projector);
@@ -271,7 +271,7 @@ static void projection_stops_until_the_resync_is_through_ES_1_5_1c(void)
 static void an_event_in_the_gap_was_only_slow_ES_1_0d_ES_1_5_1b(void)
 {
     tell_ten_eleven_thirteen();
-    tale.events[11].seq = 12; // there it is
+    history.events[11].seq = 12; // there it is
     add(13, MOMENT_UNKNOWN, "");
     open_at(NULL);
     CHECK(serve(12));
@@ -295,14 +295,14 @@ static void a_late_number_rebuilds_everything_C_13_C_14(void)
     CHECK(is_stale());
     check_request(PROJECT_FULL, 0);
     // the store sorts by number
-    struct project_event twelve = tale.events[12];
-    tale.events[12] = tale.events[11];
-    tale.events[11] = twelve;
+    struct project_event twelve = history.events[12];
+    history.events[12] = history.events[11];
+    history.events[11] = twelve;
     size_t half = 6;
-    CHECK(projector_resynced(projector, tale.events, half, true, T0 + 500));
+    CHECK(projector_resynced(projector, history.events, half, true, T0 + 500));
     check_request(PROJECT_FULL, half);
     CHECK(is_stale()); // readers keep the old one until the new one is whole
-    CHECK(projector_resynced(projector, tale.events + half, tale.count - half, false, T0 + 600));
+    CHECK(projector_resynced(projector, history.events + half, history.count - half, false, T0 + 600));
     CHECK(!is_stale());
     CHECK_INT(reports(PROJECT_GAP), 1);                      // of the first time
     CHECK(projector_fetched(projector, &late, 1, T0 + 700)); // seen before: nothing
@@ -319,9 +319,9 @@ static void a_gap_is_told_once_ES_1_5_5b_C_56(void)
     CHECK_INT(reports(PROJECT_GAP), 1);
     struct project_event piece = *add(15, MOMENT_UNKNOWN, "");
     CHECK(projector_fetched(projector, &piece, 1, T0));
-    struct project_event swap = tale.events[9];
-    tale.events[9] = tale.events[8];
-    tale.events[8] = swap;
+    struct project_event swap = history.events[9];
+    history.events[9] = history.events[8];
+    history.events[8] = swap;
     CHECK(serve(0));
     CHECK_INT(snapshot_seq(projector_snapshot(projector)), 20);
     CHECK_INT(reports(PROJECT_GAP),
@@ -352,7 +352,7 @@ static void a_failed_fetch_is_tried_from_the_watermark_ES_1_5d_ES_1_0c(void)
     struct error why = {.code = E_IO, .message = "no answer"};
     tell_eight();
     open_at(NULL);
-    CHECK(projector_fetched(projector, tale.events, 5, T0));
+    CHECK(projector_fetched(projector, history.events, 5, T0));
     int64_t before = 0;
     for (int i = 0; i < 12; i++) {
         projector_failed(projector, &why, T0);
@@ -374,14 +374,14 @@ static void seen_again_and_out_of_order_ES_1_5_4_ES_1_5_1a(void)
 {
     tell_eight();
     struct project_event mixed[12];
-    for (size_t i = 0; i < 8; i++) mixed[i] = tale.events[7 - i];
-    for (size_t i = 0; i < 4; i++) mixed[8 + i] = tale.events[i * 2];
+    for (size_t i = 0; i < 8; i++) mixed[i] = history.events[7 - i];
+    for (size_t i = 0; i < 4; i++) mixed[8 + i] = history.events[i * 2];
     open_at(NULL);
     CHECK(projector_fetched(projector, mixed, 12, T0));
     CHECK(projector_fetched(projector, mixed, 12, T0));
     CHECK_INT(heard.published, 1);
     CHECK_INT(heard.count, 0);
-    const struct snapshot *full = project_run(&test_ids, NULL, tale.events, 8);
+    const struct snapshot *full = project_run(&test_ids, NULL, history.events, 8);
     check_same(projector_snapshot(projector), full);
     snapshot_release(full);
     projector_close(projector);
@@ -400,7 +400,7 @@ static void a_stall_of_six_seconds_is_told_ES_1_4e_ES_1_0e(void)
 {
     tell_eight();
     open_at(NULL);
-    CHECK(projector_fetched(projector, tale.events, 5, T0 + 10));
+    CHECK(projector_fetched(projector, history.events, 5, T0 + 10));
     CHECK_INT(projector_lag_ms(projector, T0 + 90000), 0); // nothing is waiting
     projector_head(projector, 6, T0 + 100);
     projector_time(projector, T0 + 5100);
@@ -420,7 +420,7 @@ static void a_stall_of_six_seconds_is_told_ES_1_4e_ES_1_0e(void)
 static void an_old_log_is_no_lag_ES_1_4e(void)
 {
     tell_eight();
-    for (size_t i = 0; i < 8; i++) tale.events[i].persisted_ms = 5;
+    for (size_t i = 0; i < 8; i++) history.events[i].persisted_ms = 5;
     open_at(NULL);
     CHECK(serve(0));
     CHECK_INT(heard.count, 0);
@@ -455,9 +455,9 @@ static void a_refused_transition_is_told_once_per_event_C_15(void)
     struct project_event late = *add(12, MOMENT_UNKNOWN, "");
     CHECK(projector_fetched(projector, &late, 1,
                             T0)); // a rebuild sees them all again
-    struct project_event swap = tale.events[12];
-    tale.events[12] = tale.events[11];
-    tale.events[11] = swap;
+    struct project_event swap = history.events[12];
+    history.events[12] = history.events[11];
+    history.events[11] = swap;
     CHECK(serve(0));
     CHECK_INT(reports(PROJECT_INVALID), 2);
     CHECK_INT(heard.items[0].kind, PROJECT_INVALID);
@@ -633,7 +633,7 @@ static void running_out_of_memory_is_told(void)
 static void a_snapshot_lives_as_long_as_it_is_kept(void)
 {
     tell_eight();
-    const struct snapshot *kept = project_run(&test_ids, NULL, tale.events, 8);
+    const struct snapshot *kept = project_run(&test_ids, NULL, history.events, 8);
     const struct snapshot *again = snapshot_keep(kept);
     snapshot_release(kept);
     CHECK_INT(snapshot_seq(again), 8);
