@@ -104,7 +104,7 @@ struct backlog {
 };
 
 // ---- a thread that reads the feed on its own, and what it shares with whoever ends it
-struct behind {
+struct feed_thread {
     struct service *service;
     const char *space, *key; // of the note with its position
     uint64_t kept;           // its thread
@@ -324,19 +324,20 @@ enum code alerts_open(struct service *service, struct error *err) MUST_CHECK;
 void alerts_event(struct service *service, const struct engine_event *event);
 void alerts_flush(struct service *service);
 
-// behind.c
-void behind_init(struct behind *behind, struct service *service, const char *space, const char *key);
-void behind_release(struct behind *behind);
+// feed_thread.c
+void feed_thread_init(struct feed_thread *thread, struct service *service, const char *space, const char *key);
+void feed_thread_release(struct feed_thread *thread);
 // Where it stopped; one that is new here begins at the end. Before the engine's thread.
-enum code behind_begin(struct behind *behind, uint64_t *position, struct error *err) MUST_CHECK;
-enum code behind_start(struct behind *behind, void *(*run)(void *context), void *context, struct error *err) MUST_CHECK;
-void behind_end(struct behind *behind); // joins; while the engine turns. More than once does no harm
-bool behind_stopped(struct behind *behind);
-void behind_rest(struct behind *behind, int64_t ms); // until woken or ended
-void behind_wake(struct behind *behind);             // any thread
-void behind_keep(struct behind *behind, uint64_t position);
+enum code feed_thread_begin(struct feed_thread *thread, uint64_t *position, struct error *err) MUST_CHECK;
+enum code feed_thread_start(struct feed_thread *thread, void *(*run)(void *context), void *context,
+                            struct error *err) MUST_CHECK;
+void feed_thread_end(struct feed_thread *thread); // joins; while the engine turns. More than once does no harm
+bool feed_thread_stopped(struct feed_thread *thread);
+void feed_thread_rest(struct feed_thread *thread, int64_t ms); // until woken or ended
+void feed_thread_wake(struct feed_thread *thread);             // any thread
+void feed_thread_keep(struct feed_thread *thread, uint64_t position);
 // Where whoever had the duty before us was; *position stays as it is when nobody was, or it cannot be read.
-void behind_again(struct behind *behind, struct store *store, uint64_t *position);
+void feed_thread_again(struct feed_thread *thread, struct store *store, uint64_t *position);
 
 // projecting.c
 enum code projecting_open(struct service *service, struct error *err) MUST_CHECK; // before the engine's thread

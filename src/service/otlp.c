@@ -10,14 +10,14 @@
 enum { FEED_MAX = 256, LOOK_MS = 250, BACKOFF_MS = 500, BACKOFF_MAX_MS = 30000, VALUE_MAX = 65536, HEADERS_MAX = 16 };
 
 struct otlp {
-    struct behind behind;
+    struct feed_thread thread;
     uint64_t position; // what is behind it was posted, or is of no interest
     int64_t wait_ms;   // of the next try
 };
 
 static bool stopped(void *context)
 {
-    return behind_stopped(&((struct otlp *)context)->behind);
+    return feed_thread_stopped(&((struct otlp *)context)->thread);
 }
 
 // ---- one run
@@ -92,7 +92,7 @@ static enum code export_run(struct otlp *otlp, struct fetch_link *link, struct s
     struct fetch_call call = {.method = STR("POST"),
                               .uri = STR("/v1/traces"),
                               .headers = headers,
-                              .header_count = headers_of(otlp->behind.service->settings.otlp, arena, headers),
+                              .header_count = headers_of(otlp->thread.service->settings.otlp, arena, headers),
                               .body = body,
                               .repeatable = true};
     rc = fetch_link_call(link, &call, arena, &answer, err);
@@ -125,9 +125,9 @@ static bool round_of(struct otlp *otlp, struct fetch_link *link, struct store *s
         return feed.count == FEED_MAX;
     }
     struct str component = STR("otlp");
-    metric_add(otlp->behind.service->metrics, METRIC_SYSTEM_ERRORS, &component, 1);
+    metric_add(otlp->thread.service->metrics, METRIC_SYSTEM_ERRORS, &component, 1);
     if (rc != E_CANCELLED) os_log(LOG_WARN, "trace not delivered, tried again later why=\"%s\"", err.message);
-    behind_rest(&otlp->behind, otlp->wait_ms);
+    feed_thread_rest(&otlp->thread, otlp->wait_ms);
     otlp->wait_ms = otlp->wait_ms * 2 < BACKOFF_MAX_MS ? otlp->wait_ms * 2 : BACKOFF_MAX_MS;
     return true;
 }
@@ -135,11 +135,11 @@ static bool round_of(struct otlp *otlp, struct fetch_link *link, struct store *s
 static void *otlp_thread(void *context)
 {
     struct otlp *otlp = context;
-    struct store *store = service_reader(otlp->behind.service);
+    struct store *store = service_reader(otlp->thread.service);
     struct fetch_link *link = NULL;
     struct error err = {0};
     struct arena feed, arena;
-    const struct service_otlp *settings = otlp->behind.service->settings.otlp;
+    const struct service_otlp *settings = otlp->thread.service->settings.otlp;
     struct fetch_link_options options = {.url = settings->url,
                                          .ca_file = settings->ca_file,
                                          .timeout_ms = 10000,
@@ -148,20 +148,20 @@ static void *otlp_thread(void *context)
     arena_init(&feed, 256 * 1024, (size_t)256 << 20);
     arena_init(&arena, 256 * 1024, (size_t)512 << 20);
     if (fetch_link_open(&options, &link, &err)) os_log(LOG_ERROR, "no traces why=\"%s\"", err.message);
-    bool had = !service_several(otlp->behind.service);
+    bool had = !service_several(otlp->thread.service);
     while (store && link && !stopped(otlp)) {
-        bool has = members_have_duty(otlp->behind.service); // among several engines one posts the traces of all
-        if (has && !had) behind_again(&otlp->behind, store, &otlp->position);
+        bool has = members_have_duty(otlp->thread.service); // among several engines one posts the traces of all
+        if (has && !had) feed_thread_again(&otlp->thread, store, &otlp->position);
         had = has;
         if (!has) {
-            behind_rest(&otlp->behind, LOOK_MS);
+            feed_thread_rest(&otlp->thread, LOOK_MS);
             continue;
         }
         if (round_of(otlp, link, store, &feed, &arena)) continue;
-        behind_keep(&otlp->behind, otlp->position);
-        behind_rest(&otlp->behind, LOOK_MS);
+        feed_thread_keep(&otlp->thread, otlp->position);
+        feed_thread_rest(&otlp->thread, LOOK_MS);
     }
-    behind_keep(&otlp->behind, otlp->position);
+    feed_thread_keep(&otlp->thread, otlp->position);
     fetch_link_close(link);
     if (store) store_close(store);
     arena_release(&feed);
@@ -177,21 +177,21 @@ enum code otlp_open(struct service *service, struct error *err)
     struct otlp *otlp = ARENA_NEW(&service->arena, struct otlp);
     if (!otlp) return error_nomem(err);
     otlp->wait_ms = BACKOFF_MS;
-    behind_init(&otlp->behind, service, "otlp", "traces");
+    feed_thread_init(&otlp->thread, service, "otlp", "traces");
     service->otlp = otlp;
-    return behind_begin(&otlp->behind, &otlp->position, err);
+    return feed_thread_begin(&otlp->thread, &otlp->position, err);
 }
 
 enum code otlp_start(struct service *service, struct error *err)
 {
-    return service->otlp ? behind_start(&service->otlp->behind, otlp_thread, service->otlp, err) : OK;
+    return service->otlp ? feed_thread_start(&service->otlp->thread, otlp_thread, service->otlp, err) : OK;
 }
 
 void otlp_close(struct service *service)
 {
     struct otlp *otlp = service->otlp;
     if (!otlp) return;
-    behind_end(&otlp->behind);
-    behind_release(&otlp->behind);
+    feed_thread_end(&otlp->thread);
+    feed_thread_release(&otlp->thread);
     service->otlp = NULL;
 }

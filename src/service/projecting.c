@@ -11,11 +11,11 @@
 enum { GATHER_MS = 100, LOOK_MS = 1000, KEEP_MS = 5000, BACKOFF_MS = 100, BACKOFF_MAX_MS = 10000, NICE = 10 };
 
 struct projecting {
-    struct behind behind;
+    struct feed_thread thread;
     struct follower *follower;   // its thread
     int64_t wait_ms, kept_ms;    // its thread
-    struct follower_state state; // shared: behind.mutex
-    int64_t moved_ms;            // monotonic. shared: behind.mutex
+    struct follower_state state; // shared: thread.mutex
+    int64_t moved_ms;            // monotonic. shared: thread.mutex
     bool late;                   // told as late. Engine thread
 };
 
@@ -28,7 +28,7 @@ void projecting_stored(struct service *service, size_t events, int64_t mono_ms)
     __atomic_add_fetch(&backlog->stored, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&backlog->since_ms, __ATOMIC_SEQ_CST)) return;
     __atomic_store_n(&backlog->since_ms, mono_ms, __ATOMIC_SEQ_CST);
-    behind_wake(&service->projecting->behind);
+    feed_thread_wake(&service->projecting->thread);
 }
 
 static int64_t lag_of(const struct service *service, int64_t mono_ms)
@@ -66,7 +66,7 @@ void projecting_tick(struct service *service, int64_t mono_ms)
 static void on_report(void *context, const struct project_report *report)
 {
     struct projecting *projecting = context;
-    struct service *service = projecting->behind.service;
+    struct service *service = projecting->thread.service;
     bool quiet = report->kind == PROJECT_LAG_NORMAL || report->kind == PROJECT_GAP_CLOSED;
     os_log(quiet ? LOG_INFO : LOG_WARN, "projector report=%s tenant=%.*s run=%.*s why=\"%s\"",
            project_report_name(report->kind), STR_ARG(report->ids->tenant), STR_ARG(report->ids->run), report->text);
@@ -77,31 +77,31 @@ static void on_report(void *context, const struct project_report *report)
 
 static bool on_stopped(void *context)
 {
-    return behind_stopped(&((struct projecting *)context)->behind);
+    return feed_thread_stopped(&((struct projecting *)context)->thread);
 }
 
 static void publish_state(struct projecting *projecting)
 {
     struct follower_state state = follower_state(projecting->follower);
     uint64_t events = state.events - projecting->state.events;
-    if (events > 0) metric_add(projecting->behind.service->metrics, METRIC_PROJECTED, NULL, (int64_t)events);
-    pthread_mutex_lock(&projecting->behind.mutex);
+    if (events > 0) metric_add(projecting->thread.service->metrics, METRIC_PROJECTED, NULL, (int64_t)events);
+    pthread_mutex_lock(&projecting->thread.mutex);
     if (state.position != projecting->state.position) projecting->moved_ms = os_now().mono_ms;
     projecting->state = state;
-    pthread_mutex_unlock(&projecting->behind.mutex);
+    pthread_mutex_unlock(&projecting->thread.mutex);
 }
 
 // To the end of the feed. What is stored while the last page is read may have been too late for it.
 static enum code catch_up(struct projecting *projecting, struct store *store, struct error *err)
 {
-    struct backlog *backlog = &projecting->behind.service->backlog;
-    if (!members_have_duty(projecting->behind.service)) { // another engine does it for the whole store
+    struct backlog *backlog = &projecting->thread.service->backlog;
+    if (!members_have_duty(projecting->thread.service)) { // another engine does it for the whole store
         __atomic_store_n(&backlog->since_ms, 0, __ATOMIC_SEQ_CST);
         return OK;
     }
     bool more = true;
     uint64_t seen = 0;
-    while (more && !behind_stopped(&projecting->behind)) {
+    while (more && !feed_thread_stopped(&projecting->thread)) {
         seen = __atomic_load_n(&backlog->stored, __ATOMIC_SEQ_CST);
         enum code rc = follower_round(projecting->follower, store, os_now().wall_ms, &more, err);
         publish_state(projecting);
@@ -120,26 +120,26 @@ static void keep_position(struct projecting *projecting, bool now)
     int64_t mono_ms = os_now().mono_ms;
     if (!now && mono_ms - projecting->kept_ms < KEEP_MS) return;
     projecting->kept_ms = mono_ms;
-    behind_keep(&projecting->behind, follower_state(projecting->follower).position);
+    feed_thread_keep(&projecting->thread, follower_state(projecting->follower).position);
 }
 
 static void failed(struct projecting *projecting, const struct error *why)
 {
     struct str component = STR("projector");
-    metric_add(projecting->behind.service->metrics, METRIC_SYSTEM_ERRORS, &component, 1);
+    metric_add(projecting->thread.service->metrics, METRIC_SYSTEM_ERRORS, &component, 1);
     os_log(LOG_WARN, "projector failed, tried again later why=\"%s\"", why->message);
-    behind_rest(&projecting->behind, projecting->wait_ms);
+    feed_thread_rest(&projecting->thread, projecting->wait_ms);
     projecting->wait_ms = projecting->wait_ms * 2 < BACKOFF_MAX_MS ? projecting->wait_ms * 2 : BACKOFF_MAX_MS;
 }
 
 static void *projecting_thread(void *context)
 {
     struct projecting *projecting = context;
-    struct service *service = projecting->behind.service;
+    struct service *service = projecting->thread.service;
     struct store *store = NULL;
     setpriority(PRIO_PROCESS, 0, NICE); // of this thread alone
     keep_position(projecting, true);
-    while (!behind_stopped(&projecting->behind)) {
+    while (!feed_thread_stopped(&projecting->thread)) {
         struct error err = {0};
         enum code rc = E_IO;
         if (!store) store = service_reader(service);
@@ -156,8 +156,9 @@ static void *projecting_thread(void *context)
         }
         projecting->wait_ms = BACKOFF_MS;
         keep_position(projecting, false);
-        if (!__atomic_load_n(&service->backlog.since_ms, __ATOMIC_SEQ_CST)) behind_rest(&projecting->behind, LOOK_MS);
-        behind_rest(&projecting->behind, GATHER_MS);
+        if (!__atomic_load_n(&service->backlog.since_ms, __ATOMIC_SEQ_CST))
+            feed_thread_rest(&projecting->thread, LOOK_MS);
+        feed_thread_rest(&projecting->thread, GATHER_MS);
     }
     keep_position(projecting, true);
     if (store) store_close(store);
@@ -172,9 +173,9 @@ enum code projecting_open(struct service *service, struct error *err)
     struct follower_options options = {.sink = {projecting, NULL, on_report}, .stopped = on_stopped};
     if (!projecting) return error_nomem(err);
     *projecting = (struct projecting){.wait_ms = BACKOFF_MS, .moved_ms = os_now().mono_ms};
-    behind_init(&projecting->behind, service, "projector", "position");
+    feed_thread_init(&projecting->thread, service, "projector", "position");
     service->projecting = projecting;
-    enum code rc = behind_begin(&projecting->behind, &options.position, err);
+    enum code rc = feed_thread_begin(&projecting->thread, &options.position, err);
     if (rc) return rc;
     projecting->state.position = options.position;
     projecting->follower = follower_open(&options, os_now().wall_ms);
@@ -183,12 +184,12 @@ enum code projecting_open(struct service *service, struct error *err)
 
 enum code projecting_start(struct service *service, struct error *err)
 {
-    return behind_start(&service->projecting->behind, projecting_thread, service->projecting, err);
+    return feed_thread_start(&service->projecting->thread, projecting_thread, service->projecting, err);
 }
 
 void projecting_end(struct service *service)
 {
-    if (service->projecting) behind_end(&service->projecting->behind);
+    if (service->projecting) feed_thread_end(&service->projecting->thread);
 }
 
 void projecting_close(struct service *service)
@@ -196,7 +197,7 @@ void projecting_close(struct service *service)
     struct projecting *projecting = service->projecting;
     if (!projecting) return;
     follower_close(projecting->follower);
-    behind_release(&projecting->behind);
+    feed_thread_release(&projecting->thread);
 }
 
 struct service_projection service_projection(struct service *service)
@@ -205,12 +206,12 @@ struct service_projection service_projection(struct service *service)
     struct service_projection out = {0};
     int64_t now = os_now().mono_ms;
     out.lag_ms = lag_of(service, now);
-    pthread_mutex_lock(&projecting->behind.mutex);
+    pthread_mutex_lock(&projecting->thread.mutex);
     out.waiting = projecting->state.waiting;
     out.runs = projecting->state.runs;
     out.stale = projecting->state.stale;
     int64_t still = now - projecting->moved_ms;
-    pthread_mutex_unlock(&projecting->behind.mutex);
+    pthread_mutex_unlock(&projecting->thread.mutex);
     if (out.lag_ms > 0) out.age_ms = still < out.lag_ms ? still : out.lag_ms;
     return out;
 }

@@ -1,0 +1,114 @@
+// Threads that read the feed behind the engine: how they rest and end, and where they were.
+#include "service/inside.h"
+
+void feed_thread_init(struct feed_thread *thread, struct service *service, const char *space, const char *key)
+{
+    pthread_condattr_t attributes;
+    *thread = (struct feed_thread){.service = service, .space = space, .key = key};
+    pthread_mutex_init(&thread->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&thread->woken, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+bool feed_thread_stopped(struct feed_thread *thread)
+{
+    pthread_mutex_lock(&thread->mutex);
+    bool stop = thread->stop;
+    pthread_mutex_unlock(&thread->mutex);
+    return stop;
+}
+
+void feed_thread_rest(struct feed_thread *thread, int64_t ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&thread->mutex);
+    if (!thread->stop && !thread->wanted) pthread_cond_timedwait(&thread->woken, &thread->mutex, &until);
+    thread->wanted = false;
+    pthread_mutex_unlock(&thread->mutex);
+}
+
+void feed_thread_wake(struct feed_thread *thread)
+{
+    pthread_mutex_lock(&thread->mutex);
+    thread->wanted = true;
+    pthread_cond_signal(&thread->woken);
+    pthread_mutex_unlock(&thread->mutex);
+}
+
+enum code feed_thread_start(struct feed_thread *thread, void *(*run)(void *context), void *context, struct error *err)
+{
+    if (pthread_create(&thread->thread, NULL, run, context)) return error_set(err, E_LIMIT, "no thread");
+    thread->running = true;
+    return OK;
+}
+
+void feed_thread_end(struct feed_thread *thread)
+{
+    pthread_mutex_lock(&thread->mutex);
+    thread->stop = true;
+    pthread_cond_signal(&thread->woken);
+    pthread_mutex_unlock(&thread->mutex);
+    if (thread->running) pthread_join(thread->thread, NULL);
+    thread->running = false;
+}
+
+void feed_thread_release(struct feed_thread *thread)
+{
+    pthread_mutex_destroy(&thread->mutex);
+    pthread_cond_destroy(&thread->woken);
+}
+
+// ---- where it was
+
+enum code feed_thread_begin(struct feed_thread *thread, uint64_t *position, struct error *err)
+{
+    struct service *service = thread->service;
+    struct note note;
+    int64_t kept = 0;
+    enum code rc =
+        store_note(service->store, str_from(thread->space), str_from(thread->key), &service->arena, &note, err);
+    if (rc == E_NOT_FOUND) {
+        *err = (struct error){0};
+        thread->kept = UINT64_MAX; // from now on it is known here, wherever it stops
+        return store_feed_end(service->store, position, err);
+    }
+    if (!rc && (!str_int64(note.value, &kept) || kept < 0))
+        rc = error_set(err, E_CORRUPT, "the position of %s is no number", thread->space);
+    *position = thread->kept = (uint64_t)kept;
+    return rc;
+}
+
+void feed_thread_again(struct feed_thread *thread, struct store *store, uint64_t *position)
+{
+    struct arena arena;
+    struct note note;
+    struct error err = {0};
+    int64_t kept = 0;
+    arena_init(&arena, 1024, 64 * 1024);
+    enum code rc = store_note(store, str_from(thread->space), str_from(thread->key), &arena, &note, &err);
+    if (!rc && str_int64(note.value, &kept) && kept > 0) *position = thread->kept = (uint64_t)kept;
+    arena_release(&arena);
+}
+
+void feed_thread_keep(struct feed_thread *thread, uint64_t position)
+{
+    char text[24];
+    struct buf value;
+    if (thread->kept == position || !members_have_duty(thread->service)) return;
+    buf_init(&value, sizeof(text));
+    buf_printf(&value, "%llu", (unsigned long long)position);
+    struct note_put put = {
+        .space = str_from(thread->space), .key = str_from(thread->key), .value = buf_str(&value), .expect = NOTE_ANY};
+    if (buf_ok(&value)) service_put(thread->service, &put, 1, NULL, NULL);
+    thread->kept = position;
+    buf_release(&value);
+}
