@@ -13,55 +13,55 @@ static void set(int64_t *value, int64_t to)
     __atomic_store_n(value, to, __ATOMIC_RELAXED);
 }
 
-void pulse_start(struct service *service)
+void health_start(struct service *service)
 {
     int64_t now = os_now().mono_ms;
-    service->pulse = (struct pulse){.turned_ms = now, .stored_ms = now};
+    service->health = (struct health){.turned_ms = now, .stored_ms = now};
 }
 
-void pulse_turned(struct service *service, int64_t mono_ms)
+void health_turned(struct service *service, int64_t mono_ms)
 {
-    set(&service->pulse.turned_ms, mono_ms);
+    set(&service->health.turned_ms, mono_ms);
 }
 
-void pulse_stored(struct service *service, enum code rc)
+void health_stored(struct service *service, enum code rc)
 {
-    __atomic_store_n(&service->pulse.refused, rc != OK, __ATOMIC_RELAXED);
-    if (rc == OK) set(&service->pulse.stored_ms, os_now().mono_ms);
+    __atomic_store_n(&service->health.refused, rc != OK, __ATOMIC_RELAXED);
+    if (rc == OK) set(&service->health.stored_ms, os_now().mono_ms);
 }
 
 static void probed(void *context, enum code rc, const struct error *why)
 {
     struct service *service = context;
     (void)why;
-    __atomic_store_n(&service->pulse.probing, false, __ATOMIC_RELAXED);
-    if (rc != E_CANCELLED) pulse_stored(service, rc);
+    __atomic_store_n(&service->health.probing, false, __ATOMIC_RELAXED);
+    if (rc != E_CANCELLED) health_stored(service, rc);
 }
 
 // An idle service stores nothing. While somebody asks how it is, it stores a note every few seconds.
-void pulse_tick(struct service *service, int64_t mono_ms)
+void health_tick(struct service *service, int64_t mono_ms)
 {
-    struct pulse *pulse = &service->pulse;
+    struct health *health = &service->health;
     struct error err = {0};
-    int64_t asked = get(&pulse->asked_ms);
-    bool wanted = asked && mono_ms - asked < ASKED_MS && mono_ms - get(&pulse->stored_ms) >= PROBE_MS;
-    if (!wanted || pulse->probing) return;
+    int64_t asked = get(&health->asked_ms);
+    bool wanted = asked && mono_ms - asked < ASKED_MS && mono_ms - get(&health->stored_ms) >= PROBE_MS;
+    if (!wanted || health->probing) return;
     struct note_put put = {.space = STR("health"), .key = STR("probe"), .value = STR("1"), .expect = NOTE_ANY};
     bool probing = engine_put(service->engine, &put, 1, probed, service, &err) == OK;
-    __atomic_store_n(&pulse->probing, probing, __ATOMIC_RELAXED);
+    __atomic_store_n(&health->probing, probing, __ATOMIC_RELAXED);
 }
 
 struct service_health service_health(struct service *service)
 {
     struct service_health health;
     int64_t now = os_now().mono_ms;
-    set(&service->pulse.asked_ms, now);
+    set(&service->health.asked_ms, now);
     health.engine = service->members.several ? __atomic_load_n(&service->members.self, __ATOMIC_RELAXED) : 0;
     health.engines = __atomic_load_n(&service->members.count, __ATOMIC_RELAXED);
     health.shards = (uint32_t)__builtin_popcountll(__atomic_load_n(&service->members.mine, __ATOMIC_RELAXED));
-    health.turned_ms = now - get(&service->pulse.turned_ms);
-    health.stored_ms = now - get(&service->pulse.stored_ms);
-    health.refused = __atomic_load_n(&service->pulse.refused, __ATOMIC_RELAXED);
+    health.turned_ms = now - get(&service->health.turned_ms);
+    health.stored_ms = now - get(&service->health.stored_ms);
+    health.refused = __atomic_load_n(&service->health.refused, __ATOMIC_RELAXED);
     pthread_mutex_lock(&service->mutex);
     health.stopping = service->stopping || service->draining;
     health.failed = service->failed != OK;
@@ -70,6 +70,6 @@ struct service_health service_health(struct service *service)
     // Somebody who asks for the first time after a quiet hour is not told that nothing was stored for an hour.
     health.turns = !health.failed && health.turned_ms <= TURN_MAX_MS;
     health.writes = !health.failed && !health.refused &&
-                    (health.stored_ms <= STORE_MAX_MS || !__atomic_load_n(&service->pulse.probing, __ATOMIC_RELAXED));
+                    (health.stored_ms <= STORE_MAX_MS || !__atomic_load_n(&service->health.probing, __ATOMIC_RELAXED));
     return health;
 }

@@ -82,7 +82,7 @@ struct readers {
 };
 
 // ---- signs of life. Atomic: written by the engine thread, read by any
-struct pulse {
+struct health {
     int64_t turned_ms, stored_ms, asked_ms; // monotonic
     bool refused, probing;
 };
@@ -150,7 +150,7 @@ struct service {
     struct service_settings settings;
     struct service_lock lock;
     struct members members;
-    struct pulse pulse;
+    struct health health;
     struct counting counting;
     struct service_hooks hooks;
     struct arena arena; // lives as long
@@ -215,10 +215,10 @@ void count_left(struct service *service, const struct run *run);
 void count_release(struct service *service);
 
 // health.c, engine thread
-void pulse_start(struct service *service);
-void pulse_turned(struct service *service, int64_t mono_ms);
-void pulse_tick(struct service *service, int64_t mono_ms);
-void pulse_stored(struct service *service, enum code rc);
+void health_start(struct service *service);
+void health_turned(struct service *service, int64_t mono_ms);
+void health_tick(struct service *service, int64_t mono_ms);
+void health_stored(struct service *service, enum code rc);
 
 // members.c, engine thread but for members_start and members_stop
 enum code members_join(struct service *service, struct error *err) MUST_CHECK;  // before the engine turns

@@ -43,7 +43,7 @@ static void on_left(void *context, const struct run *run)
 static void on_appended(void *context, enum code rc, int64_t micros, size_t events)
 {
     struct service *service = context;
-    pulse_stored(service, rc);
+    health_stored(service, rc);
     if (rc == OK) projecting_stored(service, events, os_now().mono_ms);
     count_append(service, rc, micros, events);
 }
@@ -160,7 +160,7 @@ static enum code serve(struct service *service, struct error *err)
         bool asked = work_posted(service);
         struct moment_in_time now = os_now();
         enum code rc = audit_flush(service, err);
-        pulse_turned(service, now.mono_ms);
+        health_turned(service, now.mono_ms);
         if (!rc) rc = engine_turn(service->engine, now, &worked, err);
         if (!rc) rc = look_into_inbox(service, now.mono_ms, err);
         if (!rc) rc = members_tick(service, now.mono_ms, err);
@@ -173,7 +173,7 @@ static enum code serve(struct service *service, struct error *err)
         if (now.mono_ms >= service->next_tick_ms) {
             service->next_tick_ms = now.mono_ms + TICK_MS;
             waits_tick(service, now.mono_ms);
-            pulse_tick(service, now.mono_ms);
+            health_tick(service, now.mono_ms);
             projecting_tick(service, now.mono_ms);
             if (should_end(service, now.mono_ms)) return OK;
         }
@@ -408,7 +408,7 @@ enum code service_open(const struct service_settings *settings, const struct ser
     pthread_rwlock_init(&service->approvals.lock, NULL);
     service->posted_last = &service->posted;
     service->started_ms = os_now().wall_ms;
-    pulse_start(service);
+    health_start(service);
     service->waits.size = WAIT_SLOTS;
     service->waits.slots = calloc(WAIT_SLOTS, sizeof(*service->waits.slots));
     enum code rc = service->waits.slots && service->settings.store.ptr ? open_parts(service, err) : error_nomem(err);
