@@ -142,10 +142,10 @@ void queues_release(struct queues *queues)
         while (tenant->queues) {
             struct run_queue *queue = tenant->queues;
             tenant->queues = queue->next;
-            share_release(&queue->share);
+            shared_limit_release(&queue->share);
             free(queue);
         }
-        share_release(&tenant->share);
+        shared_limit_release(&tenant->share);
         free(tenant);
     }
     *queues = (struct queues){0};

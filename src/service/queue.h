@@ -38,14 +38,14 @@ enum place { PLACE_NONE = 0, PLACE_GATED, PLACE_WAITING, PLACE_RUNNING };
 
 struct placed; // a run
 
-// A limit that several engines share (share.c, slots.c): what the store says of it. All zero where there is one engine.
+// A limit that several engines share (shared_limit.c, slots.c): what the store says of it. All zero where there is one engine.
 enum { OTHERS_MAX = 16 };
 // What another engine says of those that wait there; it is taken for gone when it says nothing for a while.
 struct waiting_elsewhere {
     uint64_t engine, version;
     int64_t heard_ms;
 };
-struct queue_share {
+struct shared_limit {
     size_t elsewhere;                                    // runs of others that count
     size_t over;                                         // of all that count: those without a number below the limit
     size_t waiting;                                      // runs that wait at others
@@ -64,13 +64,13 @@ struct queue_share {
     int64_t said_oldest_ms, said_at_ms;
     size_t said_waiting;
 };
-void share_release(struct queue_share *share);
+void shared_limit_release(struct shared_limit *share);
 // Forgets all but what is asked for. false: no memory.
-bool share_begin(struct queue_share *share, uint32_t limit) MUST_CHECK;
-void share_mark(struct queue_share *share, uint32_t limit, uint32_t number); // it is taken
+bool shared_limit_begin(struct shared_limit *share, uint32_t limit) MUST_CHECK;
+void shared_limit_mark(struct shared_limit *share, uint32_t limit, uint32_t number); // it is taken
 // A number that is free and may be used, which is asked for from now on. false: none, or no memory.
-bool share_pick(struct queue_share *share, uint32_t limit, uint64_t random, uint32_t *out) MUST_CHECK;
-void share_asked(struct queue_share *share, uint32_t number); // it is stored, or will not be
+bool shared_limit_pick(struct shared_limit *share, uint32_t limit, uint64_t random, uint32_t *out) MUST_CHECK;
+void shared_limit_asked(struct shared_limit *share, uint32_t number); // it is stored, or will not be
 
 // What a run holds of them.
 enum hold { HOLD_NONE = 0, HOLD_NUMBER, HOLD_OVER };
@@ -92,7 +92,7 @@ struct run_queue {
     size_t running, waiting;     // waiting: also those that wait for an approval
     struct placed *first, *last; // that wait for a place only, oldest first
     bool stuck;                  // nothing more in this pass
-    struct queue_share share;
+    struct shared_limit share;
     struct str name;
     char bytes[];
 };
@@ -101,7 +101,7 @@ struct queue_tenant {
     struct queue_tenant *next;
     struct tenant_limits limits;
     size_t running;
-    struct queue_share share;
+    struct shared_limit share;
     struct run_queue *queues;
     struct str name;
     char bytes[];

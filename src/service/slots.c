@@ -47,7 +47,7 @@ static struct slot *slot_at(struct run_slots *slots, bool of_tenant)
     return of_tenant ? &slots->of_tenant : &slots->of_queue;
 }
 
-struct queue_share *slots_share(const struct limits *limits, bool of_tenant)
+struct shared_limit *slots_share(const struct limits *limits, bool of_tenant)
 {
     return of_tenant ? &limits->tenant->share : &limits->queue->share;
 }
@@ -77,13 +77,13 @@ size_t slots_notes(const struct limits *limits, struct str run, const struct run
 
 // ---- numbers
 
-static bool pick(struct queue_share *share, uint32_t limit, struct slot *slot)
+static bool pick(struct shared_limit *share, uint32_t limit, struct slot *slot)
 {
     uint64_t random;
     if (limit == 0 || slot->hold != HOLD_NONE) return true;
     os_entropy()->fill(os_entropy(), &random, sizeof(random));
     *slot = (struct slot){.hold = HOLD_NUMBER, .asked = true};
-    if (share_pick(share, limit, random, &slot->number)) return true;
+    if (shared_limit_pick(share, limit, random, &slot->number)) return true;
     *slot = (struct slot){0};
     share->elsewhere += limit; // until somebody looks again
     return false;
@@ -111,7 +111,7 @@ void slots_settled(const struct limits *limits, struct run_slots *slots, bool st
     for (int i = 0; i < SLOTS_MAX; i++) {
         struct slot *slot = slot_at(slots, i == 1);
         if (!slot->asked) continue;
-        if (slot->hold == HOLD_NUMBER) share_asked(slots_share(limits, i == 1), slot->number);
+        if (slot->hold == HOLD_NUMBER) shared_limit_asked(slots_share(limits, i == 1), slot->number);
         slot->asked = false;
         if (!stored) *slot = (struct slot){0};
     }
@@ -122,7 +122,7 @@ void slots_settled(const struct limits *limits, struct run_slots *slots, bool st
 struct look {
     struct service *service;
     const struct limits *limits;
-    struct queue_share *share;
+    struct shared_limit *share;
     bool of_tenant;
     uint32_t limit;
     int64_t now_ms;
@@ -150,7 +150,7 @@ static void remove_note(struct look *look, const struct note *note)
 
 static void see_elsewhere(struct look *look, const struct note *note)
 {
-    struct queue_share *share = look->share;
+    struct shared_limit *share = look->share;
     size_t at = look->holders++;
     share->elsewhere++;
     if (look->reaps && at >= share->reaped && at < share->reaped + REAP && is_over(look, note->value))
@@ -164,7 +164,7 @@ static void see_holder(struct look *look, const struct note *note, enum hold hol
     struct queues *queues = &look->service->queues;
     struct str tenant = look->limits->tenant->name;
     struct run_slots *slots = queues_slots(queues, tenant, note->value, NULL, &place);
-    if (hold == HOLD_NUMBER) share_mark(look->share, look->limit, number);
+    if (hold == HOLD_NUMBER) shared_limit_mark(look->share, look->limit, number);
     if (hold == HOLD_OVER || number >= look->limit) look->share->over++;
     if (!slots) {
         see_elsewhere(look, note);
@@ -183,7 +183,7 @@ static void see_holder(struct look *look, const struct note *note, enum hold hol
 // Whether that engine is still there: it says something every second.
 static bool is_heard(struct look *look, uint64_t engine, uint64_t version)
 {
-    struct queue_share *share = look->share;
+    struct shared_limit *share = look->share;
     size_t i = 0;
     while (i < share->other_count && share->others[i].engine != engine) i++;
     if (i == OTHERS_MAX) i = 0;
@@ -204,7 +204,7 @@ static void see_waiting(struct look *look, const struct note *note, struct str n
         remove_note(look, note);
         return;
     }
-    struct queue_share *share = look->share;
+    struct shared_limit *share = look->share;
     share->waiting += (size_t)waiting;
     if (!share->oldest_ms || oldest_ms < share->oldest_ms) share->oldest_ms = oldest_ms;
 }
@@ -226,7 +226,7 @@ static enum code look_at(struct look *look, struct error *err)
 {
     struct str prefix = slots_key(look->limits, look->of_tenant, look->arena, "%s", ""), after = prefix;
     struct store *store = look->service->store;
-    if (!prefix.ptr || !share_begin(look->share, look->limit)) return error_nomem(err);
+    if (!prefix.ptr || !shared_limit_begin(look->share, look->limit)) return error_nomem(err);
     for (;;) {
         struct notes page;
         enum code rc = store_notes(store, SLOT_SPACE, after, PAGE, look->arena, &page, err);
@@ -242,7 +242,7 @@ static enum code look_at(struct look *look, struct error *err)
 
 static enum code look_one(struct service *service, const struct limits *limits, bool of_tenant, struct error *err)
 {
-    struct queue_share *share = slots_share(limits, of_tenant);
+    struct shared_limit *share = slots_share(limits, of_tenant);
     struct arena arena;
     int64_t now_ms = os_now().mono_ms;
     arena_init(&arena, 16 * 1024, (size_t)256 << 20);

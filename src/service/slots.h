@@ -21,7 +21,7 @@ struct limits {
     struct run_queue *queue;
     uint32_t of_queue, of_tenant; // 0 = none
 };
-struct queue_share *slots_share(const struct limits *limits, bool of_tenant);
+struct shared_limit *slots_share(const struct limits *limits, bool of_tenant);
 struct limits slots_limits(const struct queue_tenant *tenant, const struct run_queue *queue);
 // The limits that hold for a run there; false: none does, or there is one engine.
 bool slots_apply(const struct service *service, struct str tenant, struct str queue, struct limits *out);

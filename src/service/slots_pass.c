@@ -221,7 +221,7 @@ static int64_t oldest_of(const struct limits *limits, bool of_tenant, size_t *wa
 static void find_turn(const struct limits *limits, bool of_tenant, int64_t mono_ms)
 {
     size_t waiting;
-    struct queue_share *share = slots_share(limits, of_tenant);
+    struct shared_limit *share = slots_share(limits, of_tenant);
     size_t running = of_tenant ? limits->tenant->running : limits->queue->running;
     uint32_t limit = of_tenant ? limits->of_tenant : limits->of_queue;
     int64_t ours = oldest_of(limits, of_tenant, &waiting);
@@ -235,7 +235,7 @@ static void find_turn(const struct limits *limits, bool of_tenant, int64_t mono_
 
 static void say(struct service *service, const struct limits *limits, bool of_tenant, int64_t mono_ms)
 {
-    struct queue_share *share = slots_share(limits, of_tenant);
+    struct shared_limit *share = slots_share(limits, of_tenant);
     size_t waiting;
     int64_t oldest = oldest_of(limits, of_tenant, &waiting), silent = mono_ms - share->said_at_ms;
     bool more = waiting != share->said_waiting && silent >= SAY_AGAIN_MS;
@@ -258,7 +258,7 @@ static void say(struct service *service, const struct limits *limits, bool of_te
 
 // ---- in each round
 
-static bool wants_look(const struct service *service, const struct queue_share *share, bool waits, int64_t mono_ms)
+static bool wants_look(const struct service *service, const struct shared_limit *share, bool waits, int64_t mono_ms)
 {
     return share->unsettled || (waits && (service->queues.changed || mono_ms >= share->next_look_ms));
 }
@@ -266,7 +266,7 @@ static bool wants_look(const struct service *service, const struct queue_share *
 static void look_at(struct service *service, const struct limits *limits, bool of_tenant, bool *unsettled,
                     int64_t mono_ms)
 {
-    struct queue_share *share = slots_share(limits, of_tenant);
+    struct shared_limit *share = slots_share(limits, of_tenant);
     struct limits one = *limits;
     struct error err = {0};
     size_t waiting;

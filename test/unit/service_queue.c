@@ -257,36 +257,36 @@ static void configuration_is_read_strictly(void)
 
 static void numbers_of_a_shared_limit_are_given_once(void)
 {
-    struct queue_share share = {0};
+    struct shared_limit share = {0};
     uint32_t number, seen = 0;
-    CHECK(share_begin(&share, 5));
-    share_mark(&share, 5, 2);
-    share_mark(&share, 5, 7); // of a limit that was higher
+    CHECK(shared_limit_begin(&share, 5));
+    shared_limit_mark(&share, 5, 2);
+    shared_limit_mark(&share, 5, 7); // of a limit that was higher
     for (int i = 0; i < 4; i++) {
-        CHECK(share_pick(&share, 5, 1000 + (uint64_t)i, &number));
+        CHECK(shared_limit_pick(&share, 5, 1000 + (uint64_t)i, &number));
         CHECK(number < 5 && number != 2 && !(seen >> number & 1));
         seen |= 1u << number;
     }
-    CHECK(!share_pick(&share, 5, 3, &number));
+    CHECK(!shared_limit_pick(&share, 5, 3, &number));
     // What is on its way to the store counts although the store does not say so yet.
-    CHECK(share_begin(&share, 5));
-    CHECK(share_pick(&share, 5, 0, &number));
+    CHECK(shared_limit_begin(&share, 5));
+    CHECK(shared_limit_pick(&share, 5, 0, &number));
     CHECK_INT(number, 2);
-    CHECK(!share_pick(&share, 5, 0, &number));
-    share_asked(&share, 4);
-    CHECK(share_begin(&share, 5));
-    CHECK(share_pick(&share, 5, 0, &number));
+    CHECK(!shared_limit_pick(&share, 5, 0, &number));
+    shared_limit_asked(&share, 4);
+    CHECK(shared_limit_begin(&share, 5));
+    CHECK(shared_limit_pick(&share, 5, 0, &number));
     CHECK_INT(number, 4);
-    share_release(&share);
+    shared_limit_release(&share);
     // Each that counts without a number takes one away.
-    CHECK(share_begin(&share, 3));
+    CHECK(shared_limit_begin(&share, 3));
     share.over = 2;
-    CHECK(share_pick(&share, 3, 77, &number));
+    CHECK(shared_limit_pick(&share, 3, 77, &number));
     CHECK_INT(number, 0);
-    CHECK(!share_pick(&share, 3, 77, &number));
+    CHECK(!shared_limit_pick(&share, 3, 77, &number));
     share.over = 3;
-    CHECK(!share_pick(&share, 3, 77, &number));
-    share_release(&share);
+    CHECK(!shared_limit_pick(&share, 3, 77, &number));
+    shared_limit_release(&share);
 }
 
 static void a_queue_that_is_not_listed_any_more_is_as_if_it_had_never_been(void)

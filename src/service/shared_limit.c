@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void share_release(struct queue_share *share)
+void shared_limit_release(struct shared_limit *share)
 {
     free(share->taken);
     free(share->asked);
-    *share = (struct queue_share){0};
+    *share = (struct shared_limit){0};
 }
 
-bool share_begin(struct queue_share *share, uint32_t limit)
+bool shared_limit_begin(struct shared_limit *share, uint32_t limit)
 {
     size_t size = (size_t)limit / 8 + 1;
     if (size > share->taken_size) {
@@ -24,17 +24,17 @@ bool share_begin(struct queue_share *share, uint32_t limit)
     memset(share->taken, 0, share->taken_size);
     share->elsewhere = share->over = share->waiting = 0;
     share->oldest_ms = 0;
-    for (size_t i = 0; i < share->asked_count; i++) share_mark(share, limit, share->asked[i]);
+    for (size_t i = 0; i < share->asked_count; i++) shared_limit_mark(share, limit, share->asked[i]);
     return true;
 }
 
-void share_mark(struct queue_share *share, uint32_t limit, uint32_t number)
+void shared_limit_mark(struct shared_limit *share, uint32_t limit, uint32_t number)
 {
     if (number < limit && number / 8 < share->taken_size) share->taken[number / 8] |= (uint8_t)(1u << number % 8);
 }
 
 // Those who count without a number below the limit (it was higher once, or they were let in beside it) each take one away.
-bool share_pick(struct queue_share *share, uint32_t limit, uint64_t random, uint32_t *out)
+bool shared_limit_pick(struct shared_limit *share, uint32_t limit, uint64_t random, uint32_t *out)
 {
     if (share->over >= limit || (size_t)limit / 8 >= share->taken_size) return false;
     uint32_t usable = limit - (uint32_t)share->over;
@@ -48,14 +48,14 @@ bool share_pick(struct queue_share *share, uint32_t limit, uint64_t random, uint
     for (uint32_t i = 0; i < usable; i++) {
         uint32_t number = (uint32_t)((random % usable + i) % usable);
         if (share->taken[number / 8] >> number % 8 & 1) continue;
-        share_mark(share, limit, number);
+        shared_limit_mark(share, limit, number);
         share->asked[share->asked_count++] = *out = number;
         return true;
     }
     return false;
 }
 
-void share_asked(struct queue_share *share, uint32_t number)
+void shared_limit_asked(struct shared_limit *share, uint32_t number)
 {
     for (size_t i = 0; i < share->asked_count; i++)
         if (share->asked[i] == number) {
