@@ -163,7 +163,7 @@ static void nats_flush(struct sink *sink)
     struct nats *nats = sink->wire;
     struct error err = {0};
     enum code rc = buf_ok(&nats->out)
-                       ? cable_write(&nats->cable, buf_str(&nats->out), mono_now() + sink->config.timeout_ms, &err)
+                       ? tcp_write(&nats->tcp, buf_str(&nats->out), mono_now() + sink->config.timeout_ms, &err)
                        : error_nomem(&err);
     buf_clear(&nats->out);
     if (rc) sink_down(sink, err.message);
@@ -285,7 +285,7 @@ static void nats_receive(struct sink *sink)
     do {
         struct frame frame;
         bool bad = false;
-        if (cable_read(&nats->cable, &nats->in, &got, &err)) {
+        if (tcp_read(&nats->tcp, &nats->in, &got, &err)) {
             sink_down(sink, err.message);
             return;
         }
@@ -312,7 +312,7 @@ static int64_t nats_deadline(struct sink *sink)
 
 static int nats_fd(struct sink *sink)
 {
-    return ((const struct nats *)sink->wire)->cable.fd;
+    return ((const struct nats *)sink->wire)->tcp.fd;
 }
 
 const struct transport nats_transport = {

@@ -2,7 +2,7 @@
 #ifndef CAIRN_BUS_NATS_H
 #define CAIRN_BUS_NATS_H
 
-#include "bus/cable.h"
+#include "bus/tcp.h"
 
 enum frame_kind { FRAME_INFO = 1, FRAME_PING, FRAME_PONG, FRAME_OK, FRAME_ERROR, FRAME_MESSAGE };
 
@@ -20,7 +20,7 @@ struct pending {     // a message without an answer
 };
 
 struct nats {
-    struct cable cable;
+    struct tcp tcp;
     struct buf in, out, head;
     size_t taken;   // of `in`
     char inbox[48]; // "_INBOX.….": what answers are sent to, with the number of the message behind it

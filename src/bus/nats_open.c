@@ -51,12 +51,12 @@ enum code nats_await(struct nats *nats, enum frame_kind kind, struct str subject
             if (frame->kind == FRAME_ERROR) return error_set(err, E_DENIED, "%.*s", STR_ARG(frame->text));
             if (frame->kind == kind && (!subject.len || str_eq(frame->subject, subject))) return OK;
             enum code rc = OK;
-            if (frame->kind == FRAME_PING) rc = cable_write(&nats->cable, STR("PONG\r\n"), deadline, err);
+            if (frame->kind == FRAME_PING) rc = tcp_write(&nats->tcp, STR("PONG\r\n"), deadline, err);
             if (rc) return rc;
         }
         if (bad) return error_set(err, E_INVALID, "the server does not speak NATS");
-        enum code rc = cable_wait(&nats->cable, deadline, err);
-        if (!rc) rc = cable_read(&nats->cable, &nats->in, &got, err);
+        enum code rc = tcp_wait(&nats->tcp, deadline, err);
+        if (!rc) rc = tcp_read(&nats->tcp, &nats->in, &got, err);
         if (rc) return rc;
     }
 }
@@ -81,7 +81,7 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
     nats->max_payload = (uint64_t)json_integer(json_key(&info, "max_payload"), 0);
     nats_compact(nats);
     if (to->tls || (json_is(tls, JSON_BOOL) && tls->boolean)) {
-        rc = cable_secure(&nats->cable, to->host, call->config->ca_file, deadline, err);
+        rc = tcp_secure(&nats->tcp, to->host, call->config->ca_file, deadline, err);
         if (rc) return rc;
     }
     rc = nats_connect_text(call->config, &info, arena, &connect, err);
@@ -89,7 +89,7 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
     snprintf(nats->inbox, sizeof(nats->inbox), "_INBOX.cairn%016llx.", (unsigned long long)call->random);
     buf_clear(&nats->out);
     buf_printf(&nats->out, "CONNECT %.*s\r\nSUB %s> 1\r\nPING\r\n", STR_ARG(connect), nats->inbox);
-    rc = buf_ok(&nats->out) ? cable_write(&nats->cable, buf_str(&nats->out), deadline, err) : error_nomem(err);
+    rc = buf_ok(&nats->out) ? tcp_write(&nats->tcp, buf_str(&nats->out), deadline, err) : error_nomem(err);
     buf_clear(&nats->out);
     if (!rc) rc = nats_await(nats, FRAME_PONG, (struct str){0}, deadline, &frame, err);
     return rc;
@@ -127,8 +127,7 @@ static enum code ask_stream(struct sink *sink, struct nats *nats, int64_t deadli
     if (!name.len) return OK; // no message has been stored anywhere yet
     snprintf(subject, sizeof(subject), "%sstream", nats->inbox);
     buf_printf(&nats->out, "PUB $JS.API.STREAM.INFO.%.*s %s 0\r\n\r\n", STR_ARG(name), subject);
-    enum code rc =
-        buf_ok(&nats->out) ? cable_write(&nats->cable, buf_str(&nats->out), deadline, err) : error_nomem(err);
+    enum code rc = buf_ok(&nats->out) ? tcp_write(&nats->tcp, buf_str(&nats->out), deadline, err) : error_nomem(err);
     buf_clear(&nats->out);
     if (!rc) rc = nats_await(nats, FRAME_MESSAGE, str_from(subject), deadline, &frame, err);
     if (rc == E_DENIED) return error_set(err, E_DENIED, "may not ask for the stream");
@@ -155,7 +154,7 @@ static enum code ask_stream(struct sink *sink, struct nats *nats, int64_t deadli
 void nats_hang_up(struct nats *nats)
 {
     if (!nats) return;
-    cable_close(&nats->cable);
+    tcp_close(&nats->tcp);
     buf_release(&nats->in);
     buf_release(&nats->out);
     buf_release(&nats->head);
@@ -171,11 +170,11 @@ enum code nats_dial(const struct nats_call *call, struct nats **out, struct erro
     if (rc) return rc;
     struct nats *nats = calloc(1, sizeof(*nats));
     if (!nats) return error_nomem(err);
-    nats->cable = (struct cable){.fd = -1, .stopping = call->stopping};
+    nats->tcp = (struct tcp){.fd = -1, .stopping = call->stopping};
     buf_init(&nats->in, IN_MAX);
     buf_init(&nats->out, OUT_MAX);
     buf_init(&nats->head, HEAD_MAX);
-    rc = cable_dial(&nats->cable, to.host, to.port, deadline, err);
+    rc = tcp_dial(&nats->tcp, to.host, to.port, deadline, err);
     if (!rc) rc = greet(nats, call, &to, deadline, err);
     if (rc)
         nats_hang_up(nats);

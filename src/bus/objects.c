@@ -190,7 +190,7 @@ static enum code send(struct line *line, const char *subject, const char *reply,
     buf_add(out, head);
     buf_add(out, body);
     buf_text(out, "\r\n");
-    enum code rc = buf_ok(out) ? cable_write(&line->nats->cable, buf_str(out), line->deadline, err) : error_nomem(err);
+    enum code rc = buf_ok(out) ? tcp_write(&line->nats->tcp, buf_str(out), line->deadline, err) : error_nomem(err);
     buf_clear(out);
     return broke(line, rc);
 }

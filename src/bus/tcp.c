@@ -1,4 +1,4 @@
-#include "bus/cable.h"
+#include "bus/tcp.h"
 
 #include "os/os.h"
 
@@ -18,12 +18,12 @@
 #define SLICE_MS 100
 #define READ_SIZE 16384
 
-static enum code ready(const struct cable *cable, short events, int64_t deadline, struct error *err)
+static enum code ready(const struct tcp *tcp, short events, int64_t deadline, struct error *err)
 {
     for (;;) {
-        struct pollfd fd = {.fd = cable->fd, .events = events};
+        struct pollfd fd = {.fd = tcp->fd, .events = events};
         int64_t left = deadline - mono_now();
-        if (cable->stopping && atomic_load(cable->stopping)) return error_set(err, E_CANCELLED, "stopped");
+        if (tcp->stopping && atomic_load(tcp->stopping)) return error_set(err, E_CANCELLED, "stopped");
         if (left <= 0) return error_set(err, E_TIMEOUT, "the server took too long");
         int got = poll(&fd, 1, left < SLICE_MS ? (int)left : SLICE_MS);
         if (got > 0) return OK;
@@ -31,40 +31,40 @@ static enum code ready(const struct cable *cable, short events, int64_t deadline
     }
 }
 
-enum code cable_wait(struct cable *cable, int64_t deadline, struct error *err)
+enum code tcp_wait(struct tcp *tcp, int64_t deadline, struct error *err)
 {
-    return cable->ssl && SSL_pending(cable->ssl) ? OK : ready(cable, POLLIN, deadline, err);
+    return tcp->ssl && SSL_pending(tcp->ssl) ? OK : ready(tcp, POLLIN, deadline, err);
 }
 
-static enum code dial_one(struct cable *cable, const struct addrinfo *to, int64_t deadline, struct error *err)
+static enum code dial_one(struct tcp *tcp, const struct addrinfo *to, int64_t deadline, struct error *err)
 {
-    cable->fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (cable->fd < 0) return error_set(err, E_IO, "%s", strerror(errno));
+    tcp->fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (tcp->fd < 0) return error_set(err, E_IO, "%s", strerror(errno));
     int on = 1, failure = 0;
     socklen_t size = sizeof(failure);
-    setsockopt(cable->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(tcp->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     enum code rc = OK;
-    if (connect(cable->fd, to->ai_addr, to->ai_addrlen) != 0) {
-        rc = errno == EINPROGRESS || errno == EINTR ? ready(cable, POLLOUT, deadline, err)
+    if (connect(tcp->fd, to->ai_addr, to->ai_addrlen) != 0) {
+        rc = errno == EINPROGRESS || errno == EINTR ? ready(tcp, POLLOUT, deadline, err)
                                                     : error_set(err, E_IO, "%s", strerror(errno));
-        if (!rc && getsockopt(cable->fd, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) failure = errno;
+        if (!rc && getsockopt(tcp->fd, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) failure = errno;
         if (!rc && failure) rc = error_set(err, E_IO, "%s", strerror(failure));
     }
-    if (rc) cable_close(cable);
+    if (rc) tcp_close(tcp);
     return rc;
 }
 
-enum code cable_dial(struct cable *cable, const char *host, const char *port, int64_t deadline, struct error *err)
+enum code tcp_dial(struct tcp *tcp, const char *host, const char *port, int64_t deadline, struct error *err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG}, *list = NULL;
     enum code rc = E_IO;
-    cable->fd = -1;
-    cable->ssl = NULL;
+    tcp->fd = -1;
+    tcp->ssl = NULL;
     int failed = getaddrinfo(host, port, &hints, &list);
     if (failed) return error_set(err, E_IO, "%s: %s", host, gai_strerror(failed));
     for (const struct addrinfo *to = list; to && rc && rc != E_CANCELLED; to = to->ai_next) {
         struct error why = {0};
-        rc = dial_one(cable, to, deadline, &why);
+        rc = dial_one(tcp, to, deadline, &why);
         if (rc && err) *err = why;
     }
     freeaddrinfo(list);
@@ -95,95 +95,95 @@ static SSL_CTX *context_make(struct str ca_file)
 }
 
 // What an SSL call that gave `result` waits for; OK: call it again.
-static enum code again(struct cable *cable, int result, int64_t deadline, struct error *err)
+static enum code again(struct tcp *tcp, int result, int64_t deadline, struct error *err)
 {
-    int why = SSL_get_error(cable->ssl, result);
+    int why = SSL_get_error(tcp->ssl, result);
     unsigned long reason = ERR_peek_error();
     ERR_clear_error();
-    if (why == SSL_ERROR_WANT_READ) return ready(cable, POLLIN, deadline, err);
-    if (why == SSL_ERROR_WANT_WRITE) return ready(cable, POLLOUT, deadline, err);
+    if (why == SSL_ERROR_WANT_READ) return ready(tcp, POLLIN, deadline, err);
+    if (why == SSL_ERROR_WANT_WRITE) return ready(tcp, POLLOUT, deadline, err);
     if (why == SSL_ERROR_SSL && reason) return error_set(err, E_IO, "TLS failed: %s", ERR_reason_error_string(reason));
     return error_set(err, E_IO, "the server broke off");
 }
 
-enum code cable_secure(struct cable *cable, const char *host, struct str ca_file, int64_t deadline, struct error *err)
+enum code tcp_secure(struct tcp *tcp, const char *host, struct str ca_file, int64_t deadline, struct error *err)
 {
     SSL_CTX *context = context_make(ca_file);
-    cable->ssl = context ? SSL_new(context) : NULL;
+    tcp->ssl = context ? SSL_new(context) : NULL;
     SSL_CTX_free(context);
     ERR_clear_error();
-    if (!cable->ssl) return error_set(err, E_INVALID, "cannot read certificates");
-    X509_VERIFY_PARAM *param = SSL_get0_param(cable->ssl);
+    if (!tcp->ssl) return error_set(err, E_INVALID, "cannot read certificates");
+    X509_VERIFY_PARAM *param = SSL_get0_param(tcp->ssl);
     bool named = X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
     if (!named)
-        named = X509_VERIFY_PARAM_set1_host(param, host, 0) == 1 && SSL_set_tlsext_host_name(cable->ssl, host) == 1;
-    if (!named || SSL_set_fd(cable->ssl, cable->fd) != 1) return error_nomem(err);
+        named = X509_VERIFY_PARAM_set1_host(param, host, 0) == 1 && SSL_set_tlsext_host_name(tcp->ssl, host) == 1;
+    if (!named || SSL_set_fd(tcp->ssl, tcp->fd) != 1) return error_nomem(err);
     for (;;) {
-        int done = SSL_connect(cable->ssl);
+        int done = SSL_connect(tcp->ssl);
         if (done == 1) return OK;
-        long verdict = SSL_get_verify_result(cable->ssl);
+        long verdict = SSL_get_verify_result(tcp->ssl);
         if (verdict != X509_V_OK)
             return error_set(err, E_DENIED, "the server's certificate is not accepted: %s",
                              X509_verify_cert_error_string(verdict));
-        enum code rc = again(cable, done, deadline, err);
+        enum code rc = again(tcp, done, deadline, err);
         if (rc) return rc;
     }
 }
 
 // ---- bytes
 
-static enum code write_tls(struct cable *cable, struct str *rest, int64_t deadline, struct error *err)
+static enum code write_tls(struct tcp *tcp, struct str *rest, int64_t deadline, struct error *err)
 {
     size_t sent = 0;
-    int done = SSL_write_ex(cable->ssl, rest->ptr, rest->len, &sent);
-    if (done != 1) return again(cable, done, deadline, err);
+    int done = SSL_write_ex(tcp->ssl, rest->ptr, rest->len, &sent);
+    if (done != 1) return again(tcp, done, deadline, err);
     *rest = str_slice(*rest, sent, rest->len);
     return OK;
 }
 
-enum code cable_write(struct cable *cable, struct str bytes, int64_t deadline, struct error *err)
+enum code tcp_write(struct tcp *tcp, struct str bytes, int64_t deadline, struct error *err)
 {
     enum code rc = OK;
     while (!rc && bytes.len) {
-        if (cable->ssl) {
-            rc = write_tls(cable, &bytes, deadline, err);
+        if (tcp->ssl) {
+            rc = write_tls(tcp, &bytes, deadline, err);
             continue;
         }
-        ssize_t sent = send(cable->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+        ssize_t sent = send(tcp->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
         if (sent >= 0)
             bytes = str_slice(bytes, (size_t)sent, bytes.len);
         else if (errno == EAGAIN)
-            rc = ready(cable, POLLOUT, deadline, err);
+            rc = ready(tcp, POLLOUT, deadline, err);
         else if (errno != EINTR)
             rc = error_set(err, E_IO, "the server broke off: %s", strerror(errno));
     }
     return rc;
 }
 
-static enum code read_tls(struct cable *cable, char *room, size_t *got, struct error *err)
+static enum code read_tls(struct tcp *tcp, char *room, size_t *got, struct error *err)
 {
-    int done = SSL_read_ex(cable->ssl, room, READ_SIZE, got);
+    int done = SSL_read_ex(tcp->ssl, room, READ_SIZE, got);
     if (done == 1) return OK;
     *got = 0;
-    int why = SSL_get_error(cable->ssl, done);
+    int why = SSL_get_error(tcp->ssl, done);
     ERR_clear_error();
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return OK;
     return error_set(err, E_IO, "the server broke off");
 }
 
-enum code cable_read(struct cable *cable, struct buf *in, size_t *got, struct error *err)
+enum code tcp_read(struct tcp *tcp, struct buf *in, size_t *got, struct error *err)
 {
     char *room = buf_reserve(in, READ_SIZE);
     *got = 0;
     if (!room) return error_set(err, E_LIMIT, "the server says too much at once");
-    if (cable->ssl) {
-        enum code rc = read_tls(cable, room, got, err);
+    if (tcp->ssl) {
+        enum code rc = read_tls(tcp, room, got, err);
         if (!rc) in->len += *got;
         in->ptr[in->len] = '\0';
         return rc;
     }
     for (;;) {
-        ssize_t n = recv(cable->fd, room, READ_SIZE, 0);
+        ssize_t n = recv(tcp->fd, room, READ_SIZE, 0);
         if (n == 0) return error_set(err, E_IO, "the server broke off");
         if (n > 0) {
             *got = (size_t)n;
@@ -196,11 +196,11 @@ enum code cable_read(struct cable *cable, struct buf *in, size_t *got, struct er
     }
 }
 
-void cable_close(struct cable *cable)
+void tcp_close(struct tcp *tcp)
 {
-    SSL_free(cable->ssl);
+    SSL_free(tcp->ssl);
     ERR_clear_error();
-    cable->ssl = NULL;
-    if (cable->fd >= 0) close(cable->fd);
-    cable->fd = -1;
+    tcp->ssl = NULL;
+    if (tcp->fd >= 0) close(tcp->fd);
+    tcp->fd = -1;
 }
