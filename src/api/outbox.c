@@ -32,26 +32,26 @@ void handle_dlq_list(struct ask *ask)
     int64_t limit;
     if (query_text(ask, "sink", &sink) && query_text(ask, "cursor", &after) &&
         query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
-        service_letters(ask->call, sink, after, (size_t)limit);
+        service_dead_letters(ask->call, sink, after, (size_t)limit);
 }
 
 void handle_dlq_redrive(struct ask *ask)
 {
-    struct bus_letters which = {.id = ask->params[0]};
-    service_letters_act(ask->call, LETTERS_REDRIVE, &which, json_text(json_key(&ask->body, "reason")));
+    struct dead_letter_choice which = {.id = ask->params[0]};
+    service_dead_letters_act(ask->call, LETTERS_REDRIVE, &which, json_text(json_key(&ask->body, "reason")));
 }
 
 // Many at once: all of a sink, or those of a run.
 void handle_dlq_redrive_all(struct ask *ask)
 {
-    struct bus_letters which = {.sink = json_text(json_key(&ask->body, "sink")),
-                                .run = json_text(json_key(&ask->body, "runId"))};
-    service_letters_act(ask->call, LETTERS_REDRIVE, &which, json_text(json_key(&ask->body, "reason")));
+    struct dead_letter_choice which = {.sink = json_text(json_key(&ask->body, "sink")),
+                                       .run = json_text(json_key(&ask->body, "runId"))};
+    service_dead_letters_act(ask->call, LETTERS_REDRIVE, &which, json_text(json_key(&ask->body, "reason")));
 }
 
 void handle_dlq_drop(struct ask *ask)
 {
-    struct bus_letters which = {.id = ask->params[0]};
+    struct dead_letter_choice which = {.id = ask->params[0]};
     struct str reason;
-    if (query_text(ask, "reason", &reason)) service_letters_act(ask->call, LETTERS_DROP, &which, reason);
+    if (query_text(ask, "reason", &reason)) service_dead_letters_act(ask->call, LETTERS_DROP, &which, reason);
 }

@@ -70,17 +70,17 @@ enum code bus_dead_letters(struct bus *bus, struct store *reader, const struct l
 
 // ---- for operators: any thread. The answer comes by `done` (may be NULL) unless the call itself fails; *count says how many.
 // Which dead letters: by id, or all of a run, or (both empty) all of the sink; of `tenant` only unless that is empty.
-struct bus_letters {
+struct dead_letter_choice {
     struct str sink, tenant;
     struct str id; // "NAME/POSITION"
     struct str run;
 };
 #define BUS_LETTERS_MAX 10000 // per call; those with the lowest positions
 // They are sent once more, with no attempts counted. A letter stays one until the sink has acknowledged it. E_NOT_FOUND.
-enum code bus_redrive(struct bus *bus, struct store *reader, const struct bus_letters *which, bus_done done,
+enum code bus_redrive(struct bus *bus, struct store *reader, const struct dead_letter_choice *which, bus_done done,
                       void *done_context, size_t *count, struct error *err) MUST_CHECK;
 // They are given up. Who did it and why is for the caller's audit. E_NOT_FOUND.
-enum code bus_drop(struct bus *bus, struct store *reader, const struct bus_letters *which, bus_done done,
+enum code bus_drop(struct bus *bus, struct store *reader, const struct dead_letter_choice *which, bus_done done,
                    void *done_context, size_t *count, struct error *err) MUST_CHECK;
 
 // Where a sink goes on; a sink that was switched off (410) is on again.

@@ -2,7 +2,7 @@
 //
 //   bus.c      the table of sinks, their threads, what readers are told      settings.c the configuration
 //   sink.c     the loop of a sink: which events to send, what an answer means page.c     the events that are being sent
-//   notes.c    cursors and dead letters as notes, and their puts              letters.c  what operators do to them
+//   notes.c    cursors and dead letters as notes, and their puts              dead_letters.c  what operators do to them
 //   message.c  an event as a message                                          file.c, webhook.c, nats.c  where it goes
 //   idle.c     what the notes say of sinks that another process carries
 //   objects.c  no sink: results of playbooks in an object store of NATS        object_wire.c  what its messages look like

@@ -285,10 +285,11 @@ void service_acknowledge(struct call *call, struct str id);
 // ---- sinks (docs/format/bus.md). Reasons as the matrix wants them
 void service_sinks(struct call *call);
 void service_rewind(struct call *call, struct str sink, const struct bus_place *place, struct str reason);
-void service_letters(struct call *call, struct str sink, struct str after, size_t limit);
-enum letters_act { LETTERS_REDRIVE = 1, LETTERS_DROP };
+void service_dead_letters(struct call *call, struct str sink, struct str after, size_t limit);
+enum dead_letter_act { LETTERS_REDRIVE = 1, LETTERS_DROP };
 // One by its id, or all that `which` means; of the caller's tenant.
-void service_letters_act(struct call *call, enum letters_act act, const struct bus_letters *which, struct str reason);
+void service_dead_letters_act(struct call *call, enum dead_letter_act act, const struct dead_letter_choice *which,
+                              struct str reason);
 
 // ---- queues and limits of the caller's tenant (docs/format/queues.md)
 void service_queue_list(struct call *call);

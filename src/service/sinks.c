@@ -185,12 +185,12 @@ void service_sinks(struct call *call)
     if (service_may(call, OPERATION_OUTBOX_LIST, &all, (struct str){0})) service_read(call, list_sinks);
 }
 
-struct letters_call {
-    struct bus_letters which;
+struct dead_letter_call {
+    struct dead_letter_choice which;
     struct bus_place place;
     struct str after, reason;
     size_t limit, count;
-    enum letters_act act; // 0: a rewind
+    enum dead_letter_act act; // 0: a rewind
     enum operation operation;
 };
 
@@ -201,9 +201,9 @@ static bool copy_texts(struct arena *arena, struct str **texts, size_t count)
     return true;
 }
 
-static struct letters_call *letters_new(struct call *call, const struct letters_call *given)
+static struct dead_letter_call *letters_new(struct call *call, const struct dead_letter_call *given)
 {
-    struct letters_call *made = ARENA_NEW(&call->arena, struct letters_call);
+    struct dead_letter_call *made = ARENA_NEW(&call->arena, struct dead_letter_call);
     if (made) {
         *made = *given;
         struct str *texts[] = {&made->which.sink,   &made->which.tenant, &made->which.id, &made->which.run,
@@ -254,7 +254,7 @@ static bool push_all(struct arena *arena, struct json *to, const struct json *fr
 static enum code collect(struct call *call, struct store *store, struct json *items, struct json *next,
                          struct error *err)
 {
-    const struct letters_call *letters = call->state;
+    const struct dead_letter_call *letters = call->state;
     struct str rest, from = str_cut(letters->after, '/', &rest), after = letters->after;
     struct json sinks = json_array();
     enum code rc = read_sinks(call, store, &sinks, err);
@@ -294,10 +294,11 @@ static void list_letters(struct call *call, struct store *store)
         call_nomem(call);
 }
 
-void service_letters(struct call *call, struct str sink, struct str after, size_t limit)
+void service_dead_letters(struct call *call, struct str sink, struct str after, size_t limit)
 {
     struct auth_object all = {.tenant = call->who.tenant, .exists = true};
-    struct letters_call given = {.which = {.sink = sink, .tenant = call->who.tenant}, .after = after, .limit = limit};
+    struct dead_letter_call given = {
+        .which = {.sink = sink, .tenant = call->who.tenant}, .after = after, .limit = limit};
     if (service_may(call, OPERATION_DLQ_LIST, &all, (struct str){0}) && letters_new(call, &given))
         service_read(call, list_letters);
 }
@@ -310,7 +311,7 @@ static void acted(void *context, enum code rc, const struct error *why)
 {
     enum { AGAIN_MAX = 8 };
     struct call *call = context;
-    const struct letters_call *letters = call->state;
+    const struct dead_letter_call *letters = call->state;
     if (rc == E_CONFLICT && call->asked_again++ < AGAIN_MAX) // a letter was delivered between the look and the order
         service_read(call, act);
     else if (rc)
@@ -321,7 +322,7 @@ static void acted(void *context, enum code rc, const struct error *why)
 
 static void act(struct call *call, struct store *store)
 {
-    struct letters_call *letters = call->state;
+    struct dead_letter_call *letters = call->state;
     struct service *service = call->service;
     struct error err = {0};
     enum code rc;
@@ -353,7 +354,7 @@ static void recorded(void *context, enum code rc, const struct error *why)
 
 static void record_on_engine(struct call *call)
 {
-    const struct letters_call *letters = call->state;
+    const struct dead_letter_call *letters = call->state;
     struct note_put put = {.space = STR("health"), .key = STR("probe"), .value = STR("1"), .expect = NOTE_ANY};
     struct error err = {0};
     enum code rc = audit_call(call, letters->operation, call->resource, letters->reason, &err);
@@ -381,20 +382,20 @@ static bool has_letter(struct call *call, struct store *store, struct str id)
 
 static void look_up(struct call *call, struct store *store)
 {
-    const struct letters_call *letters = call->state;
+    const struct dead_letter_call *letters = call->state;
     struct auth_object object = {.tenant = call->who.tenant, .exists = call->service->settings.sinks != NULL};
     if (object.exists && letters->which.id.len > 0) object.exists = has_letter(call, store, letters->which.id);
     if (service_may(call, letters->operation, &object, letters->reason)) service_post(call, record_on_engine);
 }
 
-void service_letters_act(struct call *call, enum letters_act act_wanted, const struct bus_letters *which,
-                         struct str reason)
+void service_dead_letters_act(struct call *call, enum dead_letter_act act_wanted,
+                              const struct dead_letter_choice *which, struct str reason)
 {
-    struct letters_call given = {.which = *which,
-                                 .act = act_wanted,
-                                 .reason = reason,
-                                 .operation =
-                                     act_wanted == LETTERS_REDRIVE ? OPERATION_DLQ_REPLAY : OPERATION_DLQ_DROP};
+    struct dead_letter_call given = {.which = *which,
+                                     .act = act_wanted,
+                                     .reason = reason,
+                                     .operation =
+                                         act_wanted == LETTERS_REDRIVE ? OPERATION_DLQ_REPLAY : OPERATION_DLQ_DROP};
     size_t dot = which->id.len;
     while (dot > 0 && which->id.ptr[dot - 1] != '.') dot--;
     given.which.tenant = call->who.tenant;
@@ -403,7 +404,7 @@ void service_letters_act(struct call *call, enum letters_act act_wanted, const s
         given.which.id =
             call_text(call, "%.*s/%.*s", STR_ARG(given.which.sink), STR_ARG(str_slice(which->id, dot, which->id.len)));
     }
-    struct letters_call *letters = letters_new(call, &given);
+    struct dead_letter_call *letters = letters_new(call, &given);
     if (!letters) return;
     call->resource = letters->which.id.len ? letters->which.id : letters->which.sink;
     service_read(call, look_up);
@@ -411,9 +412,9 @@ void service_letters_act(struct call *call, enum letters_act act_wanted, const s
 
 void service_rewind(struct call *call, struct str sink, const struct bus_place *place, struct str reason)
 {
-    struct letters_call given = {
+    struct dead_letter_call given = {
         .which = {.sink = sink}, .place = *place, .reason = reason, .operation = OPERATION_OUTBOX_REWIND};
-    struct letters_call *letters = letters_new(call, &given);
+    struct dead_letter_call *letters = letters_new(call, &given);
     if (!letters) return;
     call->resource = letters->which.sink;
     service_read(call, look_up);

@@ -131,7 +131,7 @@ static void done(void *context, enum code rc, const struct error *why)
     atomic_store((atomic_int *)context, rc == OK ? 1 : 2);
 }
 
-static size_t redrive(struct bus_kit *kit, struct bus_letters which, bool drop)
+static size_t redrive(struct bus_kit *kit, struct dead_letter_choice which, bool drop)
 {
     struct store *reader = bus_kit_reader(kit);
     struct error err = {0};
@@ -268,14 +268,14 @@ static void after_n_failed_answers_an_event_is_a_dead_letter_with_an_alert_until
     CHECK_INT(alerts.items[0].name, ALERT_EVENT_BUS_DELIVERY_FAILED);
     CHECK_INT(alerts.items[0].priority, 1);
 
-    CHECK_INT(redrive(&kit, (struct bus_letters){.run = STR("bad")}, false), 1); // still bad: ten more
+    CHECK_INT(redrive(&kit, (struct dead_letter_choice){.run = STR("bad")}, false), 1); // still bad: ten more
     BUS_WAIT(bus_kit_reports(&kit) == 2);
     CHECK_INT(count_of("bad", 2, 500), 20);
     CHECK_INT(bus_kit_letters(&kit), 1);
     CHECK_INT(bus_kit_cleared(&kit), 0);
     misbehave(NULL, 0, 0, 0);
     struct str id = json_text(json_key(&items.items[0], "id"));
-    CHECK_INT(redrive(&kit, (struct bus_letters){.id = id, .tenant = STR("acme")}, false), 1);
+    CHECK_INT(redrive(&kit, (struct dead_letter_choice){.id = id, .tenant = STR("acme")}, false), 1);
     BUS_WAIT(bus_kit_cleared(&kit) == 1);
     CHECK_INT(count_of("bad", 2, 200), 1);
     CHECK_INT(bus_kit_letters(&kit), 0);
@@ -336,12 +336,12 @@ static void what_no_repetition_mends_is_a_dead_letter_at_once_and_can_be_dropped
         bus_kit_run(&kit, "default", "r1", 1);
         BUS_WAIT(bus_kit_reports(&kit) == 1 && delivered(&kit, 2));
         CHECK_INT(count_of("r1", 1, statuses[i]), 1);
-        CHECK_INT(redrive(&kit, (struct bus_letters){0}, true), 1);
+        CHECK_INT(redrive(&kit, (struct dead_letter_choice){0}, true), 1);
         BUS_WAIT(bus_kit_cleared(&kit) == 1);
         CHECK_INT(bus_kit_letters(&kit), 0);
         size_t count = 7;
         struct error err = {0};
-        struct bus_letters none = {.sink = STR("hook")};
+        struct dead_letter_choice none = {.sink = STR("hook")};
         CHECK_OK(bus_drop(kit.bus, kit.store.store, &none, NULL, NULL, &count, &err), &err);
         CHECK_INT(count, 0);
         none.id = STR("hook/00000000000000000001");
@@ -367,7 +367,7 @@ static void a_run_may_wait_behind_its_dead_letter_and_goes_on_in_order_I32(void)
     CHECK_INT(items.count, 3);
     CHECK_STR(json_text(json_key(&items.items[1], "class")), STR("HELD"));
     misbehave(NULL, 0, 0, 0);
-    CHECK_INT(redrive(&kit, (struct bus_letters){.run = STR("bad")}, false), 3);
+    CHECK_INT(redrive(&kit, (struct dead_letter_choice){.run = STR("bad")}, false), 3);
     BUS_WAIT(bus_kit_letters(&kit) == 0);
     check_order("bad");
     CHECK_INT(count_of("bad", 0, 200), 4);

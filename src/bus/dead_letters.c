@@ -153,7 +153,7 @@ static enum code give_elsewhere(struct sink *sink, const struct note_put *notes,
 
 struct picking {
     struct arena *arena;
-    const struct bus_letters *which;
+    const struct dead_letter_choice *which;
     bool remove, ok;
     struct note_put *notes;
     size_t count, capacity;
@@ -162,7 +162,7 @@ struct picking {
 static bool pick_one(void *context, const struct letter *letter)
 {
     struct picking *pick = context;
-    const struct bus_letters *which = pick->which;
+    const struct dead_letter_choice *which = pick->which;
     if (which->tenant.len && !str_eq(which->tenant, letter->tenant)) return true;
     if (which->id.len && !str_eq(which->id, letter->id)) return true;
     if (which->run.len && !str_eq(which->run, letter->run)) return true;
@@ -179,8 +179,8 @@ static bool pick_one(void *context, const struct letter *letter)
     return pick->count < BUS_LETTERS_MAX && !which->id.len;
 }
 
-static enum code act(struct bus *bus, struct store *reader, const struct bus_letters *which, bool remove, bus_done done,
-                     void *context, size_t *count, struct error *err)
+static enum code act(struct bus *bus, struct store *reader, const struct dead_letter_choice *which, bool remove,
+                     bus_done done, void *context, size_t *count, struct error *err)
 {
     struct sink *sink = bus_find(bus, which->sink);
     struct arena arena;
@@ -200,13 +200,13 @@ static enum code act(struct bus *bus, struct store *reader, const struct bus_let
     return rc;
 }
 
-enum code bus_redrive(struct bus *bus, struct store *reader, const struct bus_letters *which, bus_done done,
+enum code bus_redrive(struct bus *bus, struct store *reader, const struct dead_letter_choice *which, bus_done done,
                       void *done_context, size_t *count, struct error *err)
 {
     return act(bus, reader, which, false, done, done_context, count, err);
 }
 
-enum code bus_drop(struct bus *bus, struct store *reader, const struct bus_letters *which, bus_done done,
+enum code bus_drop(struct bus *bus, struct store *reader, const struct dead_letter_choice *which, bus_done done,
                    void *done_context, size_t *count, struct error *err)
 {
     return act(bus, reader, which, true, done, done_context, count, err);
