@@ -20,8 +20,8 @@
 
 enum { MISSING = 404, NAME_TAKEN = 10058, SUBJECTS_TAKEN = 10065 };
 
-struct line { // a connection, and what is read over it
-    struct line *next;
+struct object_link { // a connection, and what is read over it
+    struct object_link *next;
     struct nats *nats;
     struct arena arena;
     int64_t deadline;
@@ -41,7 +41,7 @@ struct objects {
     struct arena arena; // of the configuration
     struct sink_config config;
     pthread_mutex_t mutex; // of all below
-    struct line *idle;
+    struct object_link *idle;
     size_t idle_count, cached_bytes;
     struct cached *cached; // used last, first
     int64_t away_until;
@@ -104,7 +104,7 @@ static void cache_put(struct objects *objects, const struct digest *sha256, stru
 
 // ---- connections
 
-static void line_free(struct line *line)
+static void line_free(struct object_link *line)
 {
     if (!line) return;
     nats_hang_up(line->nats);
@@ -112,10 +112,10 @@ static void line_free(struct line *line)
     free(line);
 }
 
-static enum code line_dial(struct objects *objects, struct line **out, struct error *err)
+static enum code line_dial(struct objects *objects, struct object_link **out, struct error *err)
 {
     uint64_t random = 0;
-    struct line *line = calloc(1, sizeof(*line));
+    struct object_link *line = calloc(1, sizeof(*line));
     if (!line || getrandom(&random, sizeof(random), 0) != sizeof(random)) {
         free(line);
         return error_nomem(err);
@@ -133,11 +133,11 @@ static enum code line_dial(struct objects *objects, struct line **out, struct er
 }
 
 // One that is there, or a new one. A server that was just away is not waited for again.
-static enum code line_take(struct objects *objects, struct line **out, struct error *err)
+static enum code line_take(struct objects *objects, struct object_link **out, struct error *err)
 {
     *out = NULL;
     pthread_mutex_lock(&objects->mutex);
-    struct line *line = objects->idle;
+    struct object_link *line = objects->idle;
     bool away = mono_now() < objects->away_until;
     if (line) {
         objects->idle = line->next;
@@ -155,7 +155,7 @@ static enum code line_take(struct objects *objects, struct line **out, struct er
     return OK;
 }
 
-static void line_give(struct objects *objects, struct line *line)
+static void line_give(struct objects *objects, struct object_link *line)
 {
     arena_reset(&line->arena);
     nats_compact(line->nats);
@@ -170,7 +170,7 @@ static void line_give(struct objects *objects, struct line *line)
     if (!room) line_free(line);
 }
 
-static enum code broke(struct line *line, enum code rc)
+static enum code broke(struct object_link *line, enum code rc)
 {
     if (rc) line->broken = true;
     return rc;
@@ -178,8 +178,8 @@ static enum code broke(struct line *line, enum code rc)
 
 // ---- asking
 
-static enum code send(struct line *line, const char *subject, const char *reply, struct str head, struct str body,
-                      struct error *err)
+static enum code send(struct object_link *line, const char *subject, const char *reply, struct str head,
+                      struct str body, struct error *err)
 {
     struct buf *out = &line->nats->out;
     buf_clear(out);
@@ -195,13 +195,13 @@ static enum code send(struct line *line, const char *subject, const char *reply,
     return broke(line, rc);
 }
 
-static void reply_name(struct line *line, char out[80])
+static void reply_name(struct object_link *line, char out[80])
 {
     snprintf(out, 80, "%s%llu", line->nats->inbox, (unsigned long long)++line->asked);
 }
 
 // The answer to `reply`, in the line's arena. *none: nobody is there who would give one.
-static enum code answer(struct line *line, const char *reply, struct json *out, bool *none, struct error *err)
+static enum code answer(struct object_link *line, const char *reply, struct json *out, bool *none, struct error *err)
 {
     struct frame frame;
     enum code rc = nats_await(line->nats, FRAME_MESSAGE, str_from(reply), line->deadline, &frame, err);
@@ -218,7 +218,7 @@ static enum code answer(struct line *line, const char *reply, struct json *out, 
     return broke(line, error_set(err, E_UNREACHABLE, "the answer is not one of JetStream"));
 }
 
-static enum code ask(struct line *line, const char *subject, struct str head, struct str body, struct json *out,
+static enum code ask(struct object_link *line, const char *subject, struct str head, struct str body, struct json *out,
                      bool *none, struct error *err)
 {
     char reply[80];
@@ -244,7 +244,7 @@ static enum code refused(const struct json *reply, struct error *err)
                      "%.*s (%lld)", STR_ARG(str_slice(text, 0, 200)), (long long)error_of(reply, "err_code"));
 }
 
-static enum code api(struct line *line, const char *verb, struct str bucket, struct str body, struct json *out,
+static enum code api(struct object_link *line, const char *verb, struct str bucket, struct str body, struct json *out,
                      struct error *err)
 {
     char stream[OBJECT_SUBJECT], subject[OBJECT_SUBJECT + 64];
@@ -257,7 +257,7 @@ static enum code api(struct line *line, const char *verb, struct str bucket, str
     return rc;
 }
 
-static enum code make_bucket(struct line *line, struct str bucket, struct error *err)
+static enum code make_bucket(struct object_link *line, struct str bucket, struct error *err)
 {
     struct json reply;
     struct error why = {0};
@@ -270,7 +270,7 @@ static enum code make_bucket(struct line *line, struct str bucket, struct error 
 }
 
 // The first message at or above `seq` (0: the last one) of a subject. E_NOT_FOUND: none, or no such bucket.
-static enum code fetch(struct line *line, struct str bucket, const char *subject, uint64_t seq, struct str *data,
+static enum code fetch(struct object_link *line, struct str bucket, const char *subject, uint64_t seq, struct str *data,
                        uint64_t *at, struct error *err)
 {
     struct json reply;
@@ -283,8 +283,8 @@ static enum code fetch(struct line *line, struct str bucket, const char *subject
 }
 
 // What the bucket says about an object. E_NOT_FOUND.
-static enum code describe(struct line *line, struct str bucket, const struct digest *sha256, struct object_meta *out,
-                          uint64_t *version, struct error *err)
+static enum code describe(struct object_link *line, struct str bucket, const struct digest *sha256,
+                          struct object_meta *out, uint64_t *version, struct error *err)
 {
     char subject[OBJECT_SUBJECT];
     struct str text;
@@ -298,7 +298,8 @@ static enum code describe(struct line *line, struct str bucket, const struct dig
 }
 
 // Messages of a subject with numbers below `before` (0: all) go.
-static enum code purge(struct line *line, struct str bucket, const char *subject, uint64_t before, struct error *err)
+static enum code purge(struct object_link *line, struct str bucket, const char *subject, uint64_t before,
+                       struct error *err)
 {
     struct json reply;
     struct str question = object_question("filter", subject, before, &line->arena);
@@ -307,7 +308,7 @@ static enum code purge(struct line *line, struct str bucket, const char *subject
 
 // ---- putting
 
-static enum code stored(struct line *line, const char *reply, bool *none, struct error *err)
+static enum code stored(struct object_link *line, const char *reply, bool *none, struct error *err)
 {
     struct json said;
     enum code rc = answer(line, reply, &said, none, err);
@@ -317,8 +318,8 @@ static enum code stored(struct line *line, const char *reply, bool *none, struct
 }
 
 // All are sent, then all answers are read: each is a few bytes.
-static enum code put_chunks(struct line *line, struct str bucket, const char *nuid, struct str bytes, uint64_t *count,
-                            bool *none, struct error *err)
+static enum code put_chunks(struct object_link *line, struct str bucket, const char *nuid, struct str bytes,
+                            uint64_t *count, bool *none, struct error *err)
 {
     char subject[OBJECT_SUBJECT], reply[80];
     uint64_t max = line->nats->max_payload;
@@ -341,7 +342,7 @@ static enum code put_chunks(struct line *line, struct str bucket, const char *nu
     return OK;
 }
 
-static enum code put_meta(struct line *line, struct str bucket, const struct digest *sha256,
+static enum code put_meta(struct object_link *line, struct str bucket, const struct digest *sha256,
                           const struct object_meta *meta, struct error *err)
 {
     static const struct str rollup = {"NATS/1.0\r\nNats-Rollup: sub\r\n\r\n", 31};
@@ -356,7 +357,7 @@ static enum code put_meta(struct line *line, struct str bucket, const struct dig
     return !rc && none ? error_set(err, E_UNREACHABLE, "the bucket is not there") : rc;
 }
 
-static enum code put_once(struct line *line, struct str bucket, const struct digest *sha256, struct str bytes,
+static enum code put_once(struct object_link *line, struct str bucket, const struct digest *sha256, struct str bytes,
                           bool *none, struct error *err)
 {
     unsigned char random[OBJECT_NUID];
@@ -375,8 +376,8 @@ static enum code put_once(struct line *line, struct str bucket, const struct dig
     return rc;
 }
 
-static enum code put_object(struct objects *objects, struct line *line, const struct digest *sha256, struct str bytes,
-                            struct error *err)
+static enum code put_object(struct objects *objects, struct object_link *line, const struct digest *sha256,
+                            struct str bytes, struct error *err)
 {
     struct str bucket = objects->base.place;
     struct object_meta old = {0};
@@ -403,7 +404,7 @@ static enum code put_object(struct objects *objects, struct line *line, const st
 
 // ---- getting
 
-static enum code get_chunks(struct line *line, struct str bucket, const struct object_meta *meta, char *out,
+static enum code get_chunks(struct object_link *line, struct str bucket, const struct object_meta *meta, char *out,
                             struct error *err)
 {
     char subject[OBJECT_SUBJECT];
@@ -424,7 +425,7 @@ static enum code get_chunks(struct line *line, struct str bucket, const struct o
     return OK;
 }
 
-static enum code get_once(struct line *line, struct str bucket, const struct digest *sha256, struct arena *arena,
+static enum code get_once(struct object_link *line, struct str bucket, const struct digest *sha256, struct arena *arena,
                           struct str *out, struct error *err)
 {
     struct object_meta meta;
@@ -445,7 +446,7 @@ static enum code get_once(struct line *line, struct str bucket, const struct dig
 
 // ---- the vtable
 
-struct job {
+struct object_request {
     enum { JOB_PUT = 1, JOB_GET, JOB_LOOK, JOB_DROP } what;
     struct str place, bytes;
     const struct digest *sha256;
@@ -454,7 +455,7 @@ struct job {
     uint64_t *version;
 };
 
-static enum code drop_object(struct line *line, const struct job *job, struct error *err)
+static enum code drop_object(struct object_link *line, const struct object_request *job, struct error *err)
 {
     struct object_meta meta;
     char subject[OBJECT_SUBJECT], chunks[OBJECT_SUBJECT];
@@ -470,7 +471,8 @@ static enum code drop_object(struct line *line, const struct job *job, struct er
     return gone;
 }
 
-static enum code do_job(struct objects *objects, struct line *line, const struct job *job, struct error *err)
+static enum code do_job(struct objects *objects, struct object_link *line, const struct object_request *job,
+                        struct error *err)
 {
     struct object_meta meta;
     enum code rc;
@@ -504,12 +506,12 @@ static enum code away(struct objects *objects, enum code rc, struct error *err)
 }
 
 // A connection that was idle may be dead by now: everything here can be done twice.
-static enum code with_line(struct objects *objects, const struct job *job, struct error *err)
+static enum code with_line(struct objects *objects, const struct object_request *job, struct error *err)
 {
     struct error why = {0};
     enum code rc = OK;
     for (bool again = true; again;) {
-        struct line *line;
+        struct object_link *line;
         why = (struct error){0};
         rc = line_take(objects, &line, &why);
         if (rc) break;
@@ -525,7 +527,7 @@ static enum code with_line(struct objects *objects, const struct job *job, struc
 static enum code objects_put(struct keep *keep, const struct digest *sha256, struct str bytes, struct error *err)
 {
     struct objects *objects = (struct objects *)keep;
-    struct job job = {.what = JOB_PUT, .sha256 = sha256, .bytes = bytes};
+    struct object_request job = {.what = JOB_PUT, .sha256 = sha256, .bytes = bytes};
     enum code rc = with_line(objects, &job, err);
     if (!rc) cache_put(objects, sha256, bytes);
     return rc;
@@ -540,7 +542,7 @@ static enum code objects_get(struct keep *keep, struct str place, const struct d
                              struct str *out, struct error *err)
 {
     struct objects *objects = (struct objects *)keep;
-    struct job job = {.what = JOB_GET, .place = place, .sha256 = sha256, .arena = arena, .out = out};
+    struct object_request job = {.what = JOB_GET, .place = place, .sha256 = sha256, .arena = arena, .out = out};
     if (cache_get(objects, sha256, arena, out)) return OK;
     enum code rc = with_line(objects, &job, err);
     if (!rc) cache_put(objects, sha256, *out);
@@ -550,14 +552,14 @@ static enum code objects_get(struct keep *keep, struct str place, const struct d
 static enum code objects_look(struct keep *keep, struct str place, const struct digest *sha256, uint64_t *version,
                               struct error *err)
 {
-    struct job job = {.what = JOB_LOOK, .place = place, .sha256 = sha256, .version = version};
+    struct object_request job = {.what = JOB_LOOK, .place = place, .sha256 = sha256, .version = version};
     return with_line((struct objects *)keep, &job, err);
 }
 
 static enum code objects_drop(struct keep *keep, struct str place, const struct digest *sha256, uint64_t version,
                               struct error *err)
 {
-    struct job job = {.what = JOB_DROP, .place = place, .sha256 = sha256, .version = &version};
+    struct object_request job = {.what = JOB_DROP, .place = place, .sha256 = sha256, .version = &version};
     cache_forget((struct objects *)keep, sha256);
     return with_line((struct objects *)keep, &job, err);
 }
@@ -566,7 +568,7 @@ static void objects_close(struct keep *keep)
 {
     struct objects *objects = (struct objects *)keep;
     while (objects->idle) {
-        struct line *line = objects->idle;
+        struct object_link *line = objects->idle;
         objects->idle = line->next;
         line_free(line);
     }
