@@ -35,24 +35,24 @@ struct listener {
     char *path; // that we made and take away again
 };
 
-enum note_kind {
-    NOTE_REPLY,        // conn->answer, and then conn->body
-    NOTE_STREAM_BEGIN, // conn->answer is the head of a stream
-    NOTE_STREAM_BYTES, // a piece
-    NOTE_STREAM_END,
-    NOTE_STREAM_CUT,
+enum net_message_kind {
+    MESSAGE_REPLY,        // conn->answer, and then conn->body
+    MESSAGE_STREAM_BEGIN, // conn->answer is the head of a stream
+    MESSAGE_STREAM_BYTES, // a piece
+    MESSAGE_STREAM_END,
+    MESSAGE_STREAM_CUT,
 };
 
 // A message to the net thread.
-struct note {
-    struct note *next;
-    enum note_kind kind;
+struct net_message {
+    struct net_message *next;
+    enum net_message_kind kind;
     struct conn *conn;
 };
 
 // Bytes on their way out.
 struct piece {
-    struct note note; // how pieces of streams get to the net thread
+    struct net_message note; // how pieces of streams get to the net thread
     struct piece *next;
     size_t len, sent, capacity;
     char bytes[];
@@ -80,7 +80,7 @@ struct net_stream {
     atomic_bool shut;     // any thread: no more pieces
     bool owned;           // the owner has not ended it yet
     bool told;            // closed has been called
-    struct note end, cut; // so that neither needs memory
+    struct net_message end, cut; // so that neither needs memory
 };
 
 // `x` is the connection: there is one exchange at a time.
@@ -118,7 +118,7 @@ struct conn {
     // Of the handler, while it holds the exchange.
     struct buf answer;    // head, and a small body
     struct piece *body;   // a large body
-    struct note reply;    // the message that brings both
+    struct net_message reply; // the message that brings both
     atomic_bool answered; // for N1
     bool answer_ok;       // false: could not be made; the connection is cut
     bool close_after, chunked, mute;
@@ -160,7 +160,7 @@ struct net_server {
     char input[INPUT_SIZE];
     // Shared, under the mutex.
     pthread_mutex_t mutex;
-    struct note *queue_first, *queue_last;
+    struct net_message *queue_first, *queue_last;
     SSL_CTX *tls;
 };
 
@@ -203,14 +203,14 @@ ssize_t in_read(struct conn *conn, char *into, size_t size);
 // reply.c
 void reply_refuse(struct conn *conn, int status, const char *detail); // answers and closes
 void reply_write_refusal(struct net_server *server, struct buf *out, int status, const char *detail);
-void reply_deliver(struct note *note);
+void reply_deliver(struct net_message *note);
 // stream.c
-void stream_deliver(struct note *note);
+void stream_deliver(struct net_message *note);
 void stream_shut(struct conn *conn, enum net_end why);
 bool reply_head(struct conn *conn, int status, const struct http_header *headers, size_t count,
                 enum http_framing framing, uint64_t length) MUST_CHECK; // into conn->answer
 
 // server.c
-void net_send(struct net_server *server, struct note *note); // any thread: delivered at once on the net thread
+void net_send(struct net_server *server, struct net_message *note); // any thread: delivered at once on the net thread
 
 #endif

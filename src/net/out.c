@@ -22,7 +22,7 @@ static struct piece *piece_new(struct net_server *server, size_t capacity)
         piece->capacity = capacity;
     }
     piece->next = NULL;
-    piece->note = (struct note){0};
+    piece->note = (struct net_message){0};
     piece->len = piece->sent = 0;
     return piece;
 }
@@ -55,7 +55,7 @@ void out_add(struct conn *conn, struct str bytes)
 {
     struct piece *last = conn->out_last;
     // Bytes of a stream are counted by their piece, so nothing is put behind them.
-    bool fits = conn->out_first && last->note.kind != NOTE_STREAM_BYTES && last->capacity - last->len >= bytes.len;
+    bool fits = conn->out_first && last->note.kind != MESSAGE_STREAM_BYTES && last->capacity - last->len >= bytes.len;
     if (!fits) {
         last = piece_new(conn->server, bytes.len);
         if (!last) {
@@ -75,7 +75,7 @@ static void drop_first(struct conn *conn)
     conn->out_first = piece->next;
     if (!conn->out_first) conn->out_last = NULL;
     conn->out_bytes -= piece->len - piece->sent;
-    if (piece->note.kind == NOTE_STREAM_BYTES) atomic_fetch_sub(&conn->stream.queued, piece->len - piece->sent);
+    if (piece->note.kind == MESSAGE_STREAM_BYTES) atomic_fetch_sub(&conn->stream.queued, piece->len - piece->sent);
     piece_free(conn->server, piece);
 }
 
@@ -94,7 +94,7 @@ static void sent(struct conn *conn, size_t count)
         piece->sent += here;
         count -= here;
         conn->out_bytes -= here;
-        if (piece->note.kind == NOTE_STREAM_BYTES) atomic_fetch_sub(&conn->stream.queued, here);
+        if (piece->note.kind == MESSAGE_STREAM_BYTES) atomic_fetch_sub(&conn->stream.queued, here);
         if (piece->sent == piece->len) drop_first(conn);
     }
 }

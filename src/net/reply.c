@@ -117,7 +117,7 @@ void net_reply(struct net_exchange *x, int status, const struct http_header *hea
     }
     if (none || str_is(conn->parser.request.method, "HEAD")) body = STR("");
     conn->answer_ok = copy_body(conn, body) && buf_ok(&conn->answer);
-    conn->reply = (struct note){.kind = NOTE_REPLY, .conn = conn};
+    conn->reply = (struct net_message){.kind = MESSAGE_REPLY, .conn = conn};
     net_send(conn->server, &conn->reply);
 }
 
@@ -137,17 +137,17 @@ static void deliver_answer(struct conn *conn)
     if (conn->server->handling != conn) conn_next(conn);
 }
 
-void reply_deliver(struct note *note)
+void reply_deliver(struct net_message *note)
 {
     struct conn *conn = note->conn;
     switch (note->kind) {
-    case NOTE_REPLY:
+    case MESSAGE_REPLY:
         deliver_answer(conn);
         return;
-    case NOTE_STREAM_BEGIN:
-    case NOTE_STREAM_BYTES:
-    case NOTE_STREAM_END:
-    case NOTE_STREAM_CUT:
+    case MESSAGE_STREAM_BEGIN:
+    case MESSAGE_STREAM_BYTES:
+    case MESSAGE_STREAM_END:
+    case MESSAGE_STREAM_CUT:
         stream_deliver(note);
         return;
     }

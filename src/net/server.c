@@ -43,7 +43,7 @@ static void wake(struct net_server *server)
     (void)ignored;
 }
 
-static void enqueue(struct net_server *server, struct note *note)
+static void enqueue(struct net_server *server, struct net_message *note)
 {
     note->next = NULL;
     pthread_mutex_lock(&server->mutex);
@@ -58,7 +58,7 @@ static void enqueue(struct net_server *server, struct note *note)
     if (first) wake(server);
 }
 
-void net_send(struct net_server *server, struct note *note)
+void net_send(struct net_server *server, struct net_message *note)
 {
     if (net_on_thread(server))
         reply_deliver(note);
@@ -69,11 +69,11 @@ void net_send(struct net_server *server, struct note *note)
 static void take_notes(struct net_server *server)
 {
     pthread_mutex_lock(&server->mutex);
-    struct note *note = server->queue_first;
+    struct net_message *note = server->queue_first;
     server->queue_first = server->queue_last = NULL;
     pthread_mutex_unlock(&server->mutex);
     while (note) {
-        struct note *next = note->next;
+        struct net_message *next = note->next;
         reply_deliver(note);
         note = next;
     }

@@ -22,13 +22,13 @@ struct net_stream *net_stream(struct net_exchange *x, int status, const struct h
     stream->context = context;
     stream->told = false;
     stream->owned = true;
-    stream->end = (struct note){.kind = NOTE_STREAM_END, .conn = conn};
-    stream->cut = (struct note){.kind = NOTE_STREAM_CUT, .conn = conn};
+    stream->end = (struct net_message){.kind = MESSAGE_STREAM_END, .conn = conn};
+    stream->cut = (struct net_message){.kind = MESSAGE_STREAM_CUT, .conn = conn};
     atomic_store(&stream->queued, 0);
     atomic_store(&stream->shut, false);
     bool made = reply_head(conn, status, headers, count, old ? HTTP_UNTIL_CLOSE : HTTP_CHUNKED, 0);
     conn->answer_ok = made && buf_ok(&conn->answer);
-    conn->reply = (struct note){.kind = NOTE_STREAM_BEGIN, .conn = conn};
+    conn->reply = (struct net_message){.kind = MESSAGE_STREAM_BEGIN, .conn = conn};
     net_send(conn->server, &conn->reply);
     return stream;
 }
@@ -39,7 +39,7 @@ static struct piece *make_piece(struct conn *conn, struct str bytes)
     size_t head = conn->chunked ? http_chunk_head(bytes.len, size) : 0, tail = conn->chunked ? 2 : 0;
     struct piece *piece = malloc(sizeof(*piece) + head + bytes.len + tail);
     if (!piece) return NULL;
-    *piece = (struct piece){.note = {.kind = NOTE_STREAM_BYTES, .conn = conn}, .len = head + bytes.len + tail};
+    *piece = (struct piece){.note = {.kind = MESSAGE_STREAM_BYTES, .conn = conn}, .len = head + bytes.len + tail};
     piece->capacity = piece->len;
     memcpy(piece->bytes, size, head);
     memcpy(piece->bytes + head, bytes.ptr, bytes.len);
@@ -140,14 +140,14 @@ static void cut(struct conn *conn)
     conn_kill(conn, NET_END_SLOW);
 }
 
-void stream_deliver(struct note *note)
+void stream_deliver(struct net_message *note)
 {
     struct conn *conn = note->conn;
-    if (note->kind == NOTE_STREAM_BEGIN)
+    if (note->kind == MESSAGE_STREAM_BEGIN)
         begin(conn);
-    else if (note->kind == NOTE_STREAM_BYTES)
+    else if (note->kind == MESSAGE_STREAM_BYTES)
         bytes_came(conn, CONTAINER_OF(note, struct piece, note));
-    else if (note->kind == NOTE_STREAM_END)
+    else if (note->kind == MESSAGE_STREAM_END)
         end(conn);
     else
         cut(conn);
