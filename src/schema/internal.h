@@ -119,7 +119,7 @@ struct resource {
     const struct json *root;
 };
 
-struct place {
+struct schema_site {
     const struct json *schema;
     const struct resource *resource;
 };
@@ -133,7 +133,7 @@ struct memo {
 struct schema_set {
     struct arena *arena;
     struct map by_uri; // "uri" and "uri#anchor" -> index in places
-    struct place *places;
+    struct schema_site *places;
     size_t place_count, place_capacity;
     struct memo *memos; // open addressing by source
     size_t memo_count, memo_capacity;

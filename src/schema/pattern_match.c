@@ -24,7 +24,7 @@ struct threads {
     uint16_t where[PATTERN_CODE_MAX];
 };
 
-struct place { // what assertions see
+struct edges { // what assertions see
     bool start, end, word_edge;
 };
 
@@ -50,7 +50,7 @@ static bool threads_put(struct threads *t, uint16_t pc)
 
 // Adds pc and all that is reached from it without a code point. The set itself is the work list: what is after `done` has
 // not been followed yet.
-static void follow(const struct pattern *pattern, struct threads *t, uint16_t pc, struct place place)
+static void follow(const struct pattern *pattern, struct threads *t, uint16_t pc, struct edges place)
 {
     uint32_t done = t->count;
     threads_put(t, pc);
@@ -128,13 +128,13 @@ struct walk {
     bool end, word, before; // the character is part of a word; the one before it was
 };
 
-static struct place look(struct walk *walk)
+static struct edges look(struct walk *walk)
 {
     walk->start = walk->at;
     walk->end = walk->at == walk->subject.len;
     walk->c = walk->end ? 0 : pattern_decode(walk->subject, &walk->at);
     walk->word = !walk->end && is_word(walk->c);
-    return (struct place){walk->start == 0, walk->end, walk->before != walk->word};
+    return (struct edges){walk->start == 0, walk->end, walk->before != walk->word};
 }
 
 static void go_on(const struct pattern *pattern, struct walk *walk, const struct threads *from, struct threads *to)
@@ -151,7 +151,7 @@ static bool simulate(const struct pattern *pattern, struct str subject)
     threads_init(now, pattern);
     threads_init(next, pattern);
     for (;;) {
-        struct place place = look(&walk);
+        struct edges place = look(&walk);
         // Assertions need to know what comes next, so a set is followed only now.
         next->count = 0;
         for (uint32_t i = 0; i < now->count; i++) follow(pattern, next, now->items[i], place);
@@ -173,7 +173,7 @@ size_t pattern_match_at(const struct pattern *pattern, struct str subject, size_
     threads_put(now, 0);
     walk.before = from && is_word((unsigned char)subject.ptr[from - 1]);
     while (now->count) {
-        struct place place = look(&walk);
+        struct edges place = look(&walk);
         next->count = 0;
         for (uint32_t i = 0; i < now->count; i++) follow(pattern, next, now->items[i], place);
         if (matched(pattern, next)) found = walk.start;
@@ -333,7 +333,7 @@ static uint16_t state_of(struct build *b, const struct threads *t, bool start)
     b->starts[b->state_count] = to;
     struct threads last;
     threads_init(&last, pattern);
-    for (uint32_t i = from; i < to; i++) follow(pattern, &last, b->items[i], (struct place){start, true, false});
+    for (uint32_t i = from; i < to; i++) follow(pattern, &last, b->items[i], (struct edges){start, true, false});
     b->accepts[state] =
         (uint8_t)((matched(pattern, t) ? ACCEPT_NOW : 0) | (matched(pattern, &last) ? ACCEPT_AT_END : 0));
     return state;
@@ -344,7 +344,7 @@ static uint16_t step(struct build *b, uint16_t state, uint16_t class)
     const struct pattern *pattern = b->pattern;
     struct threads t;
     threads_init(&t, pattern);
-    struct place place = {false, false, false};
+    struct edges place = {false, false, false};
     for (uint32_t i = b->starts[state]; i < b->starts[state + 1]; i++) {
         const struct pattern_code *code = &pattern->code[b->items[i]];
         if (code->op == OP_SET && (b->signatures[class] >> code->x & 1))
@@ -363,7 +363,7 @@ static enum code build_states(struct build *b)
     b->state_count = 1; // STATE_DEAD, without items
     struct threads t;
     threads_init(&t, b->pattern);
-    follow(b->pattern, &t, 0, (struct place){true, false, false});
+    follow(b->pattern, &t, 0, (struct edges){true, false, false});
     uint16_t first = state_of(b, &t, true);
     INVARIANT(first == STATE_START || b->too_large);
     for (uint32_t state = STATE_START; state < b->state_count && !b->too_large; state++) {

@@ -84,11 +84,11 @@ enum code schema_set_open(struct arena *arena, struct schema_set **out)
 }
 
 // `uri` must live in the set's arena or longer.
-static enum code name_place(struct schema_set *set, struct str uri, struct place place, struct error *err)
+static enum code name_place(struct schema_set *set, struct str uri, struct schema_site place, struct error *err)
 {
     // Room first: a name must not be left without its place.
-    struct place *places = arena_grow(set->arena, set->places, set->place_count, set->place_count + 1,
-                                      sizeof(places[0]), &set->place_capacity);
+    struct schema_site *places = arena_grow(set->arena, set->places, set->place_count, set->place_count + 1,
+                                            sizeof(places[0]), &set->place_capacity);
     if (!places) return error_nomem(err);
     set->places = places;
     uint32_t existing;
@@ -168,13 +168,13 @@ static enum code scan(struct schema_set *set, const struct json *schema, const s
     if (schema != resource->root && has_id(schema)) {
         resource = open_resource(set, schema, resource);
         if (!resource) return error_nomem(err);
-        rc = name_place(set, resource->uri, (struct place){schema, resource}, err);
+        rc = name_place(set, resource->uri, (struct schema_site){schema, resource}, err);
     }
     const struct json *anchor = json_key(schema, "$anchor");
     if (!rc && json_is(anchor, JSON_STRING)) {
         struct str uri = join_anchor(set->arena, resource->uri, anchor->text);
         if (!uri.ptr) return error_nomem(err);
-        rc = name_place(set, uri, (struct place){schema, resource}, err);
+        rc = name_place(set, uri, (struct schema_site){schema, resource}, err);
     }
     for (uint32_t i = 0; i < schema->count && !rc; i++)
         rc = scan_member(set, &schema->members[i], resource, depth + 1, err);
@@ -190,7 +190,7 @@ enum code schema_set_add(struct schema_set *set, struct str uri, const struct js
     const struct resource *resource =
         has_id(document) ? open_resource(set, document, &given) : new_resource(set, name, document);
     if (!resource) return error_nomem(err);
-    struct place place = {document, resource};
+    struct schema_site place = {document, resource};
     enum code rc = name_place(set, name, place, err);
     if (!rc) rc = name_place(set, resource->uri, place, err);
     return rc ? rc : scan(set, document, resource, 0, err);
