@@ -191,16 +191,16 @@ static struct json *member(struct json *object, struct str key)
     return NULL;
 }
 
-struct place {
+struct position {
     uint32_t line, column;
 };
 
-static struct place here(const struct reader *r)
+static struct position here(const struct reader *r)
 {
-    return (struct place){r->line, (uint32_t)(r->at - r->line_start + 1)};
+    return (struct position){r->line, (uint32_t)(r->at - r->line_start + 1)};
 }
 
-static struct json *put(struct reader *r, struct json *object, struct str key, struct json value, struct place place)
+static struct json *put(struct reader *r, struct json *object, struct str key, struct json value, struct position place)
 {
     if (!json_put(r->arena, object, key, value)) return NULL;
     struct json_member *last = &object->members[object->count - 1];
@@ -210,7 +210,7 @@ static struct json *put(struct reader *r, struct json *object, struct str key, s
 }
 
 // The object that `key` names inside `object`, made when it is missing. In a list of tables it is the last one.
-static enum code enter(struct reader *r, struct json *object, struct str key, struct place place, struct json **out)
+static enum code enter(struct reader *r, struct json *object, struct str key, struct position place, struct json **out)
 {
     struct json *found = member(object, key);
     if (!found) found = put(r, object, key, json_object(), place);
@@ -223,7 +223,7 @@ static enum code enter(struct reader *r, struct json *object, struct str key, st
 
 // "a.b.c": everything but the last part is entered.
 static enum code read_path(struct reader *r, struct json *object, struct json **into, struct str *last,
-                           struct place *place)
+                           struct position *place)
 {
     for (;;) {
         skip_blanks(r);
@@ -247,7 +247,7 @@ static enum code read_pair(struct reader *r, struct json *object, unsigned depth
 {
     struct json *into;
     struct str key;
-    struct place place;
+    struct position place;
     struct json value;
     enum code rc = read_path(r, object, &into, &key, &place);
     if (rc) return rc;
@@ -341,7 +341,7 @@ static bool read_word(struct reader *r, const char *word)
 static enum code read_value(struct reader *r, unsigned depth, struct json *out)
 {
     enum code rc = OK;
-    struct place place = here(r);
+    struct position place = here(r);
     struct str text;
     if (depth > TOML_DEPTH_MAX) return wrong(r, "nested too deeply");
     if (peek(r, 0) == '"' || peek(r, 0) == '\'') {
@@ -367,7 +367,7 @@ static enum code read_header(struct reader *r, struct json *root, struct json **
 {
     struct json *into;
     struct str key;
-    struct place place;
+    struct position place;
     bool list = peek(r, 1) == '[';
     r->at += list ? 2 : 1;
     enum code rc = read_path(r, root, &into, &key, &place);

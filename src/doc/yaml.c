@@ -26,7 +26,7 @@ struct cursor {
     uint32_t line;
 };
 
-struct place {
+struct position {
     uint32_t line, column;
 };
 
@@ -94,12 +94,12 @@ static void step_back(const struct str text, struct cursor *cursor)
     cursor->line_start = start;
 }
 
-static struct place place_of(struct yaml_reader *r, yaml_mark_t mark)
+static struct position place_of(struct yaml_reader *r, yaml_mark_t mark)
 {
     while (r->cursor.index < mark.index && r->cursor.offset < r->text.len) step_forward(r->text, &r->cursor);
     while (r->cursor.index > mark.index && r->cursor.offset) step_back(r->text, &r->cursor);
     size_t column = r->cursor.offset - r->cursor.line_start + 1;
-    return (struct place){r->cursor.line, column > UINT32_MAX ? UINT32_MAX : (uint32_t)column};
+    return (struct position){r->cursor.line, column > UINT32_MAX ? UINT32_MAX : (uint32_t)column};
 }
 
 static uint32_t width_of(yaml_mark_t start, yaml_mark_t end)
@@ -111,7 +111,7 @@ static uint32_t width_of(yaml_mark_t start, yaml_mark_t end)
 static void fault(struct yaml_reader *r, const char *id, const yaml_event_t *event, const char *message,
                   const char *hint)
 {
-    struct place at = place_of(r, event->start_mark);
+    struct position at = place_of(r, event->start_mark);
     uint32_t width = width_of(event->start_mark, event->end_mark);
     struct diagnostic *d =
         diagnose(r->diagnostics, SEVERITY_ERROR, id, "", r->file, at.line, at.column, width, "%s", message);
@@ -296,7 +296,7 @@ static enum code repeated_key(struct yaml_reader *r, const yaml_event_t *event, 
 static enum code set_key(struct yaml_reader *r, const yaml_event_t *event, struct str key, bool plain)
 {
     struct frame *frame = &r->frames[r->frame_count - 1];
-    struct place at = place_of(r, event->start_mark);
+    struct position at = place_of(r, event->start_mark);
     frame->key = (struct json_member){.key = key, .line = at.line, .column = at.column};
     frame->has_key = true;
     frame->dropped = false;
@@ -323,7 +323,7 @@ static bool is_tag(const yaml_char_t *tag, const char *name)
 
 static void refuse_tag(struct yaml_reader *r, const yaml_event_t *event, const yaml_char_t *tag)
 {
-    struct place at = place_of(r, event->start_mark);
+    struct position at = place_of(r, event->start_mark);
     struct diagnostic *d = diagnose(r->diagnostics, SEVERITY_ERROR, "E0105", "", r->file, at.line, at.column, 1,
                                     "the tag %.80s is not supported here", (const char *)tag);
     diagnostic_hint(r->diagnostics, d, "leave the tag out");
@@ -381,7 +381,7 @@ static enum code read_scalar(struct yaml_reader *r, const yaml_event_t *event)
     if (rc == E_NOMEM) return rc;
     if (rc == E_LIMIT) fault(r, "E0508", event, "the number is too long", "quote it when it is a text");
     if (rc == E_INVALID) fault(r, "E0110", event, "the number cannot be held by JSON", "quote it when it is a text");
-    struct place at = place_of(r, event->start_mark);
+    struct position at = place_of(r, event->start_mark);
     json_set_place(&value, at.line, at.column);
     close_anchor(r, anchor, &value, 1, 0);
     return place_value(r, &value, 0);
@@ -427,7 +427,7 @@ static enum code open_frame(struct yaml_reader *r, const yaml_event_t *event, en
     enum code rc = add_anchor(r, event, anchor_name, &frame.anchor);
     if (!rc) rc = count_nodes(r, event, 1);
     if (rc) return rc;
-    struct place at = place_of(r, event->start_mark);
+    struct position at = place_of(r, event->start_mark);
     frame.value = type == JSON_ARRAY ? json_array() : json_object();
     json_set_place(&frame.value, at.line, at.column);
     r->frames[r->frame_count++] = frame;
@@ -494,7 +494,7 @@ static enum code parser_error(struct yaml_reader *r)
     const yaml_parser_t *parser = &r->parser;
     if (parser->error == YAML_MEMORY_ERROR) return E_NOMEM;
     const char *problem = parser->problem ? parser->problem : "the text is not YAML";
-    struct place at;
+    struct position at;
     if (parser->error == YAML_READER_ERROR) {
         // The reader counts bytes; everything before the place is well-formed.
         yaml_mark_t mark = {0};

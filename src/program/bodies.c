@@ -45,7 +45,7 @@ static bool env_value(struct reader *r, const struct json_member *member, struct
     case JSON_OBJECT:
         break;
     }
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     ERROR(r, "E0205", at, "the environment variable \"%.*s\" must be a text, but it is of type %s", SHOW(member->key),
           json_type_name((enum json_type)value->type));
     return false;
@@ -63,7 +63,7 @@ void body_env(struct reader *r, struct draft *draft, const struct json *env)
         const struct json_member *member = &env->members[i];
         struct json value;
         if (!is_variable_name(member->key)) {
-            struct place at = place_of_key(r, member);
+            struct span at = place_of_key(r, member);
             ERROR(r, "E0208", at, "\"%.*s\" cannot be the name of an environment variable", SHOW(member->key));
         } else if (env_value(r, member, &value) && !json_put(r->arena, &object, member->key, value)) {
             r->failed = true;
@@ -105,7 +105,7 @@ void body_argv(struct reader *r, struct draft *draft, const struct json *argv, c
     draft->step.kind = STEP_EXEC;
     if (!argv || !is_text_list(r, argv, name)) return;
     if (argv->count == 0 || json_text(&argv->items[0]).len == 0) {
-        struct place at = place_of(r, argv);
+        struct span at = place_of(r, argv);
         ERROR(r, "E0206", at, "\"%s\" must begin with the program to run", name);
         return;
     }
@@ -118,7 +118,7 @@ void body_shell(struct reader *r, struct draft *draft, const struct json *comman
     struct str text;
     if (!command || !read_text(r, command, "command", &text)) return;
     if (str_trim(text).len == 0) {
-        struct place at = place_of(r, command);
+        struct span at = place_of(r, command);
         ERROR(r, "E0206", at, "there is no command");
         return;
     }
@@ -137,7 +137,7 @@ static bool read_runtime(struct reader *r, const struct json *value, struct str 
 }
 
 void body_script(struct reader *r, struct draft *draft, const struct json *runtime, const struct json *code,
-                 const struct json *file, struct place at)
+                 const struct json *file, struct span at)
 {
     draft->step.kind = STEP_SCRIPT;
     struct str runtime_text = {"", 0};
@@ -155,7 +155,7 @@ void body_script(struct reader *r, struct draft *draft, const struct json *runti
     struct str bytes;
     if (!part_load(r, PART_SCRIPT, file, runtime_text, &found, &bytes)) return;
     if (!str_utf8(bytes)) {
-        struct place place = place_of(r, file);
+        struct span place = place_of(r, file);
         ERROR(r, "E0101", place, "the script %.*s is not UTF-8 text", SHOW(found));
         return;
     }
@@ -164,7 +164,7 @@ void body_script(struct reader *r, struct draft *draft, const struct json *runti
 }
 
 void body_wait(struct reader *r, struct draft *draft, const struct json *duration, const struct json *until,
-               struct place at)
+               struct span at)
 {
     draft->step.kind = STEP_WAIT;
     if (!duration == !until) {
@@ -176,7 +176,7 @@ void body_wait(struct reader *r, struct draft *draft, const struct json *duratio
     struct str text;
     if (!until || !read_text(r, until, "until", &text)) return;
     if (!str_starts(text, STR("$")) && !civil_parse(text, &ms)) {
-        struct place place = place_of(r, until);
+        struct span place = place_of(r, until);
         struct diagnostic *d = ERROR(r, "E0209", place, "\"until\" is not a moment: \"%.*s\"", SHOW(text));
         HINT(r, d, "write 2026-02-11T17:00:00Z, or a reference such as $plan.output.at");
         return;
@@ -208,7 +208,7 @@ void body_subrun(struct reader *r, struct draft *draft, const struct json *docum
     struct str text;
     if (document && read_text(r, document, "document", &text)) {
         if (text.len == 0) {
-            struct place at = place_of(r, document);
+            struct span at = place_of(r, document);
             ERROR(r, "E0206", at, "\"document\" is empty");
             return;
         }
@@ -262,7 +262,7 @@ static const struct kind_fields plan_fields[] = {
 };
 
 // argv, or command and args.
-static void plan_exec(struct reader *r, struct draft *draft, const struct json *with, struct place at)
+static void plan_exec(struct reader *r, struct draft *draft, const struct json *with, struct span at)
 {
     const struct json *argv = field(with, "argv", NULL);
     const struct json *command = field(with, "command", NULL);
@@ -273,7 +273,7 @@ static void plan_exec(struct reader *r, struct draft *draft, const struct json *
         return;
     }
     if (argv && args) {
-        struct place place = place_of(r, args);
+        struct span place = place_of(r, args);
         ERROR(r, "E0207", place,
               "\"args\" goes with \"command\"; with \"argv\" everything is in "
               "one list");
@@ -296,7 +296,7 @@ static void plan_exec(struct reader *r, struct draft *draft, const struct json *
     body_text(r, draft, "stdin", field(with, "stdin", NULL));
 }
 
-static void plan_script(struct reader *r, struct draft *draft, const struct json *with, struct place at)
+static void plan_script(struct reader *r, struct draft *draft, const struct json *with, struct span at)
 {
     const struct json *code = field(with, "code", NULL);
     const struct json *file = field(with, "file", NULL);
@@ -305,7 +305,7 @@ static void plan_script(struct reader *r, struct draft *draft, const struct json
     body_args(r, draft, field(with, "args", NULL));
 }
 
-void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *with, struct place at)
+void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *with, struct span at)
 {
     draft->step.kind = kind;
     if (kind == STEP_HOST) {

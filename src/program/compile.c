@@ -65,7 +65,7 @@ static bool name_steps(struct compiler *c)
         uint32_t first;
         if (!key.ptr || !map_put(&program->ids, key, i, &first)) return false;
         if (first == MAP_NONE) continue;
-        struct place at = c->drafts[i]->at;
+        struct span at = c->drafts[i]->at;
         bool plan = program->kind == DOCUMENT_PLAN;
         struct diagnostic *d =
             ERROR(r, "E0301", at, "the id \"%.*s\" is used twice%s%.*s%s", SHOW(step->id),
@@ -83,7 +83,7 @@ static void unknown_dep(struct compiler *c, uint32_t step, const struct json *it
     struct program *program = c->program;
     struct str name = item->text;
     struct str id = program->steps[step].id;
-    struct place at = place_of(r, item);
+    struct span at = place_of(r, item);
     bool plan = program->kind == DOCUMENT_PLAN;
     struct diagnostic *d;
     if (plan)
@@ -111,7 +111,7 @@ static uint32_t find_dep(struct compiler *c, uint32_t step, const struct json *i
     struct str id = program->steps[step].id;
     bool plan = program->kind == DOCUMENT_PLAN;
     if (item->type != JSON_STRING || item->text.len == 0) {
-        struct place at = place_of(r, item);
+        struct span at = place_of(r, item);
         ERROR(r, "E0305", at, "a dependency must be the id of a step%s%.*s%s",
               plan ? " (invalid_dependency_value:" : "", plan ? (int)id.len : 0, id.ptr, plan ? ")" : "");
         return PROGRAM_TOP;
@@ -122,13 +122,13 @@ static uint32_t find_dep(struct compiler *c, uint32_t step, const struct json *i
         return PROGRAM_TOP;
     }
     if (found == step) {
-        struct place at = place_of(r, item);
+        struct span at = place_of(r, item);
         ERROR(r, "E0303", at, "\"%.*s\" depends on itself%s%.*s%s", SHOW(id), plan ? " (self_dependency:" : "",
               plan ? (int)id.len : 0, id.ptr, plan ? ")" : "");
         return PROGRAM_TOP;
     }
     if (c->mark[found] == c->stamp) {
-        struct place at = place_of(r, item);
+        struct span at = place_of(r, item);
         WARNING(r, "E0306", at, "\"%.*s\" is listed twice", SHOW(item->text));
         return PROGRAM_TOP;
     }
@@ -201,7 +201,7 @@ static void report_cycle(struct compiler *c, const uint32_t *path, uint32_t coun
     }
     buf_printf(&text, "%.*s", SHOW(steps[path[0]].id));
     if (!buf_ok(&text)) r->failed = true;
-    struct place at = c->drafts[path[0]]->at;
+    struct span at = c->drafts[path[0]]->at;
     struct diagnostic *d = ERROR(r, "E0304", at, "dependencies form a cycle: %s%s", text.ptr,
                                  c->program->kind == DOCUMENT_PLAN ? " (cyclic_dependencies_detected)" : "");
     HINT(r, d, "remove one of these dependencies");
@@ -291,7 +291,7 @@ static bool compile_scope(struct compiler *c, const struct scope_range *range, u
         const struct json *deps = c->drafts[i]->deps;
         *edges += deps ? deps->count : 0;
         if (*edges > EDGE_COUNT_MAX) {
-            struct place at = place_of(r, deps);
+            struct span at = place_of(r, deps);
             ERROR(r, "E0506", at, "the document has more than %d dependencies", EDGE_COUNT_MAX);
             return false;
         }

@@ -48,7 +48,7 @@ void fields_check(struct reader *r, const struct json *object, const struct fiel
         const struct json_member *member = &object->members[i];
         const struct field *known = find_field(fields, count, member->key);
         if (!known) {
-            struct place at = place_of_key(r, member);
+            struct span at = place_of_key(r, member);
             struct diagnostic *d = ERROR(r, "E0203", at, "unknown field \"%.*s\" in %s", SHOW(member->key), what);
             if (!d) continue;
             struct nearest nearest = nearest_to(member->key);
@@ -58,7 +58,7 @@ void fields_check(struct reader *r, const struct json *object, const struct fiel
             }
             hint_nearest(r, d, &nearest);
         } else if (known->other && str_is(member->key, known->other) && json_key(object, known->name)) {
-            struct place at = place_of_key(r, member);
+            struct span at = place_of_key(r, member);
             struct diagnostic *d =
                 ERROR(r, "E0207", at, "\"%s\" and \"%s\" are two names of one field", known->name, known->other);
             HINT(r, d, "keep \"%s\"", known->name);
@@ -74,7 +74,7 @@ const struct json *field(const struct json *object, const char *name, const char
 }
 
 const struct json *field_required(struct reader *r, const struct json *object, const char *name, const char *other,
-                                  struct place at, const char *what)
+                                  struct span at, const char *what)
 {
     const struct json *value = field(object, name, other);
     if (!value) ERROR(r, "E0204", at, "%s needs \"%s\"", what, name);
@@ -85,7 +85,7 @@ const struct json *field_required(struct reader *r, const struct json *object, c
 
 bool wrong_type(struct reader *r, const struct json *value, const char *name, const char *wanted)
 {
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     struct diagnostic *d = ERROR(r, "E0205", at, "\"%s\" must be %s, but it is of type %s", name, wanted,
                                  json_type_name((enum json_type)value->type));
     bool scalar = value->type == JSON_INT || value->type == JSON_NUMBER || value->type == JSON_BOOL;
@@ -111,7 +111,7 @@ bool read_count(struct reader *r, const struct json *value, const char *name, in
 {
     if (value->type != JSON_INT) return wrong_type(r, value, name, "a whole number");
     if (value->integer < min || value->integer > max) {
-        struct place at = place_of(r, value);
+        struct span at = place_of(r, value);
         ERROR(r, "E0210", at, "\"%s\" must be from %" PRId64 " to %" PRId64 ", but it is %" PRId64, name, min, max,
               value->integer);
         return false;
@@ -125,7 +125,7 @@ bool read_ms(struct reader *r, const struct json *value, const char *name, int64
     if (value->type == JSON_INT) return read_count(r, value, name, 0, DURATION_MAX_MS, out);
     if (value->type != JSON_STRING)
         return wrong_type(r, value, name, "a duration such as \"5s\" or a number of milliseconds");
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     int64_t ms;
     if (!duration_parse(value->text, &ms) || ms < 0) {
         struct diagnostic *d = ERROR(r, "E0209", at, "\"%s\" is not a duration: \"%.*s\"", name, SHOW(value->text));
@@ -170,7 +170,7 @@ bool read_choice(struct reader *r, const struct json *value, const char *name, c
     }
     char listed[400];
     list_choices(listed, sizeof(listed), choices);
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     struct diagnostic *d = ERROR(r, "E0206", at, "\"%s\" cannot be \"%.*s\"; it is %s", name, SHOW(text), listed);
     hint_nearest(r, d, &nearest);
     return false;
@@ -202,7 +202,7 @@ bool read_object(struct reader *r, const struct json *value, const char *name)
 bool read_item(struct reader *r, const struct json *value, const char *what)
 {
     if (value->type == JSON_OBJECT) return true;
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     ERROR(r, "E0205", at, "%s must be a mapping, but it is of type %s", what,
           json_type_name((enum json_type)value->type));
     return false;
@@ -257,13 +257,13 @@ static struct json read_input_declaration(struct reader *r, struct str name, con
     if (type && read_choice(r, type, "type", types, &index) && strcmp(types[index], "any") != 0)
         *declared = str_from(types[index]);
     if (otherwise && !input_type_fits(*declared, otherwise)) {
-        struct place at = place_of(r, otherwise);
+        struct span at = place_of(r, otherwise);
         ERROR(r, "E0205", at, "the default of input \"%.*s\" is of type %s, not %s", SHOW(name),
               json_type_name((enum json_type)otherwise->type), declared->ptr);
     }
     if (required && read_bool(r, required, "required", &must) && must) {
         if (otherwise) {
-            struct place at = place_of(r, required);
+            struct span at = place_of(r, required);
             ERROR(r, "E0206", at,
                   "input \"%.*s\" is required and has a default: one excludes "
                   "the other",
@@ -320,6 +320,6 @@ void version_read(struct reader *r, const struct json *version)
         program->plan_version = text;
         return;
     }
-    struct place at = place_of(r, version);
+    struct span at = place_of(r, version);
     ERROR(r, "E0208", at, "\"version\" must have 1 to 128 bytes without '|' and control characters");
 }

@@ -22,7 +22,7 @@ enum {
 
 #define DURATION_MAX_MS INT64_C(315360000000) // ten years
 
-struct place {
+struct span {
     uint32_t line, column, width;
 };
 
@@ -32,7 +32,7 @@ struct draft {
     const struct json *deps;     // list of ids; NULL when not given
     const struct json *when;     // text
     const struct json *document; // SUBRUN: what it asks for
-    struct place at;             // of its id, or of itself when it has none
+    struct span at;              // of its id, or of itself when it has none
     bool outside;                // its code comes from a file: references in it are not ours to check
     struct draft *children;      // LOOP
     uint32_t child_count;
@@ -108,10 +108,10 @@ void plan_read(struct reader *r, const struct json *root, struct draft_list *lis
 void nodes_read(struct reader *r, const struct json *root, struct draft_list *list);
 
 // ---- places (place.c)
-struct place place_of(struct reader *r, const struct json *value);
-struct place place_of_key(struct reader *r, const struct json_member *member);
+struct span place_of(struct reader *r, const struct json *value);
+struct span place_of_key(struct reader *r, const struct json_member *member);
 // Of `part`, which stands somewhere inside the text `value`; *from (may be NULL) says where to go on looking and is moved.
-struct place place_inside(struct reader *r, const struct json *value, struct str part, size_t *from);
+struct span place_inside(struct reader *r, const struct json *value, struct str part, size_t *from);
 
 #define PLACE_ARG(r, at) (r)->file, (at).line, (at).column, (at).width
 // The first bytes of a text that somebody wrote, for "%.*s".
@@ -143,7 +143,7 @@ void fields_check(struct reader *r, const struct json *object, const struct fiel
 const struct json *field(const struct json *object, const char *name, const char *other);
 // As field(), but reports its absence at `at`.
 const struct json *field_required(struct reader *r, const struct json *object, const char *name, const char *other,
-                                  struct place at, const char *what);
+                                  struct span at, const char *what);
 
 bool wrong_type(struct reader *r, const struct json *value, const char *name, const char *wanted);
 bool read_text(struct reader *r, const struct json *value, const char *name, struct str *out);
@@ -172,15 +172,15 @@ struct draft *draft_add(struct reader *r, struct draft_list *list);
 
 // ---- bodies (bodies.c): each fills step.kind and step.with. `at` is where to point when something is missing.
 void put(struct reader *r, struct json *object, const char *key, struct json value);
-void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *with, struct place at);
+void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *with, struct span at);
 void body_message(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *message);
 void body_argv(struct reader *r, struct draft *draft, const struct json *argv, const char *name);
 void body_shell(struct reader *r, struct draft *draft, const struct json *command);
 // Exactly one of code and file is given.
 void body_script(struct reader *r, struct draft *draft, const struct json *runtime, const struct json *code,
-                 const struct json *file, struct place at);
+                 const struct json *file, struct span at);
 void body_wait(struct reader *r, struct draft *draft, const struct json *duration, const struct json *until,
-               struct place at);
+               struct span at);
 void body_approval(struct reader *r, struct draft *draft, const struct json *message, const struct json *timeout,
                    const struct json *on_timeout);
 void body_subrun(struct reader *r, struct draft *draft, const struct json *document, const struct json *inputs,

@@ -93,7 +93,7 @@ static bool is_body(const struct node_field *known)
 
 static void unknown_node_field(struct reader *r, const struct json_member *member)
 {
-    struct place at = place_of_key(r, member);
+    struct span at = place_of_key(r, member);
     struct diagnostic *d = ERROR(r, "E0203", at, "unknown field \"%.*s\" in a node", SHOW(member->key));
     if (!d) return;
     struct nearest nearest = nearest_to(member->key);
@@ -102,14 +102,14 @@ static void unknown_node_field(struct reader *r, const struct json_member *membe
 }
 
 // The one body of the node, or NULL (reported).
-static const struct json_member *find_body(struct reader *r, const struct json *object, struct place at)
+static const struct json_member *find_body(struct reader *r, const struct json *object, struct span at)
 {
     const struct json_member *body = NULL;
     for (uint32_t i = 0; i < object->count; i++) {
         const struct json_member *member = &object->members[i];
         if (!is_body(find_node_field(member->key))) continue;
         if (body) {
-            struct place place = place_of_key(r, member);
+            struct span place = place_of_key(r, member);
             struct diagnostic *d = ERROR(r, "E0215", place,
                                          "a node does one thing, but this one has \"%.*s\" and "
                                          "\"%.*s\"",
@@ -146,7 +146,7 @@ static void check_node_fields(struct reader *r, const struct json *object, const
                      strcmp(kind->name, "use") != 0);
         bool deps = strcmp(known->name, "deps") == 0;
         if (!(idle && kind) && !deps) continue;
-        struct place at = place_of_key(r, member);
+        struct span at = place_of_key(r, member);
         if (known->class == WORKFLOW_ONLY)
             ERROR(r, "E0217", at, "\"%s\" is for workflow nodes", known->name);
         else if (idle && kind)
@@ -182,7 +182,7 @@ static void read_script(struct reader *r, const struct json *object, const struc
     draft->step.kind = STEP_SCRIPT;
     if (!read_text(r, value, "script", &text)) return;
     if (str_trim(text).len == 0) {
-        struct place at = place_of(r, value);
+        struct span at = place_of(r, value);
         ERROR(r, "E0206", at, "the script is empty");
         return;
     }
@@ -207,7 +207,7 @@ static void read_approval(struct reader *r, const struct json *value, struct dra
     fields_check(r, value, fields, ARRAY_COUNT(fields), "approval");
     for (uint32_t i = 0; i < value->count; i++) {
         const struct json_member *member = &value->members[i];
-        struct place at = place_of_key(r, member);
+        struct span at = place_of_key(r, member);
         if (str_is(member->key, "on_reject"))
             WARNING(r, "E0219", at, "\"on_reject\" has no effect: a rejected approval fails");
         bool captures;
@@ -215,7 +215,7 @@ static void read_approval(struct reader *r, const struct json *value, struct dra
             captures && !json_put(r->arena, &draft->step.with, STR("captureResponse"), json_bool(true)))
             r->failed = true;
     }
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     body_approval(r, draft, field_required(r, value, "message", NULL, at, "an approval"), field(value, "timeout", NULL),
                   field(value, "on_timeout", NULL));
 }
@@ -226,7 +226,7 @@ static void read_fan_out(struct reader *r, const struct json *value, struct draf
     static const struct field fields[] = {{"items", NULL}, {"as", NULL}, {"max_parallel", NULL}, {"join", NULL}};
     static const char *const joins[] = {"all_done", "all_success", NULL};
     if (!value || !read_object(r, value, "fan_out")) return;
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     fields_check(r, value, fields, ARRAY_COUNT(fields), "fan_out");
     const struct json *items = field_required(r, value, "items", NULL, at, "fan_out");
     const struct json *as = field(value, "as", NULL), *parallel = field(value, "max_parallel", NULL),
@@ -271,7 +271,7 @@ static void read_workflow(struct reader *r, const struct json *object, const str
         if (names[i]) document = names[i];
         count += names[i] != NULL;
     }
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     if (count != 1)
         ERROR(r, count ? "E0207" : "E0204", at, "workflow needs exactly one of \"name\", \"path\" and \"document\"");
     const struct json *own = field(value, "inputs", NULL);
@@ -322,7 +322,7 @@ static void read_use(struct reader *r, const struct json *object, const struct j
         body_host(r, draft, field(object, "with", NULL));
         return;
     }
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     struct diagnostic *d = ERROR(r, "E0206", at, "there is no function \"%.*s\"", SHOW(draft->step.function));
     HINT(r, d, "functions come from a plugin (--plugin FILE) or from the program that embeds Cairn");
 }
@@ -333,7 +333,7 @@ static void read_list(struct reader *r, const struct json *nodes, uint32_t depth
 static struct draft *add_node(struct reader *r, const struct json *value, struct draft_list *list)
 {
     if (r->step_count < STEP_COUNT_MAX) return draft_add(r, list);
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     if (!r->full) ERROR(r, "E0505", at, "the workflow has more than %d nodes", STEP_COUNT_MAX);
     r->full = true;
     return NULL;
@@ -371,9 +371,9 @@ static void read_loop(struct reader *r, const struct json *value, uint32_t depth
     draft->step.kind = STEP_LOOP;
     if (!read_object(r, value, "loop_group")) return;
     fields_check(r, value, fields, ARRAY_COUNT(fields), "loop_group");
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     for (uint32_t i = 0; i < value->count; i++) {
-        struct place key = place_of_key(r, &value->members[i]);
+        struct span key = place_of_key(r, &value->members[i]);
         if (str_is(value->members[i].key, "until")) {
             struct diagnostic *d = ERROR(r, "E0216", key,
                                          "\"until\" waits for words of a language model, which Cairn does "
@@ -397,7 +397,7 @@ static void read_loop(struct reader *r, const struct json *value, uint32_t depth
 
 static void refuse_ai(struct reader *r, const struct json_member *body, const struct draft *draft)
 {
-    struct place at = place_of_key(r, body);
+    struct span at = place_of_key(r, body);
     struct diagnostic *d = ERROR(r, "E0216", at,
                                  "node \"%.*s\" needs an AI provider for its \"%.*s\", which Cairn "
                                  "does not run",
@@ -416,7 +416,7 @@ static void read_body(struct reader *r, const struct json *object, const struct 
     if (class == BODY_AI) {
         refuse_ai(r, body, draft);
     } else if (class == BODY_OTHER) {
-        struct place at = place_of_key(r, body);
+        struct span at = place_of_key(r, body);
         struct diagnostic *d = ERROR(r, "E0217", at, "\"include\" is not supported");
         HINT(r, d, "run the other document with workflow: NAME");
     } else if (str_is(key, "bash")) {
@@ -503,12 +503,12 @@ static void read_node(struct reader *r, const struct json *object, uint32_t dept
     const struct json *timeout = field(object, "timeout", NULL);
     if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
     if (step->kind == STEP_LOOP && timeout) {
-        struct place at = place_of(r, timeout);
+        struct span at = place_of(r, timeout);
         struct diagnostic *d = WARNING(r, "E0219", at, "\"timeout\" has no effect on a loop_group");
         HINT(r, d, "give the nodes inside it a timeout");
     }
     if (step->kind == STEP_LOOP && retry) {
-        struct place at = place_of(r, retry);
+        struct span at = place_of(r, retry);
         ERROR(r, "E0217", at, "\"retry\" is not supported on a loop_group: the loop repeats");
     }
     if (program || step->kind == STEP_EXEC) {
@@ -523,7 +523,7 @@ static void read_list(struct reader *r, const struct json *nodes, uint32_t depth
         wrong_type(r, nodes, "nodes", "a list");
         return;
     }
-    struct place at = place_of(r, nodes);
+    struct span at = place_of(r, nodes);
     if (nodes->count == 0) ERROR(r, "E0214", at, "there are no nodes");
     if (depth > NESTING_MAX) {
         ERROR(r, "E0507", at, "loops nest more than %d deep", NESTING_MAX);
@@ -584,7 +584,7 @@ static void check_top_fields(struct reader *r, const struct json *root)
             nearest_try(&nearest, str_from(top_fields[k].name));
             class = top_fields[k].class;
         }
-        struct place at = place_of_key(r, member);
+        struct span at = place_of_key(r, member);
         if (nearest.distance > 0) {
             struct diagnostic *d = WARNING(r, "E0203", at, "unknown field \"%.*s\" in a workflow", SHOW(member->key));
             hint_nearest(r, d, &nearest);
@@ -627,7 +627,7 @@ void nodes_read(struct reader *r, const struct json *root, struct draft_list *li
     if (name) read_text(r, name, "name", &program->name);
     program->plan_id = program->name;
     if (!name_valid(program->name)) {
-        struct place at = place_of(r, name ? name : root);
+        struct span at = place_of(r, name ? name : root);
         ERROR(r, "E0208", at,
               "the name of a workflow has 1 to 128 bytes without '|' and control "
               "characters");

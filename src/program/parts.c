@@ -43,7 +43,7 @@ static const struct program_part *part_add(struct reader *r, const struct progra
 
 static bool refuse_part(struct reader *r, const struct json *request, const struct error *err, enum child_need need)
 {
-    struct place at = place_of(r, request);
+    struct span at = place_of(r, request);
     if (need == CHILD_MAYBE) return false;
     if (need == CHILD_LATER) {
         struct diagnostic *d = WARNING(r, "E0218", at, "%s", err->message);
@@ -120,7 +120,7 @@ static void report_recursion(struct reader *r, const struct json *document, stru
     while (count-- > 0) buf_printf(&path, "%.*s -> ", SHOW(links[count]->file));
     buf_printf(&path, "%.*s", SHOW(file));
     if (!buf_ok(&path)) r->failed = true;
-    struct place at = place_of(r, document);
+    struct span at = place_of(r, document);
     ERROR(r, "E0307", at, "a document runs itself: %s", path.ptr);
     buf_release(&path);
 }
@@ -181,7 +181,7 @@ static const struct loaded *load_child(struct reader *r, struct str file, struct
 // What is wrong with a child that may be another one when it is needed.
 static const struct program *doubt(struct reader *r, const struct json *document, const char *why, struct str file)
 {
-    struct place at = place_of(r, document);
+    struct span at = place_of(r, document);
     struct diagnostic *d = WARNING(r, "E0308", at, "%.*s %s", SHOW(file), why);
     HINT(r, d, "the task fails when it runs it, unless it is another document by then");
     return NULL;
@@ -204,7 +204,7 @@ const struct program *child_of(struct reader *r, const struct json *document, co
         report_recursion(r, document, file, chain);
         return NULL;
     }
-    struct place at = place_of(r, document);
+    struct span at = place_of(r, document);
     if (chain->depth == NESTING_MAX) {
         ERROR(r, "E0507", at, "documents run documents more than %d deep", NESTING_MAX);
         return NULL;

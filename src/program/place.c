@@ -30,7 +30,7 @@ static size_t offset_of(struct reader *r, uint32_t line, uint32_t column)
     return offset < r->text.len ? offset : r->text.len;
 }
 
-static struct place place_at(const struct reader *r, size_t offset, size_t width)
+static struct span place_at(const struct reader *r, size_t offset, size_t width)
 {
     uint32_t low = 0;
     uint32_t high = r->line_count;
@@ -41,7 +41,7 @@ static struct place place_at(const struct reader *r, size_t offset, size_t width
         else
             high = middle;
     }
-    return (struct place){low + 1, (uint32_t)(offset - r->line_start[low]) + 1, (uint32_t)width};
+    return (struct span){low + 1, (uint32_t)(offset - r->line_start[low]) + 1, (uint32_t)width};
 }
 
 // Bytes of the scalar or key at `offset`: to its closing quote, or to the end of a plain text.
@@ -74,20 +74,20 @@ static bool is_container(const struct json *value)
     return value->type == JSON_ARRAY || value->type == JSON_OBJECT;
 }
 
-struct place place_of(struct reader *r, const struct json *value)
+struct span place_of(struct reader *r, const struct json *value)
 {
     size_t offset = offset_of(r, value->line, value->column);
     uint32_t width = is_container(value) ? 1 : width_at(r, offset, false);
-    return (struct place){value->line, value->column, width};
+    return (struct span){value->line, value->column, width};
 }
 
-struct place place_of_key(struct reader *r, const struct json_member *member)
+struct span place_of_key(struct reader *r, const struct json_member *member)
 {
     size_t offset = offset_of(r, member->line, member->column);
-    return (struct place){member->line, member->column, width_at(r, offset, true)};
+    return (struct span){member->line, member->column, width_at(r, offset, true)};
 }
 
-struct place place_inside(struct reader *r, const struct json *value, struct str part, size_t *from)
+struct span place_inside(struct reader *r, const struct json *value, struct str part, size_t *from)
 {
     size_t start = offset_of(r, value->line, value->column);
     if (from && *from > start) start = *from;

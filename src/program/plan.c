@@ -55,7 +55,7 @@ static void check_plan_fields(struct reader *r, const struct json *object, enum 
         for (size_t k = 0; k < ARRAY_COUNT(plan_fields); k++)
             known = known || ((plan_fields[k].where & where) && str_is(member->key, plan_fields[k].name));
         if (known) continue;
-        struct place at = place_of_key(r, member);
+        struct span at = place_of_key(r, member);
         struct diagnostic *d = ERROR(r, "E0203", at, "unknown field \"%.*s\" in %s", SHOW(member->key),
                                      where == TOP ? "a plan" : "metadata");
         struct nearest nearest = nearest_to(member->key);
@@ -72,14 +72,14 @@ static const struct json *plan_field(struct reader *r, const struct json *root, 
     const struct json *top = field(root, name, NULL);
     const struct json *inner = field(metadata, name, NULL);
     if (top && inner) {
-        struct place at = place_of(r, top);
+        struct span at = place_of(r, top);
         struct diagnostic *d = ERROR(r, "E0207", at, "\"%s\" is given on the top level and in metadata", name);
         HINT(r, d, "keep the one in metadata");
     }
     return inner ? inner : top;
 }
 
-static void read_plan_name(struct reader *r, const struct json *value, const char *name, struct place at,
+static void read_plan_name(struct reader *r, const struct json *value, const char *name, struct span at,
                            struct str *out)
 {
     *out = STR("");
@@ -95,7 +95,7 @@ static void read_plan_name(struct reader *r, const struct json *value, const cha
         return;
     }
     if (name_valid(*out)) return;
-    struct place place = place_of(r, value);
+    struct span place = place_of(r, value);
     ERROR(r, "E0208", place, "\"%s\" must have 1 to 128 bytes without '|' and control characters", name);
 }
 
@@ -105,7 +105,7 @@ static void read_schema_version(struct reader *r, const struct json *value)
     if (!value || !read_text(r, value, "schemaVersion", &r->program->schema_version)) return;
     struct str version = r->program->schema_version;
     if (str_is(version, "v1.0") || str_is(version, "v1.1") || str_is(version, "v1.2")) return;
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     r->code = "PLAN_SCHEMA_VERSION_UNKNOWN";
     struct diagnostic *d = ERROR(r, "E0211", at, "schema version \"%.*s\" is not supported", SHOW(version));
     HINT(r, d, "this Cairn reads v1.0, v1.1 and v1.2");
@@ -134,7 +134,7 @@ static void read_capabilities(struct reader *r, const struct json *value)
             kept[r->program->capability_count++] = name;
             continue;
         }
-        struct place at = place_of(r, &value->items[i]);
+        struct span at = place_of(r, &value->items[i]);
         r->code = "CAPABILITY_UNKNOWN";
         struct diagnostic *d = ERROR(r, "E0212", at, "unknown capability \"%.*s\"", SHOW(name));
         hint_nearest(r, d, &nearest);
@@ -153,7 +153,7 @@ static void read_adapter(struct reader *r, const struct json *value)
         r->program->target_adapter = name;
         return;
     }
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     r->code = "INVALID_TARGET_ADAPTER";
     struct diagnostic *d = ERROR(r, "E0220", at, "unknown adapter \"%.*s\"", SHOW(name));
     if (nearest.best.len)
@@ -175,7 +175,7 @@ static void read_metadata(struct reader *r, const struct json *root, const struc
 {
     static const char *const fallbacks[] = {"reject", "emulate", "degrade", NULL};
     struct program *program = r->program;
-    struct place at = place_of(r, metadata ? metadata : root);
+    struct span at = place_of(r, metadata ? metadata : root);
     read_plan_name(r, plan_field(r, root, metadata, "planId"), "planId", at, &program->plan_id);
     read_plan_name(r, plan_field(r, root, metadata, "planVersion"), "planVersion", at, &program->plan_version);
     read_schema_version(r, plan_field(r, root, metadata, "schemaVersion"));
@@ -262,7 +262,7 @@ static bool read_kind(struct reader *r, const struct json *object, struct draft 
         draft->step.function = text;
         return true;
     }
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     struct diagnostic *d = ERROR(r, "E0206", at, "unknown kind of step \"%.*s\"", SHOW(text));
     if (nearest.best.len)
         hint_nearest(r, d, &nearest);
@@ -277,7 +277,7 @@ static void read_simulate_error(struct reader *r, const struct json *value, stru
     size_t index;
     if (!value || !read_choice(r, value, "simulateError", names, &index)) return;
     if (draft->step.kind != STEP_NOOP) {
-        struct place at = place_of(r, value);
+        struct span at = place_of(r, value);
         ERROR(r, "E0206", at, "\"simulateError\" is for noop steps only");
         return;
     }
@@ -330,7 +330,7 @@ void plan_read(struct reader *r, const struct json *root, struct draft_list *lis
         wrong_type(r, steps, "steps", "a list");
         return;
     }
-    struct place at = place_of(r, steps);
+    struct span at = place_of(r, steps);
     if (steps->count == 0) ERROR(r, "E0214", at, "the plan has no steps");
     if (steps->count > STEP_COUNT_MAX) {
         ERROR(r, "E0505", at, "the plan has %u steps; %d are allowed", steps->count, STEP_COUNT_MAX);

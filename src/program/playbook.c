@@ -9,7 +9,7 @@ void unknown_member(struct playbook *pb, const struct json_member *member, const
     for (size_t i = 0; known[i]; i++) nearest_try(&nearest, str_from(known[i]));
     if (nearest.best.len && nearest.distance == 0) return;
     if (str_starts(member->key, STR("x-"))) return;
-    struct place at = place_of_key(r, member);
+    struct span at = place_of_key(r, member);
     if (strict || nearest.best.len) {
         struct diagnostic *d = ERROR(r, "E0203", at, "unknown field \"%.*s\" in %s", SHOW(member->key), what);
         hint_nearest(r, d, &nearest);
@@ -36,7 +36,7 @@ bool refuse_deprecated(struct playbook *pb, const struct json_member *member, co
 {
     for (size_t i = 0; i < count; i++) {
         if (!str_is(member->key, list[i].name)) continue;
-        struct place at = place_of_key(pb->r, member);
+        struct span at = place_of_key(pb->r, member);
         struct diagnostic *d = ERROR(pb->r, "E0222", at, "\"%s\" is not part of %s any more", list[i].name, where);
         HINT(pb->r, d, "%s", list[i].instead);
         return true;
@@ -51,7 +51,7 @@ static bool read_identity(struct playbook *pb, const struct json *value, const c
     struct str text;
     if (!value || !read_text(pb->r, value, name, &text)) return false;
     if (!name_valid(text)) {
-        struct place at = place_of(pb->r, value);
+        struct span at = place_of(pb->r, value);
         ERROR(pb->r, "E0208", at, "\"%s\" of a playbook has 1 to 128 bytes without '|' and control characters", name);
         return false;
     }
@@ -66,7 +66,7 @@ static void read_metadata(struct playbook *pb, const struct json *root)
     const struct json *metadata = field(root, "metadata", NULL);
     program->plan_version = (struct str){program->sha256_hex, 12};
     if (!metadata) {
-        struct place at = place_of(r, root);
+        struct span at = place_of(r, root);
         struct diagnostic *d = ERROR(r, "E0204", at, "a playbook needs \"metadata\" with a name and a path");
         HINT(r, d, "metadata: {name: hello, path: examples/hello}");
         return;
@@ -76,7 +76,7 @@ static void read_metadata(struct playbook *pb, const struct json *root)
     bool named = read_identity(pb, name, "name", &program->name);
     bool placed = read_identity(pb, path, "path", &program->plan_id);
     if (!name && !path) {
-        struct place at = place_of(r, metadata);
+        struct span at = place_of(r, metadata);
         ERROR(r, "E0204", at, "metadata needs \"name\" and \"path\"");
     }
     if (!placed && named) program->plan_id = program->name;
@@ -98,7 +98,7 @@ static void read_requires(struct playbook *pb, const struct json *requires)
     if (!tools || !read_texts(r, tools, "tools", &pb->net->requires_tools, &pb->net->requires_tool_count)) return;
     for (uint32_t i = 0; i < tools->count; i++) {
         if (net_kind_known(tools->items[i].text) || is_task_kind(r, tools->items[i].text)) continue;
-        struct place at = place_of(r, &tools->items[i]);
+        struct span at = place_of(r, &tools->items[i]);
         struct diagnostic *d = ERROR(r, "E0223", at, "the playbook requires the tool \"%.*s\", which is not here",
                                      SHOW(tools->items[i].text));
         hint_kinds(r, d, tools->items[i].text);
@@ -178,14 +178,14 @@ static void read_keychain(struct playbook *pb, const struct json *keychain)
     for (uint32_t i = 0; i < list.count; i++) {
         const struct json *entry = &list.items[i];
         if (!read_object(r, entry, "keychain")) continue;
-        struct place at = place_of(r, entry);
+        struct span at = place_of(r, entry);
         struct str name = {0};
         const struct json *given = field_required(r, entry, "name", NULL, at, "an entry of the keychain");
         if (given) read_text(r, given, "name", &name);
         field_required(r, entry, "kind", "type", at, "an entry of the keychain");
         for (uint32_t k = 0; k < i && name.len; k++) {
             if (!str_eq(json_text(json_key(&list.items[k], "name")), name)) continue;
-            struct place twice = place_of(r, given);
+            struct span twice = place_of(r, given);
             ERROR(r, "E0301", twice, "the keychain has two entries \"%.*s\"", SHOW(name));
         }
     }
@@ -210,16 +210,16 @@ static void check_root(struct playbook *pb, const struct json *root)
         if (!refuse_deprecated(pb, member, root_deprecated, ARRAY_COUNT(root_deprecated), "playbooks"))
             unknown_member(pb, member, known, "a playbook", true);
     }
-    struct place at = place_of(r, root);
+    struct span at = place_of(r, root);
     const struct json *kind = field_required(r, root, "kind", NULL, at, "a playbook");
     if (kind && !str_is(json_text(kind), "Playbook")) {
-        struct place place = place_of(r, kind);
+        struct span place = place_of(r, kind);
         struct diagnostic *d = ERROR(r, "E0206", place, "\"kind\" of a playbook is Playbook");
         HINT(r, d, "kind: Playbook");
     }
     const struct json *version = field_required(r, root, "apiVersion", NULL, at, "a playbook");
     if (!version || str_is(json_text(version), "noetl.io/v2") || str_is(json_text(version), "noetl.io/v10")) return;
-    struct place place = place_of(r, version);
+    struct span place = place_of(r, version);
     struct diagnostic *d =
         ERROR(r, "E0224", place, "playbooks of version \"%.*s\" are not supported", SHOW(json_text(version)));
     HINT(r, d, "noetl.io/v2 and noetl.io/v10 are");
@@ -228,7 +228,7 @@ static void check_root(struct playbook *pb, const struct json *root)
 static void read_workflow_list(struct playbook *pb, const struct json *root, struct draft_list *list)
 {
     struct reader *r = pb->r;
-    struct place at = place_of(r, root);
+    struct span at = place_of(r, root);
     const struct json *workflow = field_required(r, root, "workflow", NULL, at, "a playbook");
     if (!workflow) return;
     if (workflow->type != JSON_ARRAY) {

@@ -19,7 +19,7 @@ static void read_needs(struct playbook *pb, const struct net_task *task)
         {"transfer", "target", {"target"}},
     };
     struct reader *r = pb->r;
-    struct place at = {task->line, task->column, 1};
+    struct span at = {task->line, task->column, 1};
     const struct json *with = task->with ? template_tree_source(task->with) : NULL;
     for (size_t i = 0; with && i < ARRAY_COUNT(needs); i++) {
         bool has = !str_is(task->kind, needs[i].kind);
@@ -42,7 +42,7 @@ static void read_strange(struct playbook *pb, const struct net_task *task)
         struct str key = with->members[i].key;
         bool told = str_starts(key, STR("x-")) || task_field_gone(key);
         if (told || loader->task_field(loader->context, task->kind, key)) continue;
-        struct place at = place_of(r, &with->members[i].value);
+        struct span at = place_of(r, &with->members[i].value);
         struct diagnostic *d = WARNING(r, "E0219", at, "the tool %.*s does not look at \"%.*s\": it has no effect",
                                        SHOW(task->kind), SHOW(key));
         if (str_is(key, "pagination"))
@@ -64,7 +64,7 @@ static void read_code(struct playbook *pb, const struct net_task *task)
             size_t len = strlen(scopes[i]);
             if (!str_starts(inner, str_from(scopes[i])) || len >= inner.len || !strchr(". |}", inner.ptr[len]))
                 continue;
-            struct place where = place_of(pb->r, code);
+            struct span where = place_of(pb->r, code);
             struct diagnostic *d =
                 WARNING(pb->r, "E0219", where, "{{ %s ... }} in code stays as it is: code is no template", scopes[i]);
             HINT(pb->r, d, "pass the value in: input: {name: \"{{ ... }}\"}, and use the variable name");

@@ -20,7 +20,7 @@ static void add_name(struct playbook *pb, const struct json *at, struct str name
 {
     struct reader *r = pb->r;
     if (name.len == 0 || template_is_dynamic(name)) {
-        struct place place = place_of(r, at);
+        struct span place = place_of(r, at);
         struct diagnostic *d = ERROR(r, "E0206", place, "a name is needed, which is no template");
         HINT(r, d, "assert: {expects: [a, b], returns: [c]}");
         return;

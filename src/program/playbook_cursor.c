@@ -117,7 +117,7 @@ static bool add_cursor(struct playbook *pb, const struct json *step, struct json
     const struct json *loop = json_key(step, "loop"), *cursor = json_key(loop, "cursor");
     struct json name = joined(pb, json_text(json_key(step, "step")), "__claim");
     struct json made = object_at(step);
-    struct place at = place_of(pb->r, cursor);
+    struct span at = place_of(pb->r, cursor);
     const struct json *mode = inside(inside(json_key(step, "next"), "spec"), "mode");
     if (!json_is(inside(cursor, "claim"), JSON_STRING))
         ERROR(pb->r, "E0204", at, "a cursor needs \"claim\": SQL that gives the next rows");

@@ -13,7 +13,7 @@ static uint32_t find_step(struct playbook *pb, const struct json *name, const ch
     if (!read_text(r, name, what, &text)) return PROGRAM_TOP;
     uint32_t found = program_find(r->program, PROGRAM_TOP, text);
     if (found != PROGRAM_TOP) return found;
-    struct place at = place_of(r, name);
+    struct span at = place_of(r, name);
     struct diagnostic *d = ERROR(r, "E0309", at, "there is no step \"%.*s\"", SHOW(text));
     if (!d) return PROGRAM_TOP;
     struct nearest nearest = nearest_to(text);
@@ -77,7 +77,7 @@ static void find_unreached(struct playbook *pb)
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct program_step *step = &r->program->steps[i];
-        struct place at = {step->line, step->column, (uint32_t)step->id.len};
+        struct span at = {step->line, step->column, (uint32_t)step->id.len};
         if (!seen[i]) WARNING(r, "E0313", at, "no arc leads to step \"%.*s\": it never runs", SHOW(step->id));
     }
 }
@@ -217,7 +217,7 @@ static void find_barriers(struct playbook *pb)
         if (pb->steps[i].inclusive && pb->steps[i].arc_count > 1) weave_from(&w, i);
         if (w.walked < ARC_WALK_MAX) continue;
         const struct program_step *step = &r->program->steps[i];
-        struct place at = {step->line, step->column, 1};
+        struct span at = {step->line, step->column, 1};
         ERROR(r, "E0506", at, "the arcs are too entangled to find out where their tokens meet");
         return;
     }
@@ -243,7 +243,7 @@ void playbook_finish(struct playbook *pb, const struct chain *chain)
         struct str back = wanted->task->return_step;
         if (!wanted->task->child || !back.len || program_find(wanted->task->child, PROGRAM_TOP, back) != PROGRAM_TOP)
             continue;
-        struct place at = {wanted->task->line, wanted->task->column, 1};
+        struct span at = {wanted->task->line, wanted->task->column, 1};
         struct diagnostic *d = WARNING(r, "E0309", at, "the playbook has no step \"%.*s\" (return_step)", SHOW(back));
         HINT(r, d, "what its last step gives is what the task gives");
     }

@@ -7,7 +7,7 @@
 
 // The place of line and column of a text inside the document. Folded and escaped texts have no lines of their own there: then
 // what stands at the fault is looked for, and else the whole text is marked.
-static struct place template_place(struct reader *r, const struct json *value, const struct error *err)
+static struct span template_place(struct reader *r, const struct json *value, const struct error *err)
 {
     struct str text = json_text(value);
     struct str rest = text;
@@ -15,15 +15,15 @@ static struct place template_place(struct reader *r, const struct json *value, c
     for (uint32_t i = 0; i < err->line || i == 0; i++) line = str_cut(rest, '\n', &rest);
     size_t column = err->column ? err->column - 1 : 0;
     if (column > line.len) column = line.len;
-    struct place none = place_of(r, value);
+    struct span none = place_of(r, value);
     struct str trimmed = str_trim(line);
     if (trimmed.len) {
-        struct place found = place_inside(r, value, trimmed, NULL);
+        struct span found = place_inside(r, value, trimmed, NULL);
         size_t before = (size_t)(trimmed.ptr - line.ptr);
         bool there = found.line != none.line || found.column != none.column;
         bool plain = value->type == JSON_STRING && found.width == trimmed.len;
         if ((there || plain) && column >= before)
-            return (struct place){found.line, found.column + (uint32_t)(column - before), 1};
+            return (struct span){found.line, found.column + (uint32_t)(column - before), 1};
     }
     struct str part = str_trim(str_slice(line, column, column + 24));
     return part.len > 2 ? place_inside(r, value, part, NULL) : none;
@@ -36,7 +36,7 @@ static void bad_template(struct playbook *pb, const struct json *value, const st
         r->failed = true;
         return;
     }
-    struct place at = template_place(r, value, err);
+    struct span at = template_place(r, value, err);
     ERROR(r, "E0406", at, "%s", err->message);
 }
 
@@ -130,7 +130,7 @@ static bool settle(struct playbook *pb, const struct json *value, const char *na
         return false;
     }
     rc = settled(pb, made, out, &err);
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     if (rc) {
         struct diagnostic *d =
             WARNING(r, "E0225", at, "\"%s\" is not known when the document is read, so the usual one is taken: %s",
@@ -167,7 +167,7 @@ void read_seconds(struct playbook *pb, const struct json *value, const char *nam
     bool dynamic = later(pb, value, made, &known);
     enum code rc = net_seconds(&known, ms);
     if (rc == OK || dynamic) return;
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     if (rc == E_LIMIT) {
         ERROR(r, "E0210", at, "\"%s\" must be from 0 seconds to ten years", name);
         return;
@@ -280,7 +280,7 @@ void read_condition(struct playbook *pb, const struct json *value, enum when_sit
     given.type = JSON_STRING;
     struct str text = str_trim(given.text);
     if (text.len == 0) {
-        struct place at = place_of(r, value);
+        struct span at = place_of(r, value);
         struct diagnostic *d = ERROR(r, "E0401", at, "the condition is empty");
         HINT(r, d, "leave \"when\" out: what has no condition is true");
         return;
@@ -313,7 +313,7 @@ static void add_set(struct playbook *pb, struct set_list *list, enum net_scope s
     bool dotted = path.len == 0 || path.ptr[0] == '.' || path.ptr[path.len - 1] == '.';
     for (size_t i = 0; i + 1 < path.len; i++) dotted = dotted || (path.ptr[i] == '.' && path.ptr[i + 1] == '.');
     if (dotted) {
-        struct place at = place_of_key(r, member);
+        struct span at = place_of_key(r, member);
         struct diagnostic *d = ERROR(r, "E0208", at, "\"%.*s\" names nothing that can be set", SHOW(member->key));
         HINT(r, d, "write ctx.name or iter.name");
         return;
@@ -341,7 +341,7 @@ static void add_scoped(struct playbook *pb, struct set_list *list, const struct 
     }
     for (size_t i = 0; i < ARRAY_COUNT(fixed); i++) {
         if (!str_starts(key, str_from(fixed[i]))) continue;
-        struct place at = place_of_key(pb->r, member);
+        struct span at = place_of_key(pb->r, member);
         struct diagnostic *d = ERROR(pb->r, "E0206", at, "\"%.*s\" cannot be set: it never changes", SHOW(key));
         HINT(pb->r, d, "write ctx.name or iter.name");
         return;
@@ -404,11 +404,11 @@ void read_rules(struct playbook *pb, const struct json *rules,
         const struct json *condition = field(rule, "when", NULL), *otherwise = json_key(rule, "else");
         if (condition) read_condition(pb, condition, WHEN_RULE, &when);
         if (condition && otherwise) {
-            struct place at = place_of(r, rule);
+            struct span at = place_of(r, rule);
             ERROR(r, "E0215", at, "a rule has \"when\" or \"else\", not both");
         }
         if (otherwise && i + 1 < rules->count) {
-            struct place at = place_of(r, rule);
+            struct span at = place_of(r, rule);
             WARNING(r, "E0219", at, "rules after \"else\" are never asked");
         }
         const struct json *then = field(rule, "then", NULL);
@@ -467,7 +467,7 @@ static void add_rule(struct playbook *pb, void *context, const struct json *writ
         .column = written->column,
     };
     if (!then) {
-        struct place place = place_of(r, written);
+        struct span place = place_of(r, written);
         struct diagnostic *d = ERROR(r, "E0204", place, "a rule needs \"then\" with what to do");
         HINT(r, d, "then: {do: continue}");
         return;
@@ -484,7 +484,7 @@ static void add_rule(struct playbook *pb, void *context, const struct json *writ
     if (rule->action == NET_RETRY) read_retry(pb, then, rule);
     list->targets[at] = field(then, "to", NULL);
     if (rule->action == NET_JUMP && !list->targets[at]) {
-        struct place place = place_of(r, what);
+        struct span place = place_of(r, what);
         ERROR(r, "E0204", place, "do: jump needs \"to\" with the label of a task");
     }
     read_sets(pb, then, list->site->sets, &rule->sets);
@@ -508,13 +508,13 @@ const struct json **read_policy(struct playbook *pb, const struct json *policy, 
         unknown_member(pb, member, known, "a task's policy", false);
         if (!str_is(member->key, "before") && !str_is(member->key, "after") && !str_is(member->key, "finally"))
             continue;
-        struct place at = place_of_key(r, member);
+        struct span at = place_of_key(r, member);
         WARNING(r, "E0219", at, "\"%.*s\" has no effect", SHOW(member->key));
     }
     const struct json *otherwise = field(policy, "on_unmatched", NULL);
     if (otherwise && read_choice(r, otherwise, "on_unmatched", unmatched, &index)) task->unmatched_fails = index == 1;
     const struct json *rules = field(policy, "rules", NULL);
-    struct place at = place_of(r, policy);
+    struct span at = place_of(r, policy);
     if (!rules || (rules->type == JSON_ARRAY && rules->count == 0)) {
         struct diagnostic *d = ERROR(r, "E0226", at, "the policy of task \"%.*s\" has no rules", SHOW(task->label));
         HINT(r, d, "rules: [{when: \"{{ output.status == 'error' }}\", then: {do: retry, attempts: 3}}]");

@@ -20,7 +20,7 @@ static void add_admit(struct playbook *pb, void *context, const struct json *rul
         read_bool(pb->r, allow, "allow", &admit->allow);
         return;
     }
-    struct place at = place_of(pb->r, rule);
+    struct span at = place_of(pb->r, rule);
     struct diagnostic *d = ERROR(pb->r, "E0204", at, "a rule of admission needs \"then\" with \"allow\"");
     HINT(pb->r, d, "then: {allow: true}");
 }
@@ -31,7 +31,7 @@ static void read_admission(struct playbook *pb, const struct json *admit, struct
     if (!admit || !read_object(r, admit, "admit")) return;
     const struct json *rules = field(admit, "rules", NULL);
     if (!rules || (rules->type == JSON_ARRAY && rules->count == 0)) {
-        struct place at = place_of(r, admit);
+        struct span at = place_of(r, admit);
         ERROR(r, "E0226", at, "the admission policy has no rules");
         return;
     }
@@ -131,12 +131,12 @@ static const struct json *read_net_loop(struct playbook *pb, const struct json *
     for (uint32_t i = 0; i < loop->count; i++)
         if (!refuse_deprecated(pb, &loop->members[i], gone, ARRAY_COUNT(gone), "loops"))
             unknown_member(pb, &loop->members[i], known, "a loop", false);
-    struct place at = place_of(r, loop);
+    struct span at = place_of(r, loop);
     const struct json *in = field_required(r, loop, "in", NULL, at, "a loop");
     const struct json *iterator = field_required(r, loop, "iterator", NULL, at, "a loop");
     if (in) step->loop.in = tree_of(pb, in);
     if (iterator && read_text(r, iterator, "iterator", &step->loop.iterator) && !is_name(step->loop.iterator)) {
-        struct place place = place_of(r, iterator);
+        struct span place = place_of(r, iterator);
         ERROR(r, "E0208", place, "\"%.*s\" cannot be the name of an iterator: letters, digits and '_'",
               SHOW(step->loop.iterator));
     }
@@ -171,7 +171,7 @@ static void add_arc(struct playbook *pb, const struct json *item, struct net_arc
         for (uint32_t i = 0; i < item->count; i++)
             if (!refuse_deprecated(pb, &item->members[i], gone, ARRAY_COUNT(gone), "arcs"))
                 unknown_member(pb, &item->members[i], known, "an arc", false);
-        struct place at = place_of(r, item);
+        struct span at = place_of(r, item);
         name = field_required(r, item, "step", NULL, at, "an arc");
         const struct json *when = field(item, "when", NULL);
         if (when) read_condition(pb, when, WHEN_ARC, &arc->when);
@@ -205,7 +205,7 @@ static void read_next(struct playbook *pb, const struct json *next, struct net_s
         size_t index;
         if (spec && read_object(r, spec, "spec") && field(spec, "mode", NULL)) mode = field(spec, "mode", NULL);
         if (mode && read_word(pb, mode, "mode", modes, &index)) step->inclusive = index == 1;
-        struct place at = place_of(r, next);
+        struct span at = place_of(r, next);
         arcs = field_required(r, next, "arcs", NULL, at, "next");
         if (!arcs) return;
     }
@@ -217,7 +217,7 @@ static void read_next(struct playbook *pb, const struct json *next, struct net_s
     }
     uint32_t count = one ? 1 : arcs->count;
     if (pb->arc_count + count > EDGE_COUNT_MAX) {
-        struct place at = place_of(r, arcs);
+        struct span at = place_of(r, arcs);
         ERROR(r, "E0506", at, "the workflow has more than %d arcs", EDGE_COUNT_MAX);
         return;
     }
@@ -354,7 +354,7 @@ void read_playbook_step(struct playbook *pb, const struct json *object, struct d
         HINT(r, d, "a step that only ends the workflow may say tool: {kind: noop}");
     }
     if (step->has_loop && !tool) {
-        struct place at = place_of(r, field(object, "loop", NULL));
+        struct span at = place_of(r, field(object, "loop", NULL));
         ERROR(r, "E0227", at, "step \"%.*s\" has a loop, so a \"tool\" is required", SHOW(draft->step.id));
     }
     read_sets(pb, object, SET_STEP, &step->sets);

@@ -72,7 +72,7 @@ static struct json tool_fields(struct playbook *pb, struct str kind, const struc
             struct str other = member->key;
             for (uint32_t k = 0; k < i && str_eq(other, key); k++) // the other one was first
                 if (str_eq(canonical_key(kind, object->members[k].key), key)) other = object->members[k].key;
-            struct place at = place_of_key(r, member);
+            struct span at = place_of_key(r, member);
             struct diagnostic *d = ERROR(r, "E0207", at, "\"%.*s\" is another name of \"%.*s\", and both are given",
                                          SHOW(other), SHOW(key));
             HINT(r, d, "keep \"%.*s\"", SHOW(key));
@@ -152,7 +152,7 @@ static bool select_path(struct playbook *pb, const struct json *value, struct ne
     if (str_starts(path, STR("$."))) path = str_slice(path, 2, path.len);
     if (str_find(path, '[', 0) < path.len) path = dotted(pb, path);
     if (path.len == 0 || str_is(path, "$")) {
-        struct place at = place_of(pb->r, value);
+        struct span at = place_of(pb->r, value);
         struct diagnostic *d = ERROR(pb->r, "E0206", at, "a path of a result is needed");
         HINT(pb->r, d, "write \"$.a.b\" or a.b");
         return false;
@@ -197,7 +197,7 @@ static void check_store_field(struct playbook *pb, const struct json_member *mem
     struct str text = json_text(&member->value);
     bool same = str_is(member->key, "scope") && (str_is(text, "execution") || str_is(text, "workflow"));
     if (same || str_is(member->key, "kind") || str_is(member->key, "driver") || str_is(member->key, "tier")) return;
-    struct place at = place_of(pb->r, &member->value);
+    struct span at = place_of(pb->r, &member->value);
     struct diagnostic *d =
         WARNING(pb->r, "E0219", at, "\"%.*s\" of a result's store has no effect", STR_ARG(member->key));
     HINT(pb->r, d, "a result is kept as it is, and as long as its run is kept");
@@ -217,7 +217,7 @@ static void read_store(struct playbook *pb, const struct json *store, struct net
         return;
     }
     task->store = NET_STORE_RUN;
-    struct place at = place_of(pb->r, kind);
+    struct span at = place_of(pb->r, kind);
     struct diagnostic *d =
         WARNING(pb->r, "E0219", at, "\"store\" has no effect: there is no such place for results here");
     HINT(pb->r, d, "`object` is one where NATS is configured (--results); the store of the run keeps everything else");
@@ -307,7 +307,7 @@ void hint_kinds(struct reader *r, struct diagnostic *d, struct str name)
 static const struct json *read_kind(struct playbook *pb, const struct json *body, struct str *kind)
 {
     struct reader *r = pb->r;
-    struct place at = place_of(r, body);
+    struct span at = place_of(r, body);
     const struct json *value = field(body, "kind", NULL);
     if (!value) {
         struct diagnostic *d = ERROR(r, "E0204", at, "a task needs \"kind\"");
@@ -401,7 +401,7 @@ static void read_child(struct playbook *pb, struct net_task *task)
     struct reader *r = pb->r;
     if (!str_is(task->kind, "playbook") || !task->with) return;
     const struct json *with = template_tree_source(task->with);
-    struct place at = {task->line, task->column, 1};
+    struct span at = {task->line, task->column, 1};
     const struct json *path = field_required(r, with, "path", NULL, at, "a task of kind playbook");
     const struct json *step = field(with, "return_step", NULL);
     task->return_rendered = json_is(step, JSON_STRING) && template_is_dynamic(step->text);
@@ -465,7 +465,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
         entry = find_entry(pb, body, task->label);
         if (!entry || !read_kind(pb, entry, &task->kind)) return NULL;
         if (str_is(task->kind, "workbook")) {
-            struct place at = place_of(r, entry);
+            struct span at = place_of(r, entry);
             ERROR(r, "E0311", at, "an entry of the workbook cannot run another one");
             return NULL;
         }
@@ -510,7 +510,7 @@ struct task_list {
     uint32_t count, room;
 };
 
-static void add_task(struct playbook *pb, const struct json *body, struct str label, struct place at,
+static void add_task(struct playbook *pb, const struct json *body, struct str label, struct span at,
                      const struct task_site *site, struct task_list *list)
 {
     struct reader *r = pb->r;
@@ -549,7 +549,7 @@ static void add_shape(struct playbook *pb, const struct json *item, struct str o
     }
     const struct json *name = item->type == JSON_OBJECT ? field(item, "name", NULL) : NULL;
     struct str label = otherwise;
-    struct place at = place_of(pb->r, name ? name : item);
+    struct span at = place_of(pb->r, name ? name : item);
     if (name && !read_text(pb->r, name, "name", &label)) return;
     add_task(pb, item, label, at, site, list);
 }
@@ -576,7 +576,7 @@ static void find_jump(struct playbook *pb, const struct task_list *list, uint32_
         return;
     }
     if (str_is(name, "previous") && from > 0) return;
-    struct place at = place_of(r, target);
+    struct span at = place_of(r, target);
     struct diagnostic *d = ERROR(r, "E0310", at, "there is no task \"%.*s\" in this step to jump to", SHOW(name));
     if (nearest.best.len)
         hint_nearest(r, d, &nearest);
@@ -600,7 +600,7 @@ static void find_jumps(struct playbook *pb, const struct task_list *list)
 void read_tasks(struct playbook *pb, const struct json *tool, const struct task_site *site, struct net_step *step)
 {
     struct reader *r = pb->r;
-    struct place at = place_of(r, tool);
+    struct span at = place_of(r, tool);
     if (tool->type != JSON_OBJECT && tool->type != JSON_ARRAY) {
         wrong_type(r, tool, "tool", "a task or a list of tasks");
         return;

@@ -29,7 +29,7 @@ static const struct json *with_assert(struct playbook *pb, const struct json *to
     return made;
 }
 
-static void add_entry(struct playbook *pb, struct str name, struct place at, const struct json *value)
+static void add_entry(struct playbook *pb, struct str name, struct span at, const struct json *value)
 {
     struct reader *r = pb->r;
     if (!read_object(r, value, "workbook")) return;
@@ -102,11 +102,11 @@ const struct json *find_entry(struct playbook *pb, const struct json *body, stru
         nearest_try(&nearest, pb->workbook[i].name);
         if (!str_eq(pb->workbook[i].name, name)) continue;
         if (!is_pipeline(pb->workbook[i].tool)) return pb->workbook[i].tool;
-        struct place twice = place_of(r, named ? named : body);
+        struct span twice = place_of(r, named ? named : body);
         ERROR(r, "E0311", twice, "entry \"%.*s\" has several tasks: a step runs it, not another entry", SHOW(name));
         return NULL;
     }
-    struct place at = place_of(r, named ? named : body);
+    struct span at = place_of(r, named ? named : body);
     struct diagnostic *d = ERROR(r, "E0311", at, "the workbook has no entry \"%.*s\"", SHOW(name));
     hint_nearest(r, d, &nearest);
     return NULL;

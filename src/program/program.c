@@ -50,7 +50,7 @@ static bool is_playbook(const struct json *root)
 // Returns what is left to do for a playbook once its steps have their numbers; NULL for other documents.
 static struct playbook *read_document(struct reader *r, const struct json *root, struct draft_list *list)
 {
-    struct place at = place_of(r, root);
+    struct span at = place_of(r, root);
     if (root->type != JSON_OBJECT) {
         ERROR(r, "E0201", at, "a document is a mapping of fields, but this one is of type %s",
               json_type_name((enum json_type)root->type));

@@ -78,7 +78,7 @@ static bool is_there_in_time(struct compiler *c, uint32_t step, uint32_t other)
     return step != other && waits_for(c, step, other);
 }
 
-static struct place ref_place(struct ref_context *at, const struct ref *ref)
+static struct span ref_place(struct ref_context *at, const struct ref *ref)
 {
     return place_inside(at->c->r, at->value, ref->text, &at->from);
 }
@@ -87,7 +87,7 @@ static void check_output(struct ref_context *at, const struct ref *ref, uint32_t
 {
     struct compiler *c = at->c;
     if (is_there_in_time(c, at->step, producer)) return;
-    struct place place = ref_place(at, ref);
+    struct span place = ref_place(at, ref);
     struct diagnostic *d = WARNING(c->r, "E0403", place,
                                    "\"%.*s\" is not a dependency of \"%.*s\", so it may not "
                                    "have run when %.*s is needed",
@@ -103,7 +103,7 @@ static void check_input(struct ref_context *at, const struct ref *ref)
     struct str rest;
     struct str name = str_cut(ref->path, '.', &rest);
     if (json_get(inputs, name)) return;
-    struct place place = ref_place(at, ref);
+    struct span place = ref_place(at, ref);
     struct diagnostic *d = WARNING(r, "E0405", place, "the input \"%.*s\" is not declared", SHOW(name));
     struct nearest nearest = nearest_to(name);
     for (uint32_t i = 0; d && i < inputs->count; i++) nearest_try(&nearest, inputs->members[i].key);
@@ -153,7 +153,7 @@ static void broken_when(struct ref_context *at, const struct error *err)
     struct program_step *step = &at->c->program->steps[at->step];
     struct str text = step->when_text;
     size_t offset = err->column ? err->column - 1 : 0;
-    struct place place = place_inside(r, at->value, str_slice(text, offset, text.len), NULL);
+    struct span place = place_inside(r, at->value, str_slice(text, offset, text.len), NULL);
     bool plan = at->c->program->kind == DOCUMENT_PLAN;
     struct diagnostic *d = diagnose(r->diagnostics, plan ? SEVERITY_ERROR : SEVERITY_WARNING, "E0401", r->code,
                                     PLACE_ARG(r, place), "%s%s", err->message, plan ? "" : " (it counts as false)");
@@ -189,7 +189,7 @@ static void check_when(struct ref_context *at, const struct scope *scope)
             check_output(at, ref, producer);
             continue;
         }
-        struct place place = ref_place(at, ref);
+        struct span place = ref_place(at, ref);
         struct diagnostic *d = ERROR(c->r, "E0402", place, "there is no %s \"%.*s\"", step_word(c), SHOW(ref->node));
         hint_step(at, d, ref->node);
     }
@@ -209,7 +209,7 @@ static void check_ref(void *context, const struct ref *ref, size_t offset, bool 
         check_output(at, ref, find_visible(c->program, scope, ref->node));
         return;
     }
-    struct place place = ref_place(at, ref);
+    struct span place = ref_place(at, ref);
     struct diagnostic *d = WARNING(c->r, "E0404", place, "%.*s looks like a reference, but there is no %s \"%.*s\"",
                                    SHOW(ref->text), step_word(c), SHOW(ref->node));
     hint_step(at, d, ref->node);

@@ -48,7 +48,7 @@ void read_rule(struct reader *r, const struct json *value, const char *name, enu
         *out = rule;
         return;
     }
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     struct diagnostic *d = ERROR(r, "E0206", at, "\"%s\" cannot be \"%.*s\"", name, SHOW(text));
     struct nearest nearest = nearest_to(text);
 #define X(rule_id, rule_text) nearest_try(&nearest, STR(rule_text));
@@ -72,7 +72,7 @@ void read_deps(struct reader *r, const struct json *value, const char *name, str
 {
     if (!value) return;
     if (value->type != JSON_ARRAY) {
-        struct place at = place_of(r, value);
+        struct span at = place_of(r, value);
         struct diagnostic *d = ERROR(r, "E0205", at, "\"%s\" must be a list of ids, but it is of type %s", name,
                                      json_type_name((enum json_type)value->type));
         if (value->type == JSON_STRING) HINT(r, d, "write [\"%.*s\"]", SHOW(value->text));
@@ -109,7 +109,7 @@ static void read_jitter(struct reader *r, const struct json *value, struct retry
     } else if (!json_double(value, &jitter)) {
         wrong_type(r, value, "jitter", "a number from 0 to 1, true or false");
     } else if (!(jitter >= 0 && jitter <= 1)) {
-        struct place at = place_of(r, value);
+        struct span at = place_of(r, value);
         ERROR(r, "E0210", at, "\"jitter\" must be from 0 to 1");
     } else {
         retry->jitter = jitter;
@@ -124,7 +124,7 @@ void read_retry_plan(struct reader *r, const struct json *value, struct retry_po
     };
     if (!value || !read_object(r, value, "retry")) return;
     fields_check(r, value, fields, ARRAY_COUNT(fields), "a retry policy");
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     const struct json *attempts = field_required(r, value, "maxAttempts", NULL, at, "a retry policy");
     int64_t count;
     if (attempts && read_count(r, attempts, "maxAttempts", 1, 1000, &count)) retry->max_attempts = (uint32_t)count;
@@ -151,7 +151,7 @@ void read_retry_nodes(struct reader *r, const struct json *value, struct retry_p
     };
     if (!value || !read_object(r, value, "retry")) return;
     fields_check(r, value, fields, ARRAY_COUNT(fields), "a retry policy");
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     const struct json *attempts = field_required(r, value, "max_attempts", NULL, at, "a retry policy");
     int64_t count;
     if (attempts && read_count(r, attempts, "max_attempts", 1, 5, &count)) retry->max_attempts = (uint32_t)count + 1;
@@ -159,7 +159,7 @@ void read_retry_nodes(struct reader *r, const struct json *value, struct retry_p
     retry->backoff = BACKOFF_EXPONENTIAL;
     const struct json *delay = field(value, "delay_ms", "delay");
     if (delay && read_ms(r, delay, "delay_ms", &retry->delay_ms) && retry->delay_ms > 60000) {
-        struct place place = place_of(r, delay);
+        struct span place = place_of(r, delay);
         ERROR(r, "E0210", place, "\"delay_ms\" must be at most 60000");
     }
     read_retry_on(r, field(value, "on_error", NULL), "on_error", retry);
@@ -186,7 +186,7 @@ static void read_secret(struct reader *r, const struct json *value, struct secre
     if (!read_item(r, value, "an entry of \"secrets\"")) return;
     for (uint32_t i = 0; i < value->count; i++) {
         if (!str_is(value->members[i].key, "value")) continue;
-        struct place at = place_of_key(r, &value->members[i]);
+        struct span at = place_of_key(r, &value->members[i]);
         struct diagnostic *d = ERROR(r, "E0213", at, "a secret has a value in the document");
         HINT(r, d,
              "remove the value, change the secret, and write ref: env:NAME, "
@@ -195,7 +195,7 @@ static void read_secret(struct reader *r, const struct json *value, struct secre
         return;
     }
     fields_check(r, value, fields, ARRAY_COUNT(fields), "a secret");
-    struct place at = place_of(r, value);
+    struct span at = place_of(r, value);
     const struct json *name = field_required(r, value, "name", NULL, at, "a secret");
     const struct json *ref = field_required(r, value, "ref", NULL, at, "a secret");
     if (name && read_text(r, name, "name", &out->name) && !is_env_name(out->name)) {
@@ -260,7 +260,7 @@ void read_artifacts(struct reader *r, const struct json *value, struct program_s
         artifacts[i] = (struct artifact_decl){.path = {"", 0}, .kind = {"", 0}};
         if (!read_item(r, item, "an entry of \"artifacts\"")) continue;
         fields_check(r, item, fields, ARRAY_COUNT(fields), "an artifact");
-        struct place at = place_of(r, item);
+        struct span at = place_of(r, item);
         const struct json *path = field_required(r, item, "path", NULL, at, "an artifact");
         const struct json *kind = field(item, "kind", NULL);
         if (path && read_text(r, path, "path", &artifacts[i].path) && !is_inside(artifacts[i].path)) {
