@@ -50,11 +50,11 @@ enum code admission_load(struct service *service, struct error *err)
 // ---- where runs stand
 
 // A child counts with its parent.
-static enum place place_of(const struct run *run)
+static enum queue_state place_of(const struct run *run)
 {
-    if (run->start.parent_run.len > 0 || run_status_terminal(run->status)) return PLACE_NONE;
-    if (run->status != RUN_STATUS_PENDING && run->status != RUN_STATUS_APPROVED) return PLACE_RUNNING;
-    return run_queued(run) ? PLACE_WAITING : PLACE_GATED;
+    if (run->start.parent_run.len > 0 || run_status_terminal(run->status)) return QUEUE_NONE;
+    if (run->status != RUN_STATUS_PENDING && run->status != RUN_STATUS_APPROVED) return QUEUE_RUNNING;
+    return run_queued(run) ? QUEUE_WAITING : QUEUE_GATED;
 }
 
 static void put_in_place(struct service *service, const struct run *run, uint64_t order, int64_t at_ms)

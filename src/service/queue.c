@@ -7,11 +7,11 @@
 enum { TABLE_FIRST = 256 };
 #define ARRIVING ((uint64_t)1 << 62) // runs that arrive are younger than all that were found in the store
 
-struct placed {
-    struct placed *chain;
-    struct placed *next, *previous; // in its queue, when it waits for a place
+struct queued_run {
+    struct queued_run *chain;
+    struct queued_run *next, *previous; // in its queue, when it waits for a place
     struct run_queue *queue;
-    enum place place;
+    enum queue_state place;
     bool stored;
     uint64_t order, hash;
     int64_t at_ms;
@@ -131,7 +131,7 @@ void queues_release(struct queues *queues)
 {
     for (size_t i = 0; i < queues->size; i++)
         while (queues->table[i]) {
-            struct placed *placed = queues->table[i];
+            struct queued_run *placed = queues->table[i];
             queues->table[i] = placed->chain;
             free(placed);
         }
@@ -190,11 +190,11 @@ static uint64_t hash_of(struct str tenant, struct str run)
     return str_hash(tenant) * 31 + str_hash(run);
 }
 
-static struct placed **slot_of(const struct queues *queues, struct str tenant, struct str run)
+static struct queued_run **slot_of(const struct queues *queues, struct str tenant, struct str run)
 {
     uint64_t hash = hash_of(tenant, run);
     if (!queues->size) return NULL;
-    struct placed **at = &queues->table[hash & (queues->size - 1)];
+    struct queued_run **at = &queues->table[hash & (queues->size - 1)];
     for (; *at; at = &(*at)->chain)
         if ((*at)->hash == hash && str_eq((*at)->run, run) && str_eq((*at)->queue->tenant->name, tenant)) return at;
     return NULL;
@@ -204,11 +204,11 @@ static bool grow(struct queues *queues)
 {
     if (queues->count < queues->size) return true;
     size_t size = queues->size ? queues->size * 2 : TABLE_FIRST;
-    struct placed **table = calloc(size, sizeof(struct placed *));
+    struct queued_run **table = calloc(size, sizeof(struct queued_run *));
     if (!table) return false;
     for (size_t i = 0; i < queues->size; i++)
         while (queues->table[i]) {
-            struct placed *placed = queues->table[i];
+            struct queued_run *placed = queues->table[i];
             queues->table[i] = placed->chain;
             placed->chain = table[placed->hash & (size - 1)];
             table[placed->hash & (size - 1)] = placed;
@@ -220,10 +220,10 @@ static bool grow(struct queues *queues)
 }
 
 // By age. Those that arrive are the youngest, those found in the store come the youngest first: both ends are near.
-static void line_up(struct placed *placed)
+static void line_up(struct queued_run *placed)
 {
     struct run_queue *queue = placed->queue;
-    struct placed *after = queue->last;
+    struct queued_run *after = queue->last;
     if (queue->first && placed->order < queue->first->order) after = NULL;
     while (after && after->order > placed->order) after = after->previous;
     placed->previous = after;
@@ -232,7 +232,7 @@ static void line_up(struct placed *placed)
     *(placed->next ? &placed->next->previous : &queue->last) = placed;
 }
 
-static void step_out(struct placed *placed)
+static void step_out(struct queued_run *placed)
 {
     struct run_queue *queue = placed->queue;
     *(placed->previous ? &placed->previous->next : &queue->first) = placed->next;
@@ -240,40 +240,40 @@ static void step_out(struct placed *placed)
     placed->next = placed->previous = NULL;
 }
 
-static void leave(struct queues *queues, struct placed *placed)
+static void leave(struct queues *queues, struct queued_run *placed)
 {
     struct run_queue *queue = placed->queue;
-    if (placed->place == PLACE_WAITING) step_out(placed);
-    if (placed->place == PLACE_WAITING || placed->place == PLACE_GATED) queue->waiting--;
-    if (placed->place == PLACE_RUNNING) {
+    if (placed->place == QUEUE_WAITING) step_out(placed);
+    if (placed->place == QUEUE_WAITING || placed->place == QUEUE_GATED) queue->waiting--;
+    if (placed->place == QUEUE_RUNNING) {
         queue->running--;
         queue->tenant->running--;
         queues->running--;
         queues->changed = true;
     }
-    placed->place = PLACE_NONE;
+    placed->place = QUEUE_NONE;
 }
 
-static void enter(struct queues *queues, struct placed *placed, enum place place)
+static void enter(struct queues *queues, struct queued_run *placed, enum queue_state place)
 {
     struct run_queue *queue = placed->queue;
     placed->place = place;
-    if (place == PLACE_RUNNING) {
+    if (place == QUEUE_RUNNING) {
         queue->running++;
         queue->tenant->running++;
         queues->running++;
         return;
     }
     queue->waiting++;
-    if (place != PLACE_WAITING) return;
+    if (place != QUEUE_WAITING) return;
     line_up(placed);
     queues->changed = true;
 }
 
-static struct placed *arrive(struct queues *queues, struct str tenant, struct str name, struct str run)
+static struct queued_run *arrive(struct queues *queues, struct str tenant, struct str name, struct str run)
 {
     struct run_queue *queue = queue_get(queues, tenant, name);
-    struct placed *placed = queue && grow(queues) ? calloc(1, sizeof(*placed) + run.len + 1) : NULL;
+    struct queued_run *placed = queue && grow(queues) ? calloc(1, sizeof(*placed) + run.len + 1) : NULL;
     if (!placed) return NULL;
     memcpy(placed->bytes, run.ptr, run.len);
     placed->run = (struct str){placed->bytes, run.len};
@@ -285,27 +285,27 @@ static struct placed *arrive(struct queues *queues, struct str tenant, struct st
     return placed;
 }
 
-static void forget(struct queues *queues, struct placed **at)
+static void forget(struct queues *queues, struct queued_run **at)
 {
-    struct placed *placed = *at;
+    struct queued_run *placed = *at;
     leave(queues, placed);
     *at = placed->chain;
     queues->count--;
     free(placed);
 }
 
-enum code queues_place(struct queues *queues, struct str tenant, struct str name, struct str run, enum place place,
-                       uint64_t order, int64_t at_ms, struct error *err)
+enum code queues_place(struct queues *queues, struct str tenant, struct str name, struct str run,
+                       enum queue_state place, uint64_t order, int64_t at_ms, struct error *err)
 {
-    struct placed **at = slot_of(queues, tenant, run);
-    if (place == PLACE_NONE) {
+    struct queued_run **at = slot_of(queues, tenant, run);
+    if (place == QUEUE_NONE) {
         if (at) forget(queues, at);
         return OK;
     }
-    struct placed *placed = at ? *at : arrive(queues, tenant, name, run);
+    struct queued_run *placed = at ? *at : arrive(queues, tenant, name, run);
     if (!placed) return error_nomem(err);
     if (placed->place == place) return OK;
-    if (placed->place == PLACE_NONE) {
+    if (placed->place == QUEUE_NONE) {
         placed->order = order ? order : ARRIVING + queues->order++;
         placed->at_ms = at_ms;
     } else {
@@ -317,26 +317,26 @@ enum code queues_place(struct queues *queues, struct str tenant, struct str name
 
 void queues_remove(struct queues *queues, struct str tenant, struct str run)
 {
-    struct placed **at = slot_of(queues, tenant, run);
+    struct queued_run **at = slot_of(queues, tenant, run);
     if (at) forget(queues, at);
 }
 
 void queues_confirm(struct queues *queues, struct str tenant, struct str run)
 {
-    struct placed **at = slot_of(queues, tenant, run);
+    struct queued_run **at = slot_of(queues, tenant, run);
     if (at) (*at)->stored = true;
 }
 
 void queues_refused(struct queues *queues, struct str tenant, struct str run)
 {
-    struct placed **at = slot_of(queues, tenant, run);
+    struct queued_run **at = slot_of(queues, tenant, run);
     if (at && !(*at)->stored) forget(queues, at);
 }
 
 struct run_slots *queues_slots(const struct queues *queues, struct str tenant, struct str run, struct run_queue **queue,
-                               enum place *place)
+                               enum queue_state *place)
 {
-    struct placed **at = slot_of(queues, tenant, run);
+    struct queued_run **at = slot_of(queues, tenant, run);
     if (!at) return NULL;
     if (queue) *queue = (*at)->queue;
     if (place) *place = (*at)->place;
@@ -344,11 +344,11 @@ struct run_slots *queues_slots(const struct queues *queues, struct str tenant, s
 }
 
 void queues_each(const struct queues *queues, void *context,
-                 void (*visit)(void *context, struct run_queue *queue, struct str run, enum place place,
+                 void (*visit)(void *context, struct run_queue *queue, struct str run, enum queue_state place,
                                struct run_slots *slots))
 {
     for (size_t i = 0; i < queues->size; i++)
-        for (struct placed *placed = queues->table[i]; placed; placed = placed->chain)
+        for (struct queued_run *placed = queues->table[i]; placed; placed = placed->chain)
             visit(context, placed->queue, placed->run, placed->place, &placed->slots);
 }
 
@@ -384,16 +384,16 @@ static struct run_queue *next_in_turn(struct queues *queues)
     return queue;
 }
 
-static void move(struct queues *queues, struct placed *placed, enum place place)
+static void move(struct queues *queues, struct queued_run *placed, enum queue_state place)
 {
     leave(queues, placed);
-    if (place != PLACE_NONE) enter(queues, placed, place);
+    if (place != QUEUE_NONE) enter(queues, placed, place);
 }
 
-static const char *settle(struct queues *queues, struct placed *placed, enum code rc)
+static const char *settle(struct queues *queues, struct queued_run *placed, enum code rc)
 {
     if (rc == OK) {
-        move(queues, placed, PLACE_RUNNING);
+        move(queues, placed, QUEUE_RUNNING);
         return "STARTED";
     }
     if (rc == E_NOMEM) { // another time
@@ -401,11 +401,11 @@ static const char *settle(struct queues *queues, struct placed *placed, enum cod
         return "FAILED";
     }
     if (rc == E_TERMINAL || rc == E_NOT_FOUND || rc == E_LOCKED) { // over, or somebody else's
-        move(queues, placed, PLACE_NONE);
+        move(queues, placed, QUEUE_NONE);
         return "SKIPPED";
     }
     // It waits for its approval after all, or cannot go on here. The others can.
-    move(queues, placed, PLACE_GATED);
+    move(queues, placed, QUEUE_GATED);
     return rc == E_CONFLICT ? "SKIPPED" : "FAILED";
 }
 
@@ -417,14 +417,14 @@ size_t queues_reconcile(struct queues *queues, const struct queue_pass *pass)
     for (struct queue_tenant *tenant = queues->tenants; tenant; tenant = tenant->next)
         for (queue = tenant->queues; queue; queue = queue->next) queue->stuck = false;
     while ((queue = next_in_turn(queues))) {
-        struct placed *placed = queue->first;
+        struct queued_run *placed = queue->first;
         struct str tenant = queue->tenant->name;
         queues->served = queue->tenant;
         enum code rc = pass->admit(pass->context, tenant, placed->run);
         const char *status = settle(queues, placed, rc);
         if (rc == OK) started++;
         if (pass->told) pass->told(pass->context, tenant, placed->run, status);
-        if (placed->place == PLACE_NONE) queues_remove(queues, tenant, placed->run);
+        if (placed->place == QUEUE_NONE) queues_remove(queues, tenant, placed->run);
     }
     return started;
 }

@@ -34,9 +34,9 @@ bool queue_config_write(const struct queue_config *config, struct arena *arena, 
 enum code tenant_limits_read(const struct json *value, struct tenant_limits *out, struct error *err) MUST_CHECK;
 bool tenant_limits_write(const struct tenant_limits *limits, struct arena *arena, struct json *out) MUST_CHECK;
 
-enum place { PLACE_NONE = 0, PLACE_GATED, PLACE_WAITING, PLACE_RUNNING };
+enum queue_state { QUEUE_NONE = 0, QUEUE_GATED, QUEUE_WAITING, QUEUE_RUNNING };
 
-struct placed; // a run
+struct queued_run; // a run
 
 // A limit that several engines share (shared_limit.c, slots.c): what the store says of it. All zero where there is one engine.
 enum { OTHERS_MAX = 16 };
@@ -90,7 +90,7 @@ struct run_queue {
     bool configured;
     bool listed;                 // it was in the last list of those that are
     size_t running, waiting;     // waiting: also those that wait for an approval
-    struct placed *first, *last; // that wait for a place only, oldest first
+    struct queued_run *first, *last; // that wait for a place only, oldest first
     bool stuck;                  // nothing more in this pass
     struct shared_limit share;
     struct str name;
@@ -110,7 +110,7 @@ struct queue_tenant {
 struct queues {
     struct queue_tenant *tenants;
     struct queue_tenant *served; // had the last place that was given
-    struct placed **table;       // by hash of (tenant, run)
+    struct queued_run **table;   // by hash of (tenant, run)
     size_t size, count;
     size_t running, running_max; // of all tenants; 0 = no limit
     uint64_t order;              // of the next run that arrives
@@ -136,18 +136,18 @@ enum queue_verdict { VERDICT_START = 1, VERDICT_QUEUE, VERDICT_DELAY, VERDICT_RE
 enum queue_verdict queues_ask(const struct queues *queues, struct str tenant, struct str name, bool gated);
 struct queue_config queues_config(const struct queues *queues, struct str tenant, struct str name);
 
-// Where a run stands now; PLACE_NONE: it has ended, or never was. `order`: its age, the lower the older; 0 = it arrives now.
-enum code queues_place(struct queues *queues, struct str tenant, struct str name, struct str run, enum place place,
-                       uint64_t order, int64_t at_ms, struct error *err) MUST_CHECK;
+// Where a run stands now; QUEUE_NONE: it has ended, or never was. `order`: its age, the lower the older; 0 = it arrives now.
+enum code queues_place(struct queues *queues, struct str tenant, struct str name, struct str run,
+                       enum queue_state place, uint64_t order, int64_t at_ms, struct error *err) MUST_CHECK;
 void queues_remove(struct queues *queues, struct str tenant, struct str run);
 void queues_confirm(struct queues *queues, struct str tenant, struct str run); // its start is stored
 void queues_refused(struct queues *queues, struct str tenant, struct str run); // its start was not stored
 // What the run holds; NULL: it stands nowhere here. `queue` and `place` may be NULL.
 struct run_slots *queues_slots(const struct queues *queues, struct str tenant, struct str run, struct run_queue **queue,
-                               enum place *place);
+                               enum queue_state *place);
 // Each run that stands here.
 void queues_each(const struct queues *queues, void *context,
-                 void (*visit)(void *context, struct run_queue *queue, struct str run, enum place place,
+                 void (*visit)(void *context, struct run_queue *queue, struct str run, enum queue_state place,
                                struct run_slots *slots));
 int64_t queue_oldest_ms(const struct run_queue *queue); // when the first that waits arrived; 0 = none waits
 

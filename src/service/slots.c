@@ -160,7 +160,7 @@ static void see_elsewhere(struct look *look, const struct note *note)
 // Ours is known again by its value: also after it came to us with its run.
 static void see_holder(struct look *look, const struct note *note, enum hold hold, uint32_t number)
 {
-    enum place place;
+    enum queue_state place;
     struct queues *queues = &look->service->queues;
     struct str tenant = look->limits->tenant->name;
     struct run_slots *slots = queues_slots(queues, tenant, note->value, NULL, &place);
@@ -172,11 +172,11 @@ static void see_holder(struct look *look, const struct note *note, enum hold hol
     }
     struct slot *slot = slot_at(slots, look->of_tenant);
     if (slot->hold == HOLD_NONE) *slot = (struct slot){.hold = hold, .number = number};
-    if (place != PLACE_WAITING) return;
+    if (place != QUEUE_WAITING) return;
     // It has its place and has not gone on: whoever had it died in between.
     struct error err = {0};
     enum code rc = engine_admit(look->service->engine, tenant, note->value, &err);
-    if (!rc) rc = queues_place(queues, tenant, (struct str){0}, note->value, PLACE_RUNNING, 0, 0, &err);
+    if (!rc) rc = queues_place(queues, tenant, (struct str){0}, note->value, QUEUE_RUNNING, 0, 0, &err);
     if (rc) os_log(LOG_WARN, "run not started from its queue run=%.*s why=\"%s\"", STR_ARG(note->value), err.message);
 }
 

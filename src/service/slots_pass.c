@@ -102,7 +102,7 @@ static void go_on(struct service *service, const struct asked_run *asked, struct
     struct str tenant = asked->limits.tenant->name;
     struct error err = {0};
     enum code rc = engine_admit(service->engine, tenant, asked->run, &err);
-    enum place place = rc == E_NOMEM ? PLACE_WAITING : PLACE_GATED; // E_NOMEM: with its number, which it keeps
+    enum queue_state place = rc == E_NOMEM ? QUEUE_WAITING : QUEUE_GATED; // E_NOMEM: with its number, which it keeps
     if (!rc) return;
     if (rc != E_CONFLICT && rc != E_TERMINAL)
         os_log(LOG_WARN, "run not started from its queue run=%.*s why=\"%s\"", STR_ARG(asked->run), err.message);
@@ -115,17 +115,17 @@ static void go_on(struct service *service, const struct asked_run *asked, struct
 
 static void settle(struct service *service, struct asked_run *asked, enum code rc)
 {
-    enum place place = PLACE_NONE;
+    enum queue_state place = QUEUE_NONE;
     struct str tenant = asked->limits.tenant->name;
     struct run_slots *slots = queues_slots(&service->queues, tenant, asked->run, NULL, &place);
     struct error err = {0};
     slots_settled(&asked->limits, &asked->slots, rc == OK);
     if (!slots) return; // it left, or is over; what it got goes with it, or is found to be over
     *slots = asked->slots;
-    if (place != PLACE_RUNNING) return;
+    if (place != QUEUE_RUNNING) return;
     if (rc == OK)
         go_on(service, asked, slots);
-    else if (queues_place(&service->queues, tenant, (struct str){0}, asked->run, PLACE_WAITING, 0, 0, &err))
+    else if (queues_place(&service->queues, tenant, (struct str){0}, asked->run, QUEUE_WAITING, 0, 0, &err))
         os_log(LOG_ERROR, "run not counted run=%.*s", STR_ARG(asked->run));
 }
 
@@ -173,7 +173,7 @@ size_t slots_ending(void *context, struct str tenant, struct str run, struct are
 
 // ---- runs that count and are not in the store: they were there before the limit, or nobody asked for them (forks)
 
-static void count_beside(void *context, struct run_queue *queue, struct str run, enum place place,
+static void count_beside(void *context, struct run_queue *queue, struct str run, enum queue_state place,
                          struct run_slots *slots)
 {
     struct service *service = context;
@@ -182,7 +182,7 @@ static void count_beside(void *context, struct run_queue *queue, struct str run,
     struct note_put puts[SLOTS_MAX];
     struct arena arena;
     struct error err = {0};
-    if (place != PLACE_RUNNING || counted) return;
+    if (place != QUEUE_RUNNING || counted) return;
     slots_beside(&limits, slots);
     arena_init(&arena, 4096, 1 << 20);
     size_t count = slots_notes(&limits, run, slots, true, false, &arena, puts);

@@ -190,7 +190,7 @@ static bool find_place(struct call *call, struct start_request *request)
 static enum code take_place(struct call *call, const struct start_request *request, struct error *err)
 {
     bool waits = request->program->requires_approval, queued = request->mode == MODE_QUEUE;
-    enum place place = waits ? PLACE_GATED : queued ? PLACE_WAITING : PLACE_RUNNING;
+    enum queue_state place = waits ? QUEUE_GATED : queued ? QUEUE_WAITING : QUEUE_RUNNING;
     struct queues *queues = &call->service->queues;
     enum code rc = queues_place(queues, request->tenant, request->queue, request->run, place, 0, os_now().wall_ms, err);
     struct run_slots *slots = rc ? NULL : queues_slots(queues, request->tenant, request->run, NULL, NULL);

@@ -22,7 +22,7 @@ static void configure(const char *tenant, const char *name, struct queue_config 
     CHECK_OK(queues_configure(&queues, str_from(tenant), str_from(name), &config, &err), &err);
 }
 
-static void place(const char *tenant, const char *name, const char *run, enum place where)
+static void place(const char *tenant, const char *name, const char *run, enum queue_state where)
 {
     CHECK_OK(queues_place(&queues, str_from(tenant), str_from(name), str_from(run), where, 0, 1000, &err), &err);
 }
@@ -59,7 +59,7 @@ static void an_unknown_queue_has_no_limit(void)
     for (int i = 0; i < 1000; i++) {
         char run[16];
         snprintf(run, sizeof(run), "r%d", i);
-        place("t", "", run, PLACE_RUNNING);
+        place("t", "", run, QUEUE_RUNNING);
     }
     CHECK_INT(queues.running, 1000);
     CHECK_INT(queues_ask(&queues, STR("t"), STR(""), true), VERDICT_START);
@@ -85,11 +85,11 @@ static void each_policy_has_its_verdict_ES_3a_ES_3b_ES_3c(void)
     } rows[] = {{"r", VERDICT_REJECT}, {"q", VERDICT_QUEUE}, {"d", VERDICT_DELAY}};
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         CHECK_INT(queues_ask(&queues, STR("t"), str_from(rows[i].queue), false), VERDICT_START);
-        place("t", rows[i].queue, rows[i].queue, PLACE_RUNNING);
+        place("t", rows[i].queue, rows[i].queue, QUEUE_RUNNING);
         CHECK_INT(queues_ask(&queues, STR("t"), str_from(rows[i].queue), false), rows[i].over);
         CHECK_INT(queues_ask(&queues, STR("other"), str_from(rows[i].queue), false), VERDICT_START);
     }
-    place("t", "q", "w", PLACE_WAITING);
+    place("t", "q", "w", QUEUE_WAITING);
     CHECK_INT(queues_ask(&queues, STR("t"), STR("q"), false), VERDICT_FULL);
     queues_remove(&queues, STR("t"), STR("q"));
     CHECK_INT(queues_ask(&queues, STR("t"), STR("q"), false), VERDICT_FULL); // nobody overtakes who waits
@@ -100,16 +100,16 @@ static void the_reconciler_starts_each_run_once_ES_3d_ES_3e(void)
 {
     begin();
     configure("t", "q", (struct queue_config){.policy = POLICY_QUEUE, .max_running = 2, .max_queued = 9});
-    place("t", "q", "a", PLACE_WAITING);
-    place("t", "q", "bad", PLACE_WAITING);
-    place("t", "q", "b", PLACE_WAITING);
-    place("t", "q", "c", PLACE_WAITING);
+    place("t", "q", "a", QUEUE_WAITING);
+    place("t", "q", "bad", QUEUE_WAITING);
+    place("t", "q", "b", QUEUE_WAITING);
+    place("t", "q", "c", QUEUE_WAITING);
     CHECK_INT(reconcile(), 2);
     CHECK_TEXT(said, "t/a STARTED\nt/bad FAILED\nt/b STARTED\n");
     CHECK_INT(reconcile(), 0);
     CHECK_TEXT(said, "");
-    place("t", "q", "a", PLACE_NONE);
-    place("t", "q", "b", PLACE_RUNNING); // its RunStarted arrives: counted already
+    place("t", "q", "a", QUEUE_NONE);
+    place("t", "q", "b", QUEUE_RUNNING); // its RunStarted arrives: counted already
     CHECK_INT(reconcile(), 1);
     CHECK_TEXT(said, "t/c STARTED\n");
     queues_release(&queues);
@@ -121,8 +121,8 @@ static void what_is_over_or_elsewhere_is_skipped(void)
     for (size_t i = 0; i < ARRAY_COUNT(codes); i++) {
         begin();
         verdict_for_bad = codes[i];
-        place("t", "", "bad", PLACE_WAITING);
-        place("t", "", "a", PLACE_WAITING);
+        place("t", "", "bad", QUEUE_WAITING);
+        place("t", "", "a", QUEUE_WAITING);
         CHECK_INT(reconcile(), 1);
         CHECK_TEXT(said, "t/bad SKIPPED\nt/a STARTED\n");
         CHECK_INT(queues_find(&queues, STR("t"), STR(""))->waiting, codes[i] == E_CONFLICT); // waits for an approval
@@ -131,7 +131,7 @@ static void what_is_over_or_elsewhere_is_skipped(void)
     }
     begin();
     verdict_for_bad = E_NOMEM;
-    place("t", "", "bad", PLACE_WAITING);
+    place("t", "", "bad", QUEUE_WAITING);
     CHECK_INT(reconcile(), 0);
     CHECK_TEXT(said, "t/bad FAILED\n");
     CHECK(queues_find(&queues, STR("t"), STR(""))->first); // another time
@@ -145,12 +145,12 @@ static void tenants_take_turns_and_priority_goes_before_age(void)
     configure("a", "low", (struct queue_config){.policy = POLICY_QUEUE, .max_queued = 9, .priority = -1});
     configure("a", "high", (struct queue_config){.policy = POLICY_QUEUE, .max_queued = 9, .priority = 5});
     queues.running_max = 4;
-    place("a", "low", "a1", PLACE_WAITING);
-    place("a", "low", "a2", PLACE_WAITING);
-    place("a", "high", "a3", PLACE_WAITING);
-    place("a", "", "a4", PLACE_WAITING);
-    place("b", "", "b1", PLACE_WAITING);
-    place("b", "", "b2", PLACE_WAITING);
+    place("a", "low", "a1", QUEUE_WAITING);
+    place("a", "low", "a2", QUEUE_WAITING);
+    place("a", "high", "a3", QUEUE_WAITING);
+    place("a", "", "a4", QUEUE_WAITING);
+    place("b", "", "b1", QUEUE_WAITING);
+    place("b", "", "b2", QUEUE_WAITING);
     CHECK_INT(reconcile(), 4);
     CHECK_TEXT(said, "b/b1 STARTED\na/a3 STARTED\nb/b2 STARTED\na/a4 STARTED\n");
     CHECK_INT(queues_ask(&queues, STR("c"), STR(""), false), VERDICT_QUEUE); // the service is full
@@ -164,9 +164,9 @@ static void a_tenant_has_limits_of_its_own(void)
 {
     begin();
     queues_tenant(&queues, STR("t"))->limits.runs_in_flight = 1;
-    place("t", "x", "r1", PLACE_RUNNING);
+    place("t", "x", "r1", QUEUE_RUNNING);
     CHECK_INT(queues_ask(&queues, STR("t"), STR("y"), false), VERDICT_QUEUE);
-    place("t", "y", "r2", PLACE_WAITING);
+    place("t", "y", "r2", QUEUE_WAITING);
     CHECK_INT(reconcile(), 0);
     queues_remove(&queues, STR("t"), STR("r1"));
     CHECK(queues.changed);
@@ -180,7 +180,7 @@ static void a_paused_queue_starts_nothing(void)
     begin();
     configure("t", "q", (struct queue_config){.policy = POLICY_QUEUE, .max_queued = 9, .paused = true});
     CHECK_INT(queues_ask(&queues, STR("t"), STR("q"), false), VERDICT_QUEUE);
-    place("t", "q", "r1", PLACE_WAITING);
+    place("t", "q", "r1", QUEUE_WAITING);
     CHECK_INT(reconcile(), 0);
     CHECK_OK(queues_configure(&queues, STR("t"), STR("q"), NULL, &err), &err);
     CHECK_INT(reconcile(), 1);
@@ -193,10 +193,10 @@ static void runs_found_again_stand_by_age_ES_3h(void)
     for (uint64_t position = 5; position > 0; position--) { // lists are newest first
         char run[8];
         snprintf(run, sizeof(run), "r%d", (int)position);
-        CHECK_OK(queues_place(&queues, STR("t"), STR("q"), str_from(run), PLACE_WAITING, position, 7, &err), &err);
+        CHECK_OK(queues_place(&queues, STR("t"), STR("q"), str_from(run), QUEUE_WAITING, position, 7, &err), &err);
     }
-    place("t", "q", "new", PLACE_WAITING);
-    CHECK_OK(queues_place(&queues, STR("t"), STR("q"), STR("late"), PLACE_WAITING, 6, 7, &err), &err);
+    place("t", "q", "new", QUEUE_WAITING);
+    CHECK_OK(queues_place(&queues, STR("t"), STR("q"), STR("late"), QUEUE_WAITING, 6, 7, &err), &err);
     CHECK_INT(queue_oldest_ms(queues_find(&queues, STR("t"), STR("q"))), 7);
     CHECK_INT(reconcile(), 7);
     CHECK_TEXT(said,
@@ -207,8 +207,8 @@ static void runs_found_again_stand_by_age_ES_3h(void)
 static void a_refused_start_gives_its_place_back(void)
 {
     begin();
-    place("t", "", "r1", PLACE_RUNNING);
-    place("t", "", "r2", PLACE_RUNNING);
+    place("t", "", "r1", QUEUE_RUNNING);
+    place("t", "", "r2", QUEUE_RUNNING);
     queues_confirm(&queues, STR("t"), STR("r1"));
     queues_refused(&queues, STR("t"), STR("r1")); // another start of the same id
     queues_refused(&queues, STR("t"), STR("r2"));
@@ -316,7 +316,7 @@ static void runs_of_other_engines_count_and_those_that_wait_there_are_not_overta
     CHECK_INT(queues_ask(&queues, STR("t"), STR("q"), false), VERDICT_QUEUE);
     r->share.elsewhere = 1;
     CHECK_INT(queues_ask(&queues, STR("t"), STR("r"), false), VERDICT_REJECT);
-    place("t", "q", "a", PLACE_WAITING);
+    place("t", "q", "a", QUEUE_WAITING);
     CHECK_INT(reconcile(), 0);
     q->share.elsewhere = 1;
     q->share.waiting = 2;
