@@ -9,14 +9,14 @@
 
 enum { PLACES_MAX = 64, DEPTH_MAX = 24, FILES_MAX = 8 };
 
-struct place {
+struct schema_node {
     struct str file;
     const struct json *root, *node;
     bool maybe; // one of several alternatives
 };
 
-struct places {
-    struct place items[PLACES_MAX];
+struct schema_nodes {
+    struct schema_node items[PLACES_MAX];
     uint32_t count;
 };
 
@@ -58,7 +58,7 @@ static struct str resolve_file(struct guide *g, struct str from, struct str to)
 }
 
 // $ref: "#/$defs/step", "common.json#/$defs/uuid".
-static bool follow(struct guide *g, const struct place *from, struct str ref, struct place *out)
+static bool follow(struct guide *g, const struct schema_node *from, struct str ref, struct schema_node *out)
 {
     struct str pointer;
     struct str file = str_cut(ref, '#', &pointer);
@@ -78,7 +78,7 @@ static bool follow(struct guide *g, const struct place *from, struct str ref, st
     return true;
 }
 
-static void add_place(struct places *to, struct place place)
+static void add_place(struct schema_nodes *to, struct schema_node place)
 {
     for (uint32_t i = 0; i < to->count; i++)
         if (to->items[i].node == place.node) return;
@@ -86,7 +86,7 @@ static void add_place(struct places *to, struct place place)
 }
 
 // A schema with everything that says more about the same value: references, parts and alternatives.
-static void spread(struct guide *g, struct place place, struct places *out, uint32_t depth)
+static void spread(struct guide *g, struct schema_node place, struct schema_nodes *out, uint32_t depth)
 {
     static const char *const lists[] = {"allOf", "anyOf", "oneOf"};
     static const char *const single[] = {"then", "else"};
@@ -94,7 +94,7 @@ static void spread(struct guide *g, struct place place, struct places *out, uint
     uint32_t before = out->count;
     add_place(out, place);
     if (out->count == before) return;
-    struct place next = place;
+    struct schema_node next = place;
     const struct json *ref = json_key(place.node, "$ref");
     if (ref && follow(g, &place, json_text(ref), &next)) spread(g, next, out, depth + 1);
     for (size_t i = 0; i < ARRAY_COUNT(lists); i++) {
@@ -114,37 +114,37 @@ static void spread(struct guide *g, struct place place, struct places *out, uint
     }
 }
 
-static void spread_all(struct guide *g, const struct places *from, struct places *out)
+static void spread_all(struct guide *g, const struct schema_nodes *from, struct schema_nodes *out)
 {
     out->count = 0;
     for (uint32_t i = 0; i < from->count; i++) spread(g, from->items[i], out, 0);
     // Items of lists count as the list: names go through.
     for (uint32_t i = 0; i < out->count; i++) {
-        struct place next = out->items[i];
+        struct schema_node next = out->items[i];
         next.node = json_key(out->items[i].node, "items");
         if (next.node) spread(g, next, out, 0);
     }
 }
 
-static bool is_list(const struct places *spread_out)
+static bool is_list(const struct schema_nodes *spread_out)
 {
     for (uint32_t i = 0; i < spread_out->count; i++)
         if (json_key(spread_out->items[i].node, "items")) return true;
     return false;
 }
 
-static void enter(struct guide *g, const struct places *from, struct str name, struct places *out)
+static void enter(struct guide *g, const struct schema_nodes *from, struct str name, struct schema_nodes *out)
 {
-    struct places all;
+    struct schema_nodes all;
     spread_all(g, from, &all);
     out->count = 0;
     for (uint32_t i = 0; i < all.count; i++) {
-        struct place next = all.items[i];
+        struct schema_node next = all.items[i];
         next.node = json_get(json_key(all.items[i].node, "properties"), name);
         if (next.node) add_place(out, next);
     }
     for (uint32_t i = 0; out->count == 0 && i < all.count; i++) {
-        struct place next = all.items[i];
+        struct schema_node next = all.items[i];
         next.node = json_key(all.items[i].node, "additionalProperties");
         if (json_is(next.node, JSON_OBJECT)) add_place(out, next); // a name of the author's
     }
@@ -152,7 +152,7 @@ static void enter(struct guide *g, const struct places *from, struct str name, s
 
 // ---- describing
 
-static const struct json *first_of(const struct places *all, const char *key)
+static const struct json *first_of(const struct schema_nodes *all, const char *key)
 {
     for (uint32_t i = 0; i < all->count; i++) {
         const struct json *value = json_key(all->items[i].node, key);
@@ -170,9 +170,9 @@ static void add_type(struct guide *g, struct json *types, struct str type)
 }
 
 // Types of the value itself, not of the items of a list.
-static struct json types_of(struct guide *g, const struct places *from)
+static struct json types_of(struct guide *g, const struct schema_nodes *from)
 {
-    struct places all = {.count = 0};
+    struct schema_nodes all = {.count = 0};
     struct json types = json_array();
     for (uint32_t i = 0; i < from->count; i++) spread(g, from->items[i], &all, 0);
     for (uint32_t i = 0; i < all.count; i++) {
@@ -185,9 +185,9 @@ static struct json types_of(struct guide *g, const struct places *from)
 }
 
 // Values of all enums and consts of the value itself.
-static struct json allowed_of(struct guide *g, const struct places *from)
+static struct json allowed_of(struct guide *g, const struct schema_nodes *from)
 {
-    struct places all = {.count = 0};
+    struct schema_nodes all = {.count = 0};
     struct json allowed = json_array();
     for (uint32_t i = 0; i < from->count; i++) spread(g, from->items[i], &all, 0);
     for (uint32_t i = 0; i < all.count; i++) {
@@ -207,7 +207,7 @@ static bool requires(const struct json *schema, struct str name)
     return false;
 }
 
-static bool is_required(const struct places *all, struct str name)
+static bool is_required(const struct schema_nodes *all, struct str name)
 {
     for (uint32_t i = 0; i < all->count; i++)
         if (!all->items[i].maybe && requires(all->items[i].node, name)) return true;
@@ -215,7 +215,7 @@ static bool is_required(const struct places *all, struct str name)
 }
 
 // Which alternatives have the field: schemas with a title like "with of shell".
-static struct json owners_of(struct guide *g, const struct places *all, struct str name)
+static struct json owners_of(struct guide *g, const struct schema_nodes *all, struct str name)
 {
     static const struct str prefix = STR_INIT("with of ");
     struct json owners = json_array();
@@ -228,16 +228,16 @@ static struct json owners_of(struct guide *g, const struct places *all, struct s
     return owners;
 }
 
-static void describe(struct guide *g, const struct places *from, struct json *out)
+static void describe(struct guide *g, const struct schema_nodes *from, struct json *out)
 {
     static const char *const kept[] = {"title",     "description", "default", "examples", "minimum", "maximum",
                                        "minLength", "maxLength",   "pattern", "minItems", "maxItems"};
-    struct places all = {.count = 0}, items = {.count = 0};
+    struct schema_nodes all = {.count = 0}, items = {.count = 0};
     for (uint32_t i = 0; i < from->count; i++) spread(g, from->items[i], &all, 0);
     struct json types = types_of(g, from), allowed = allowed_of(g, from);
     JSON_ADD(g->arena, out, {"types", types});
     for (uint32_t i = 0; i < all.count; i++) {
-        struct place item = all.items[i];
+        struct schema_node item = all.items[i];
         item.node = json_key(all.items[i].node, "items");
         if (item.node) add_place(&items, item);
     }
@@ -256,9 +256,9 @@ static bool is_alias(const struct json *schema)
     return str_starts(json_text(json_key(schema, "description")), STR("Another name of"));
 }
 
-static struct json fields_of(struct guide *g, const struct places *from)
+static struct json fields_of(struct guide *g, const struct schema_nodes *from)
 {
-    struct places all;
+    struct schema_nodes all;
     struct json fields = json_array();
     spread_all(g, from, &all);
     for (uint32_t i = 0; i < all.count; i++) {
@@ -268,7 +268,7 @@ static struct json fields_of(struct guide *g, const struct places *from)
             bool seen = false;
             for (uint32_t n = 0; n < fields.count; n++)
                 seen |= str_eq(json_text(json_key(&fields.items[n], "name")), m->key);
-            struct places own;
+            struct schema_nodes own;
             if (seen || is_alias(&m->value)) continue;
             enter(g, from, m->key, &own);
             struct json field = JSON_OF(g->arena, {"name", json_string(m->key)},
@@ -282,7 +282,7 @@ static struct json fields_of(struct guide *g, const struct places *from)
     return fields;
 }
 
-static const char *nearest_field(struct guide *g, const struct places *from, struct str name)
+static const char *nearest_field(struct guide *g, const struct schema_nodes *from, struct str name)
 {
     struct json fields = fields_of(g, from);
     const char *best = NULL;
@@ -303,12 +303,12 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
                         const char **nearest, struct error *err)
 {
     struct guide g = {.arena = arena};
-    struct places now = {.count = 0}, next;
+    struct schema_nodes now = {.count = 0}, next;
     struct buf shown;
     *nearest = NULL;
     const struct json *root = root_of(&g, file);
     if (!root) return error_set(err, E_NOT_FOUND, "there is no schema %.*s", STR_ARG(file));
-    add_place(&now, (struct place){.file = file, .root = root, .node = root});
+    add_place(&now, (struct schema_node){.file = file, .root = root, .node = root});
     buf_init(&shown, 1024);
     while (path.len > 0) {
         struct str name = str_cut(path, '.', &path);
@@ -321,7 +321,7 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
             buf_release(&shown);
             return E_NOT_FOUND;
         }
-        struct places all = {.count = 0};
+        struct schema_nodes all = {.count = 0};
         for (uint32_t i = 0; i < next.count; i++) spread(&g, next.items[i], &all, 0);
         buf_printf(&shown, "%s%.*s%s", shown.len ? "." : "", STR_ARG(name), is_list(&all) ? "[]" : "");
         now = next;
@@ -329,9 +329,9 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
     *out = JSON_OF(arena, {"path", json_text_made(buf_keep(&shown, arena))});
     describe(&g, &now, out);
     JSON_ADD(g.arena, out, {"fields", fields_of(&g, &now)});
-    struct place at = now.items[0];
+    struct schema_node at = now.items[0];
     for (uint32_t i = 0; i < DEPTH_MAX && json_key(at.node, "$ref"); i++) {
-        struct place next_place;
+        struct schema_node next_place;
         if (!follow(&g, &at, json_text(json_key(at.node, "$ref")), &next_place)) break;
         at = next_place;
     }
