@@ -97,19 +97,19 @@ struct shell {
     size_t ref_count; // CAIRN_REF_n given out
 };
 
-enum place {
-    PLACE_BARE = 1,
-    PLACE_DOUBLE,
-    PLACE_SINGLE,
-    PLACE_ANSI,
-    PLACE_ARITH, // evaluated as an expression by the shell itself
-    PLACE_TEXT,  // here-document with a quoted delimiter: nothing is expanded
+enum quoting {
+    QUOTING_BARE = 1,
+    QUOTING_DOUBLE,
+    QUOTING_SINGLE,
+    QUOTING_ANSI,
+    QUOTING_ARITH, // evaluated as an expression by the shell itself
+    QUOTING_TEXT,  // here-document with a quoted delimiter: nothing is expanded
 };
 
 // Walks sh->text and calls shell_replace for each known reference outside comments.
 enum code shell_scan(struct shell *sh) MUST_CHECK;
 // `number`: the shell will evaluate the value as arithmetic, which can run commands; only digits may pass.
-enum code shell_replace(struct shell *sh, const struct ref_match *match, enum place place, bool number) MUST_CHECK;
+enum code shell_replace(struct shell *sh, const struct ref_match *match, enum quoting place, bool number) MUST_CHECK;
 // The variable `name` is used by the text.
 enum code shell_variable(struct shell *sh, struct str name) MUST_CHECK;
 void shell_copy(struct shell *sh, size_t to);

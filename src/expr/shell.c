@@ -82,21 +82,21 @@ static enum code refuse_or_restrict(struct shell *sh, const struct ref_match *ma
     return OK;
 }
 
-static enum place place_of(const struct frame *f)
+static enum quoting place_of(const struct frame *f)
 {
     switch (f->kind) {
     case FRAME_SINGLE:
-        return PLACE_SINGLE;
+        return QUOTING_SINGLE;
     case FRAME_ANSI:
-        return PLACE_ANSI;
+        return QUOTING_ANSI;
     case FRAME_ARITH:
-        return PLACE_ARITH;
+        return QUOTING_ARITH;
     case FRAME_DOUBLE:
     case FRAME_HEREDOC:
-        return PLACE_DOUBLE;
+        return QUOTING_DOUBLE;
     case FRAME_BRACE:
-        if (f->mode >= BRACE_SUBSCRIPT) return PLACE_ARITH;
-        return f->quoted && f->mode == BRACE_WORD ? PLACE_DOUBLE : PLACE_BARE;
+        if (f->mode >= BRACE_SUBSCRIPT) return QUOTING_ARITH;
+        return f->quoted && f->mode == BRACE_WORD ? QUOTING_DOUBLE : QUOTING_BARE;
     case FRAME_TOP:
     case FRAME_SUB:
     case FRAME_BACKTICK:
@@ -105,7 +105,7 @@ static enum place place_of(const struct frame *f)
     case FRAME_COMMENT:
         break;
     }
-    return PLACE_BARE;
+    return QUOTING_BARE;
 }
 
 // At a '$': replaces a reference and moves behind it. *done is false when there is none.

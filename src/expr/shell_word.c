@@ -474,7 +474,7 @@ static enum code heredoc_text(struct shell *sh, const struct heredoc *doc, size_
         if (inside(sh, FRAME_BACKTICK))
             return error_set(sh->err, E_INVALID, "%.*s stands in a quoted here-document in backquotes; use $( )",
                              STR_ARG(match.ref.text));
-        enum code rc = shell_replace(sh, &match, PLACE_TEXT, false);
+        enum code rc = shell_replace(sh, &match, QUOTING_TEXT, false);
         if (rc) return rc;
         sh->at += match.len;
         replaced++;

@@ -238,24 +238,24 @@ static void put_expansion(struct shell *sh, struct str name, const char *before,
     buf_text(&sh->out, after);
 }
 
-static enum code put_variable(struct shell *sh, const struct ref_match *match, struct str value, enum place place)
+static enum code put_variable(struct shell *sh, const struct ref_match *match, struct str value, enum quoting place)
 {
     struct str name;
     enum code rc = env_add(sh, STR(""), match->ref.text, value, &name);
     if (rc) return rc;
     switch (place) {
-    case PLACE_BARE:
+    case QUOTING_BARE:
         put_expansion(sh, name, "\"", "\"");
         break;
-    case PLACE_SINGLE:
+    case QUOTING_SINGLE:
         put_expansion(sh, name, "'\"", "\"'");
         break;
-    case PLACE_ANSI:
+    case QUOTING_ANSI:
         put_expansion(sh, name, "'\"", "\"$'");
         break;
-    case PLACE_DOUBLE:
-    case PLACE_ARITH:
-    case PLACE_TEXT:
+    case QUOTING_DOUBLE:
+    case QUOTING_ARITH:
+    case QUOTING_TEXT:
         put_expansion(sh, name, "", "");
         break;
     }
@@ -263,13 +263,13 @@ static enum code put_variable(struct shell *sh, const struct ref_match *match, s
 }
 
 // $ARGUMENTS and its like stay in the text: they are variables already.
-static enum code keep_variable(struct shell *sh, const struct ref_match *match, struct str value, enum place place,
+static enum code keep_variable(struct shell *sh, const struct ref_match *match, struct str value, enum quoting place,
                                bool number)
 {
     struct str name = str_slice(match->ref.text, 1, match->ref.text.len);
     enum code rc = number ? check_number(sh, match->ref.text, value) : OK;
     if (!rc) rc = env_add(sh, name, name, value, &name);
-    if (rc || place != PLACE_BARE) return rc;
+    if (rc || place != QUOTING_BARE) return rc;
     shell_copy(sh, match->offset);
     buf_text(&sh->out, "\"");
     buf_add(&sh->out, match->ref.text);
@@ -278,7 +278,7 @@ static enum code keep_variable(struct shell *sh, const struct ref_match *match, 
     return OK;
 }
 
-enum code shell_replace(struct shell *sh, const struct ref_match *match, enum place place, bool number)
+enum code shell_replace(struct shell *sh, const struct ref_match *match, enum quoting place, bool number)
 {
     struct json value;
     struct str text = {0};
@@ -288,15 +288,15 @@ enum code shell_replace(struct shell *sh, const struct ref_match *match, enum pl
     if (match->ref.kind >= REF_ARGUMENTS) return keep_variable(sh, match, text, place, number);
     shell_copy(sh, match->offset);
     sh->copied = match->offset + match->len;
-    if (place == PLACE_TEXT) {
+    if (place == QUOTING_TEXT) {
         rc = check_value(sh, match->ref.text, text);
         buf_add(&sh->out, text);
         return rc;
     }
     bool scalar = value.type == JSON_INT || value.type == JSON_NUMBER || value.type == JSON_BOOL;
     if (number && !scalar && (rc = check_number(sh, match->ref.text, text))) return rc;
-    bool literal = place == PLACE_SINGLE || place == PLACE_ANSI;
-    if (place == PLACE_ARITH) {
+    bool literal = place == QUOTING_SINGLE || place == QUOTING_ANSI;
+    if (place == QUOTING_ARITH) {
         buf_add(&sh->out, str_trim(text));
     } else if (!scalar || (!literal && follows_variable(sh, match->offset))) {
         rc = put_variable(sh, match, text, place);
@@ -304,7 +304,7 @@ enum code shell_replace(struct shell *sh, const struct ref_match *match, enum pl
         // A bare number before < or > would name a file descriptor.
         size_t next = match->offset + match->len;
         bool quote =
-            place == PLACE_BARE && next < sh->text.len && (sh->text.ptr[next] == '<' || sh->text.ptr[next] == '>');
+            place == QUOTING_BARE && next < sh->text.len && (sh->text.ptr[next] == '<' || sh->text.ptr[next] == '>');
         buf_text(&sh->out, quote ? "\"" : "");
         buf_add(&sh->out, text);
         buf_text(&sh->out, quote ? "\"" : "");
