@@ -91,7 +91,7 @@ static enum code eval_name(struct eval *e, struct str name, struct json *out)
 
 // ---- calls
 
-static enum code call_fault(struct eval *e, const struct call *call, const char *what, struct str name)
+static enum code call_fault(struct eval *e, const struct function_call *call, const char *what, struct str name)
 {
     return eval_fault(e, E_INVALID, "%s: %s%s%.*s", call->function->name, what, name.len ? ": " : "", STR_ARG(name));
 }
@@ -113,7 +113,7 @@ static uint32_t count_parameters(const char *parameters)
     return count;
 }
 
-static enum code bind(struct eval *e, struct call *call)
+static enum code bind(struct eval *e, struct function_call *call)
 {
     const char *parameters = call->function->parameters;
     uint32_t count = call->count, index;
@@ -137,19 +137,19 @@ static enum code bind(struct eval *e, struct call *call)
     return OK;
 }
 
-enum code eval_call(struct eval *e, const struct function *f, struct call *call, struct json *out)
+enum code eval_call(struct eval *e, const struct function *f, struct function_call *call, struct json *out)
 {
     call->function = f;
     enum code rc = bind(e, call);
     return rc ? rc : f->run(e, call, out);
 }
 
-enum code eval_named(struct eval *e, bool test, const struct call *call, uint32_t from, struct str name,
+enum code eval_named(struct eval *e, bool test, const struct function_call *call, uint32_t from, struct str name,
                      struct json value, struct json *out)
 {
     const struct function *f = test ? test_find(name) : filter_find(name);
     if (!f) return eval_fault(e, E_INVALID, "no such %s: %.*s", test ? "test" : "filter", STR_ARG(name));
-    struct call inner = {.self = value};
+    struct function_call inner = {.self = value};
     for (uint32_t i = from; i < call->count; i++) {
         inner.args[inner.count] = call->args[i];
         inner.names[inner.count] = call->names[i];
@@ -159,7 +159,7 @@ enum code eval_named(struct eval *e, bool test, const struct call *call, uint32_
     return rc ? rc : eval_call(e, f, &inner, out);
 }
 
-enum code eval_arguments(struct eval *e, const struct node *n, struct call *call)
+enum code eval_arguments(struct eval *e, const struct node *n, struct function_call *call)
 {
     call->count = 0;
     memset(call->given, 0, sizeof(call->given));
@@ -182,7 +182,7 @@ static bool sees_undefined(const struct function *f)
 static enum code eval_function(struct eval *e, const struct node *n, struct json *out)
 {
     if (!n->function) return eval_macro(e, n, out);
-    struct call call;
+    struct function_call call;
     enum code rc = OK;
     call.self = value_undefined();
     if (n->a) rc = eval_node(e, n->a, &call.self);

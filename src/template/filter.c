@@ -3,19 +3,20 @@
 
 #include <string.h>
 
-static enum code int_arg(struct eval *e, const struct call *call, uint32_t index, int64_t otherwise, int64_t *out)
+static enum code int_arg(struct eval *e, const struct function_call *call, uint32_t index, int64_t otherwise,
+                         int64_t *out)
 {
     const struct json *arg = call_arg(call, index);
     *out = otherwise;
     return arg && arg->type != JSON_NULL ? value_index(e, arg, call->function->name, out) : OK;
 }
 
-static bool truth_arg(const struct call *call, uint32_t index)
+static bool truth_arg(const struct function_call *call, uint32_t index)
 {
     return call->given[index] && value_truth(&call->args[index]);
 }
 
-static enum code run_default(struct eval *e, struct call *call, struct json *out)
+static enum code run_default(struct eval *e, struct function_call *call, struct json *out)
 {
     (void)e;
     bool use = call->self.type == TEMPLATE_UNDEFINED || (truth_arg(call, 1) && !value_truth(&call->self));
@@ -23,7 +24,7 @@ static enum code run_default(struct eval *e, struct call *call, struct json *out
     return OK;
 }
 
-static enum code run_int(struct eval *e, struct call *call, struct json *out)
+static enum code run_int(struct eval *e, struct function_call *call, struct json *out)
 {
     const struct json *v = &call->self;
     struct number n;
@@ -49,7 +50,7 @@ static enum code run_int(struct eval *e, struct call *call, struct json *out)
     return OK;
 }
 
-static enum code run_float(struct eval *e, struct call *call, struct json *out)
+static enum code run_float(struct eval *e, struct function_call *call, struct json *out)
 {
     const struct json *v = &call->self;
     struct number n;
@@ -62,7 +63,7 @@ static enum code run_float(struct eval *e, struct call *call, struct json *out)
     return number_finite(e, &n);
 }
 
-static enum code run_string(struct eval *e, struct call *call, struct json *out)
+static enum code run_string(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str text;
     enum code rc = value_str(e, &call->self, &text);
@@ -70,7 +71,7 @@ static enum code run_string(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-static enum code run_bool(struct eval *e, struct call *call, struct json *out)
+static enum code run_bool(struct eval *e, struct function_call *call, struct json *out)
 {
     static const char *const words[] = {"true", "yes", "on", "y", "t", "1"};
     struct json lower;
@@ -84,7 +85,7 @@ static enum code run_bool(struct eval *e, struct call *call, struct json *out)
     return OK;
 }
 
-static enum code run_length(struct eval *e, struct call *call, struct json *out)
+static enum code run_length(struct eval *e, struct function_call *call, struct json *out)
 {
     int64_t length;
     enum code rc = value_length(e, &call->self, &length);
@@ -92,14 +93,14 @@ static enum code run_length(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-static enum code run_case(struct eval *e, struct call *call, struct json *out)
+static enum code run_case(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     enum code rc = value_str(e, &call->self, &s);
     return rc ? rc : text_case(e, s, call->function->name[0], out);
 }
 
-static enum code run_trim(struct eval *e, struct call *call, struct json *out)
+static enum code run_trim(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, set = {0};
     const struct json *chars = call_arg(call, 0);
@@ -111,7 +112,7 @@ static enum code run_trim(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-static enum code run_replace(struct eval *e, struct call *call, struct json *out)
+static enum code run_replace(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, old = {0}, new = {0};
     int64_t count;
@@ -122,7 +123,7 @@ static enum code run_replace(struct eval *e, struct call *call, struct json *out
     return rc ? rc : text_replace(e, s, old, new, count, out);
 }
 
-static enum code run_split(struct eval *e, struct call *call, struct json *out)
+static enum code run_split(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     int64_t max;
@@ -131,7 +132,7 @@ static enum code run_split(struct eval *e, struct call *call, struct json *out)
     return rc ? rc : text_split(e, s, call_arg(call, 0), max < 0 ? -1 : max, false, out);
 }
 
-static enum code run_abs(struct eval *e, struct call *call, struct json *out)
+static enum code run_abs(struct eval *e, struct function_call *call, struct json *out)
 {
     struct number n;
     if (!value_number(&call->self, &n)) {
@@ -143,7 +144,7 @@ static enum code run_abs(struct eval *e, struct call *call, struct json *out)
     return OK;
 }
 
-static enum code run_round(struct eval *e, struct call *call, struct json *out)
+static enum code run_round(struct eval *e, struct function_call *call, struct json *out)
 {
     int64_t digits;
     char method = 'c';
@@ -162,7 +163,7 @@ static enum code run_round(struct eval *e, struct call *call, struct json *out)
     return number_round(e, &call->self, digits, method, out);
 }
 
-static enum code run_tojson(struct eval *e, struct call *call, struct json *out)
+static enum code run_tojson(struct eval *e, struct function_call *call, struct json *out)
 {
     struct buf buf;
     int64_t indent;
@@ -173,7 +174,7 @@ static enum code run_tojson(struct eval *e, struct call *call, struct json *out)
     return eval_take(e, &buf, rc, out);
 }
 
-static enum code run_fromjson(struct eval *e, struct call *call, struct json *out)
+static enum code run_fromjson(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str text;
     struct error fault = {0};
@@ -184,7 +185,7 @@ static enum code run_fromjson(struct eval *e, struct call *call, struct json *ou
     return rc ? eval_fault(e, rc, "fromjson: %s", fault.message) : OK;
 }
 
-static enum code run_escape(struct eval *e, struct call *call, struct json *out)
+static enum code run_escape(struct eval *e, struct function_call *call, struct json *out)
 {
     static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
     struct str s;
@@ -202,7 +203,7 @@ static enum code run_escape(struct eval *e, struct call *call, struct json *out)
     return eval_take(e, &buf, OK, out);
 }
 
-static enum code run_format(struct eval *e, struct call *call, struct json *out)
+static enum code run_format(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str format;
     struct json values = value_tuple();
@@ -214,7 +215,7 @@ static enum code run_format(struct eval *e, struct call *call, struct json *out)
     return rc ? rc : text_percent(e, format, &values, out);
 }
 
-static enum code run_attr(struct eval *e, struct call *call, struct json *out)
+static enum code run_attr(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str name;
     enum code rc = value_str(e, &call->args[0], &name);

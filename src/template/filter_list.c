@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static bool truth_arg(const struct call *call, uint32_t index)
+static bool truth_arg(const struct function_call *call, uint32_t index)
 {
     return call->given[index] && value_truth(&call->args[index]);
 }
@@ -43,20 +43,20 @@ static enum code sort_key(struct eval *e, const struct json *v, const struct jso
     return text_case(e, out->text, 'l', out);
 }
 
-static enum code items_of(struct eval *e, const struct call *call, struct json *out)
+static enum code items_of(struct eval *e, const struct function_call *call, struct json *out)
 {
     enum code rc = value_items(e, &call->self, out);
     return rc ? rc : eval_charge(e, out->count);
 }
 
-static enum code run_list(struct eval *e, struct call *call, struct json *out)
+static enum code run_list(struct eval *e, struct function_call *call, struct json *out)
 {
     return value_items(e, &call->self, out);
 }
 
-static enum code run_items(struct eval *e, struct call *call, struct json *out)
+static enum code run_items(struct eval *e, struct function_call *call, struct json *out)
 {
-    struct call inner = {.self = call->self};
+    struct function_call inner = {.self = call->self};
     if (call->self.type == TEMPLATE_UNDEFINED) {
         *out = json_array();
         return eval_use(e, &call->self);
@@ -66,7 +66,7 @@ static enum code run_items(struct eval *e, struct call *call, struct json *out)
     return eval_call(e, method_find(STR("items")), &inner, out);
 }
 
-static enum code run_end(struct eval *e, struct call *call, struct json *out)
+static enum code run_end(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items;
     enum code rc = value_items(e, &call->self, &items);
@@ -75,7 +75,7 @@ static enum code run_end(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-static enum code run_join(struct eval *e, struct call *call, struct json *out)
+static enum code run_join(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items, item;
     struct str separator = STR("");
@@ -94,7 +94,7 @@ static enum code run_join(struct eval *e, struct call *call, struct json *out)
     return eval_take(e, &buf, rc, out);
 }
 
-static enum code run_reverse(struct eval *e, struct call *call, struct json *out)
+static enum code run_reverse(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json minus[3] = {json_null(), json_null(), json_int(-1)}, items;
     if (call->self.type == JSON_STRING) return value_slice(e, &call->self, minus, out);
@@ -164,17 +164,17 @@ static enum code sort_items(struct eval *e, const struct json *items, const stru
     return rc;
 }
 
-static enum code run_sort(struct eval *e, struct call *call, struct json *out)
+static enum code run_sort(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items;
     enum code rc = items_of(e, call, &items);
     return rc ? rc : sort_items(e, &items, call_arg(call, 2), truth_arg(call, 1), truth_arg(call, 0), out);
 }
 
-static enum code run_dictsort(struct eval *e, struct call *call, struct json *out)
+static enum code run_dictsort(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items, by = json_int(0);
-    struct call inner = {.self = call->self};
+    struct function_call inner = {.self = call->self};
     const struct json *name = call_arg(call, 1);
     if (call->self.type != JSON_OBJECT)
         return eval_fault(e, E_INVALID, "dictsort does not take a %s", value_type_name(&call->self));
@@ -186,7 +186,7 @@ static enum code run_dictsort(struct eval *e, struct call *call, struct json *ou
     return rc ? rc : sort_items(e, &items, &by, truth_arg(call, 0), truth_arg(call, 2), out);
 }
 
-static enum code run_extreme(struct eval *e, struct call *call, struct json *out)
+static enum code run_extreme(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items, best, key;
     bool want_less = !strcmp(call->function->name, "min");
@@ -203,7 +203,7 @@ static enum code run_extreme(struct eval *e, struct call *call, struct json *out
     return rc;
 }
 
-static enum code run_unique(struct eval *e, struct call *call, struct json *out)
+static enum code run_unique(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items, keys = json_array(), key;
     enum code rc = items_of(e, call, &items);
@@ -221,7 +221,7 @@ static enum code run_unique(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-static enum code run_sum(struct eval *e, struct call *call, struct json *out)
+static enum code run_sum(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items, item, total = call->given[1] ? call->args[1] : json_int(0);
     const struct json *path = call_arg(call, 0);
@@ -237,14 +237,14 @@ static enum code run_sum(struct eval *e, struct call *call, struct json *out)
 
 // ---- choice
 
-static const struct json *named_arg(const struct call *call, const char *name)
+static const struct json *named_arg(const struct function_call *call, const char *name)
 {
     for (uint32_t i = 0; i < call->count; i++)
         if (str_is(call->names[i], name)) return &call->args[i];
     return NULL;
 }
 
-static enum code run_map(struct eval *e, struct call *call, struct json *out)
+static enum code run_map(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items, item;
     const struct json *path = named_arg(call, "attribute"), *otherwise = named_arg(call, "default");
@@ -266,7 +266,7 @@ static enum code run_map(struct eval *e, struct call *call, struct json *out)
 }
 
 // select, reject, selectattr and rejectattr
-static enum code run_select(struct eval *e, struct call *call, struct json *out)
+static enum code run_select(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items, value, result;
     const char *name = call->function->name;
@@ -289,7 +289,7 @@ static enum code run_select(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-static enum code run_batch(struct eval *e, struct call *call, struct json *out)
+static enum code run_batch(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items, row = json_array();
     int64_t size;
@@ -310,7 +310,7 @@ static enum code run_batch(struct eval *e, struct call *call, struct json *out)
     return rc ? rc : value_push(e, out, row);
 }
 
-static enum code run_groupby(struct eval *e, struct call *call, struct json *out)
+static enum code run_groupby(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json items, sorted, key = json_null(), last = json_null(), group;
     enum code rc = items_of(e, call, &items);

@@ -10,7 +10,7 @@
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static enum code run_b64encode(struct eval *e, struct call *call, struct json *out)
+static enum code run_b64encode(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     struct buf buf;
@@ -43,7 +43,7 @@ static enum code decode_into(struct eval *e, struct str s, struct buf *buf)
     return str_utf8(buf_str(buf)) ? OK : eval_fault(e, E_INVALID, "b64decode: what it decodes to is not text");
 }
 
-static enum code run_b64decode(struct eval *e, struct call *call, struct json *out)
+static enum code run_b64decode(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     struct buf buf;
@@ -82,7 +82,7 @@ static enum code url_value(struct eval *e, const struct json *v, struct buf *out
     return OK;
 }
 
-static enum code run_urlencode(struct eval *e, struct call *call, struct json *out)
+static enum code run_urlencode(struct eval *e, struct function_call *call, struct json *out)
 {
     const struct json *v = &call->self;
     struct buf buf;
@@ -128,7 +128,7 @@ static enum code compile(struct eval *e, struct str text, const struct pattern *
     return OK;
 }
 
-static enum code run_regex_replace(struct eval *e, struct call *call, struct json *out)
+static enum code run_regex_replace(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, text = {0}, by;
     const struct pattern *pattern;
@@ -158,7 +158,7 @@ static enum code run_regex_replace(struct eval *e, struct call *call, struct jso
     return eval_take(e, &buf, rc, out);
 }
 
-static enum code run_regex_search(struct eval *e, struct call *call, struct json *out)
+static enum code run_regex_search(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, text = {0};
     const struct pattern *pattern;
@@ -288,7 +288,7 @@ static bool write_moment(const struct moment *m, char directive, struct buf *out
     }
 }
 
-enum code run_strftime(struct eval *e, struct call *call, struct json *out)
+enum code run_strftime(struct eval *e, struct function_call *call, struct json *out)
 {
     struct moment m;
     struct str format = STR("%Y-%m-%dT%H:%M:%SZ");
@@ -310,7 +310,7 @@ enum code run_strftime(struct eval *e, struct call *call, struct json *out)
 
 // ---- lengths and lines
 
-static enum code run_truncate(struct eval *e, struct call *call, struct json *out)
+static enum code run_truncate(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, end = STR("...");
     int64_t most = 255, leeway = 5;
@@ -335,7 +335,7 @@ static enum code run_truncate(struct eval *e, struct call *call, struct json *ou
     return eval_take(e, &buf, OK, out);
 }
 
-static enum code run_indent(struct eval *e, struct call *call, struct json *out)
+static enum code run_indent(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, by = {0};
     int64_t width = 4;
@@ -368,7 +368,7 @@ static enum code run_indent(struct eval *e, struct call *call, struct json *out)
     return eval_take(e, &buf, OK, out);
 }
 
-static enum code run_wordcount(struct eval *e, struct call *call, struct json *out)
+static enum code run_wordcount(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     enum code rc = value_str(e, &call->self, &s);

@@ -222,7 +222,7 @@ static enum code read_spec(struct eval *e, struct str s, struct spec *spec)
 }
 
 // "0.name[key]" of the arguments.
-static enum code find_field(struct eval *e, struct str field, const struct call *call, uint32_t *automatic,
+static enum code find_field(struct eval *e, struct str field, const struct function_call *call, uint32_t *automatic,
                             struct json *out)
 {
     size_t end = 0;
@@ -242,7 +242,7 @@ static enum code find_field(struct eval *e, struct str field, const struct call 
     return eval_fault(e, E_UNSUPPORTED, "format: members in a field: %.*s", STR_ARG(field));
 }
 
-static enum code write_field(struct eval *e, struct str inside, const struct call *call, uint32_t *automatic,
+static enum code write_field(struct eval *e, struct str inside, const struct function_call *call, uint32_t *automatic,
                              struct buf *out)
 {
     struct str text;
@@ -260,7 +260,7 @@ static enum code write_field(struct eval *e, struct str inside, const struct cal
     return write_padded(e, &spec, &value, out);
 }
 
-enum code text_format(struct eval *e, struct str format, const struct call *values, struct json *out)
+enum code text_format(struct eval *e, struct str format, const struct function_call *values, struct json *out)
 {
     struct buf buf;
     uint32_t automatic = 0;

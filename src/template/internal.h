@@ -143,7 +143,7 @@ struct token {
     uint32_t at;
 };
 
-enum parser_place { PLACE_EXPRESSION = 1, PLACE_PRINT, PLACE_BLOCK }; // which end of an expression there is
+enum expression_end { END_EXPRESSION = 1, END_PRINT, END_BLOCK }; // which end of an expression there is
 
 struct known_macro {
     struct str name;
@@ -158,7 +158,7 @@ struct parser {
     struct str text;
     size_t at; // behind the token
     struct token token;
-    enum parser_place place;
+    enum expression_end place;
     uint32_t open;    // brackets
     uint32_t nesting; // brackets and blocks
     bool has_comment;
@@ -231,7 +231,7 @@ struct eval {
     uint32_t at;        // offset of what is being evaluated
 };
 
-struct call {
+struct function_call {
     const struct function *function;
     struct json self; // the value before the filter, test or method
     struct json args[ARG_COUNT_MAX];
@@ -244,7 +244,7 @@ struct function {
     const char *name;
     const char *parameters; // "a,b,c"; "*": any, unbound; NULL: none
     uint32_t required;
-    enum code (*run)(struct eval *e, struct call *call, struct json *out);
+    enum code (*run)(struct eval *e, struct function_call *call, struct json *out);
 };
 
 const struct function *filter_find(struct str name);
@@ -254,7 +254,7 @@ const struct function *global_find(struct str name);
 // More filters, by file.
 const struct function *filter_list_find(struct str name);
 const struct function *filter_text_find(struct str name);
-enum code run_strftime(struct eval *e, struct call *call, struct json *out); // also a method
+enum code run_strftime(struct eval *e, struct function_call *call, struct json *out); // also a method
 const struct function *function_in(const struct function *table, size_t count, struct str name);
 
 uint32_t eval_line(const struct eval *e);
@@ -270,17 +270,17 @@ enum code eval_use(struct eval *e, const struct json *v) MUST_CHECK; // may not 
 enum code eval_node(struct eval *e, const struct node *n, struct json *out) MUST_CHECK;
 enum code eval_blocks(struct eval *e, const struct block *b) MUST_CHECK;
 // Binds the arguments to the parameters and calls.
-enum code eval_call(struct eval *e, const struct function *f, struct call *call, struct json *out) MUST_CHECK;
+enum code eval_call(struct eval *e, const struct function *f, struct function_call *call, struct json *out) MUST_CHECK;
 // A filter or test by its name, as map and select have it: arguments from `from` on are its own.
-enum code eval_named(struct eval *e, bool test, const struct call *call, uint32_t from, struct str name,
+enum code eval_named(struct eval *e, bool test, const struct function_call *call, uint32_t from, struct str name,
                      struct json value, struct json *out) MUST_CHECK;
-enum code eval_arguments(struct eval *e, const struct node *n, struct call *call) MUST_CHECK;
+enum code eval_arguments(struct eval *e, const struct node *n, struct function_call *call) MUST_CHECK;
 enum code eval_macro(struct eval *e, const struct node *n, struct json *out) MUST_CHECK;
 enum code eval_caller(struct eval *e, const struct block *b) MUST_CHECK;
 enum code eval_with(struct eval *e, const struct block *b) MUST_CHECK;
 enum code define_macro(struct eval *e, const struct block *b, struct str name) MUST_CHECK;
-enum code run_dict(struct eval *e, struct call *call, struct json *out) MUST_CHECK;
-enum code run_namespace(struct eval *e, struct call *call, struct json *out) MUST_CHECK;
+enum code run_dict(struct eval *e, struct function_call *call, struct json *out) MUST_CHECK;
+enum code run_namespace(struct eval *e, struct function_call *call, struct json *out) MUST_CHECK;
 const struct json *namespace_members(const struct json *value); // an object
 enum code namespace_set(struct eval *e, struct str name, struct str member, struct json value) MUST_CHECK;
 bool eval_push_local(struct eval *e, struct str name, struct json value) MUST_CHECK;
@@ -340,7 +340,8 @@ enum code number_to_int(struct eval *e, double d, struct json *out) MUST_CHECK;
 // "%05.2f" % values
 enum code text_percent(struct eval *e, struct str format, const struct json *values, struct json *out) MUST_CHECK;
 // "{0} {name:>8.2f}".format(...)
-enum code text_format(struct eval *e, struct str format, const struct call *values, struct json *out) MUST_CHECK;
+enum code text_format(struct eval *e, struct str format, const struct function_call *values,
+                      struct json *out) MUST_CHECK;
 
 // ---- text; places and counts are in code points
 size_t text_count(struct str s);
@@ -358,7 +359,7 @@ enum code text_split(struct eval *e, struct str s, const struct json *separator,
                      struct json *out) MUST_CHECK;
 
 // Argument `index` of a bound call, or NULL.
-static inline const struct json *call_arg(const struct call *call, uint32_t index)
+static inline const struct json *call_arg(const struct function_call *call, uint32_t index)
 {
     return call->given[index] ? &call->args[index] : NULL;
 }

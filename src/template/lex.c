@@ -301,12 +301,12 @@ static enum code read_operator(struct parser *p)
 // Is here the end of the braces that the expression stands in?
 static bool read_end(struct parser *p)
 {
-    if (p->place == PLACE_EXPRESSION || p->open) return false;
-    struct str end = p->place == PLACE_PRINT ? STR("}}") : STR("%}");
+    if (p->place == END_EXPRESSION || p->open) return false;
+    struct str end = p->place == END_PRINT ? STR("}}") : STR("%}");
     struct str rest = str_slice(p->text, p->at, p->text.len);
-    bool trims = rest.len && (rest.ptr[0] == '-' || (rest.ptr[0] == '+' && p->place == PLACE_BLOCK));
+    bool trims = rest.len && (rest.ptr[0] == '-' || (rest.ptr[0] == '+' && p->place == END_BLOCK));
     if (!str_starts(str_slice(rest, trims, rest.len), end)) return false;
-    p->token.kind = p->place == PLACE_PRINT ? TOKEN_PRINT_END : TOKEN_BLOCK_END;
+    p->token.kind = p->place == END_PRINT ? TOKEN_PRINT_END : TOKEN_BLOCK_END;
     p->token.trims = trims && rest.ptr[0] == '-';
     p->token.text = str_slice(rest, 0, end.len + trims);
     p->at += p->token.text.len;

@@ -5,7 +5,7 @@ enum { CALL_DEPTH_MAX = 32 }; // macros within macros
 
 // ---- namespaces: the only values that change
 
-enum code run_namespace(struct eval *e, struct call *call, struct json *out)
+enum code run_namespace(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json *members = ARENA_NEW(e->arena, struct json);
     if (!members) return error_nomem(e->err);
@@ -73,7 +73,7 @@ enum code define_macro(struct eval *e, const struct block *b, struct str name)
 }
 
 // By position, then by name, then what is usual, which sees the parameters before it.
-static enum code bind_macro(struct eval *e, const struct macro *macro, const struct call *call)
+static enum code bind_macro(struct eval *e, const struct macro *macro, const struct function_call *call)
 {
     const struct block *b = macro->block;
     uint32_t index = 0, used = 0;
@@ -96,7 +96,8 @@ static enum code bind_macro(struct eval *e, const struct macro *macro, const str
     return used == call->count ? OK : eval_fault(e, E_INVALID, "%.*s: too many arguments", STR_ARG(b->text));
 }
 
-static enum code run_macro(struct eval *e, const struct macro *macro, const struct call *call, struct json *out)
+static enum code run_macro(struct eval *e, const struct macro *macro, const struct function_call *call,
+                           struct json *out)
 {
     struct buf buf, *outer = e->out;
     const struct local *outside = e->locals;
@@ -120,7 +121,7 @@ static enum code run_macro(struct eval *e, const struct macro *macro, const stru
 enum code eval_macro(struct eval *e, const struct node *n, struct json *out)
 {
     struct json value = value_undefined(), caller = e->caller;
-    struct call call;
+    struct function_call call;
     e->caller = value_undefined(); // of this call, not of those in its arguments
     enum code rc = eval_arguments(e, n, &call);
     e->caller = caller;

@@ -5,19 +5,19 @@
 
 #include <string.h>
 
-static enum code no_method(struct eval *e, const struct call *call)
+static enum code no_method(struct eval *e, const struct function_call *call)
 {
     return eval_fault(e, E_NOT_FOUND, "a %s has no method %s", value_type_name(&call->self), call->function->name);
 }
 
-static enum code text_self(struct eval *e, const struct call *call, struct str *out)
+static enum code text_self(struct eval *e, const struct function_call *call, struct str *out)
 {
     *out = json_text(&call->self);
     if (call->self.type != JSON_STRING) return no_method(e, call);
     return eval_charge(e, out->len / BYTES_PER_STEP);
 }
 
-static enum code text_arg(struct eval *e, const struct call *call, uint32_t index, struct str *out)
+static enum code text_arg(struct eval *e, const struct function_call *call, uint32_t index, struct str *out)
 {
     const struct json *arg = call_arg(call, index);
     if (!arg || arg->type != JSON_STRING)
@@ -26,7 +26,8 @@ static enum code text_arg(struct eval *e, const struct call *call, uint32_t inde
     return OK;
 }
 
-static enum code int_arg(struct eval *e, const struct call *call, uint32_t index, int64_t otherwise, int64_t *out)
+static enum code int_arg(struct eval *e, const struct function_call *call, uint32_t index, int64_t otherwise,
+                         int64_t *out)
 {
     const struct json *arg = call_arg(call, index);
     *out = otherwise;
@@ -35,7 +36,7 @@ static enum code int_arg(struct eval *e, const struct call *call, uint32_t index
 
 // ---- dicts
 
-static enum code run_get(struct eval *e, struct call *call, struct json *out)
+static enum code run_get(struct eval *e, struct function_call *call, struct json *out)
 {
     const struct json *key = &call->args[0], *otherwise = call_arg(call, 1);
     if (call->self.type != JSON_OBJECT) return no_method(e, call);
@@ -45,7 +46,7 @@ static enum code run_get(struct eval *e, struct call *call, struct json *out)
 }
 
 // items, keys, values
-static enum code run_members(struct eval *e, struct call *call, struct json *out)
+static enum code run_members(struct eval *e, struct function_call *call, struct json *out)
 {
     char which = call->function->name[0];
     enum code rc = OK;
@@ -62,7 +63,7 @@ static enum code run_members(struct eval *e, struct call *call, struct json *out
     return rc;
 }
 
-static enum code run_copy(struct eval *e, struct call *call, struct json *out)
+static enum code run_copy(struct eval *e, struct function_call *call, struct json *out)
 {
     if (call->self.type != JSON_OBJECT && call->self.type != JSON_ARRAY) return no_method(e, call);
     *out = call->self;
@@ -72,7 +73,7 @@ static enum code run_copy(struct eval *e, struct call *call, struct json *out)
 // ---- strings
 
 // split, rsplit
-static enum code run_split(struct eval *e, struct call *call, struct json *out)
+static enum code run_split(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     int64_t max = -1;
@@ -82,7 +83,7 @@ static enum code run_split(struct eval *e, struct call *call, struct json *out)
     return rc ? rc : text_split(e, s, call_arg(call, 0), max < 0 ? -1 : max, from_right, out);
 }
 
-static enum code run_splitlines(struct eval *e, struct call *call, struct json *out)
+static enum code run_splitlines(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, rest;
     enum code rc = text_self(e, call, &s);
@@ -98,7 +99,7 @@ static enum code run_splitlines(struct eval *e, struct call *call, struct json *
 }
 
 // strip, lstrip, rstrip
-static enum code run_strip(struct eval *e, struct call *call, struct json *out)
+static enum code run_strip(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, set = {0};
     char side = call->function->name[0];
@@ -110,7 +111,7 @@ static enum code run_strip(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-static enum code run_case(struct eval *e, struct call *call, struct json *out)
+static enum code run_case(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     const char *name = call->function->name;
@@ -123,7 +124,7 @@ static enum code run_case(struct eval *e, struct call *call, struct json *out)
     return rc ? rc : text_case(e, s, mode, out);
 }
 
-static enum code run_replace(struct eval *e, struct call *call, struct json *out)
+static enum code run_replace(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, old = {0}, new = {0};
     int64_t count = -1;
@@ -134,7 +135,7 @@ static enum code run_replace(struct eval *e, struct call *call, struct json *out
     return rc ? rc : text_replace(e, s, old, new, count, out);
 }
 
-static enum code run_edge(struct eval *e, struct call *call, struct json *out)
+static enum code run_edge(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     bool at_start = call->function->name[0] == 's', found = false;
@@ -151,7 +152,7 @@ static enum code run_edge(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-static enum code run_remove_edge(struct eval *e, struct call *call, struct json *out)
+static enum code run_remove_edge(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, part = {0};
     enum code rc = text_self(e, call, &s);
@@ -164,7 +165,7 @@ static enum code run_remove_edge(struct eval *e, struct call *call, struct json 
     return OK;
 }
 
-static enum code run_join(struct eval *e, struct call *call, struct json *out)
+static enum code run_join(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str separator;
     struct json items;
@@ -181,7 +182,7 @@ static enum code run_join(struct eval *e, struct call *call, struct json *out)
     return eval_take(e, &buf, rc, out);
 }
 
-static enum code run_is(struct eval *e, struct call *call, struct json *out)
+static enum code run_is(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     const char *kind = call->function->name + 2;
@@ -211,7 +212,7 @@ static size_t find_last(struct str s, struct str part)
     return SIZE_MAX;
 }
 
-static enum code run_find(struct eval *e, struct call *call, struct json *out)
+static enum code run_find(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, part = {0};
     const char *name = call->function->name;
@@ -225,7 +226,7 @@ static enum code run_find(struct eval *e, struct call *call, struct json *out)
     return OK;
 }
 
-static enum code index_of(struct eval *e, struct call *call, bool count, struct json *out)
+static enum code index_of(struct eval *e, struct function_call *call, bool count, struct json *out)
 {
     int64_t found = 0;
     enum code rc = OK;
@@ -241,12 +242,12 @@ static enum code index_of(struct eval *e, struct call *call, bool count, struct 
     return rc;
 }
 
-static enum code run_index(struct eval *e, struct call *call, struct json *out)
+static enum code run_index(struct eval *e, struct function_call *call, struct json *out)
 {
     return value_is_list(&call->self) ? index_of(e, call, false, out) : run_find(e, call, out);
 }
 
-static enum code run_count(struct eval *e, struct call *call, struct json *out)
+static enum code run_count(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, part = {0};
     int64_t count = 0;
@@ -263,7 +264,7 @@ static enum code run_count(struct eval *e, struct call *call, struct json *out)
     return OK;
 }
 
-static enum code run_pad(struct eval *e, struct call *call, struct json *out)
+static enum code run_pad(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, fill = STR(" ");
     int64_t width = 0;
@@ -286,7 +287,7 @@ static enum code run_pad(struct eval *e, struct call *call, struct json *out)
     return eval_take(e, &buf, OK, out);
 }
 
-static enum code run_cycle(struct eval *e, struct call *call, struct json *out)
+static enum code run_cycle(struct eval *e, struct function_call *call, struct json *out)
 {
     if (call->self.type != VALUE_LOOP) return no_method(e, call);
     if (!call->count) return eval_fault(e, E_INVALID, "cycle: no values");
@@ -296,7 +297,7 @@ static enum code run_cycle(struct eval *e, struct call *call, struct json *out)
 
 // ---- times
 
-static enum code run_isoformat(struct eval *e, struct call *call, struct json *out)
+static enum code run_isoformat(struct eval *e, struct function_call *call, struct json *out)
 {
     *out = call->self;
     return call->self.type == JSON_STRING ? OK : eval_fault(e, E_INVALID, "isoformat: this is no time");
@@ -304,7 +305,7 @@ static enum code run_isoformat(struct eval *e, struct call *call, struct json *o
 
 // ---- functions
 
-static enum code run_range(struct eval *e, struct call *call, struct json *out)
+static enum code run_range(struct eval *e, struct function_call *call, struct json *out)
 {
     int64_t bounds[3] = {0, 0, 1};
     enum code rc = OK;
@@ -323,7 +324,7 @@ static enum code run_range(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-enum code run_dict(struct eval *e, struct call *call, struct json *out)
+enum code run_dict(struct eval *e, struct function_call *call, struct json *out)
 {
     enum code rc = OK;
     *out = json_object();
@@ -339,7 +340,7 @@ enum code run_dict(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-static enum code run_format(struct eval *e, struct call *call, struct json *out)
+static enum code run_format(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     enum code rc = text_self(e, call, &s);
@@ -403,7 +404,7 @@ const struct function *method_find(struct str name)
 }
 
 // The time of the scope: nothing here reads a clock.
-static enum code run_now(struct eval *e, struct call *call, struct json *out)
+static enum code run_now(struct eval *e, struct function_call *call, struct json *out)
 {
     (void)call;
     *out = value_undefined();

@@ -50,7 +50,7 @@ enum code close_braces(struct parser *p)
         return OK;
     }
     if (p->token.kind == TOKEN_END)
-        return parser_fault(p, E_INVALID, p->token.at, p->place == PLACE_PRINT ? "no closing }}" : "no closing %}",
+        return parser_fault(p, E_INVALID, p->token.at, p->place == END_PRINT ? "no closing }}" : "no closing %}",
                             (struct str){0});
     return parser_fault(p, E_INVALID, p->token.at, "unexpected", p->token.text);
 }
@@ -67,7 +67,7 @@ static enum code parse_comment(struct parser *p, size_t at)
 
 static enum code parse_print(struct parser *p, struct blocks *list, size_t at)
 {
-    p->place = PLACE_PRINT;
+    p->place = END_PRINT;
     p->open = 0;
     struct block *b = block_add(p, list, BLOCK_PRINT, at);
     if (!b) return error_nomem(p->err);
@@ -278,7 +278,7 @@ enum code parse_body(struct parser *p, struct block **out, const char *const *en
         } else if (brace == '{') {
             rc = parse_print(p, &list, at);
         } else {
-            p->place = PLACE_BLOCK;
+            p->place = END_BLOCK;
             p->open = 0;
             rc = token_next(p);
             if (!rc) rc = parse_tag(p, &list, ends, &ended);

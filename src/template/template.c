@@ -70,7 +70,7 @@ enum code template_compile(struct str text, struct arena *arena, const struct te
 
 enum code template_expression(struct str text, struct arena *arena, const struct template **out, struct error *err)
 {
-    struct parser p = {.text = text, .arena = arena, .err = err, .place = PLACE_EXPRESSION};
+    struct parser p = {.text = text, .arena = arena, .err = err, .place = END_EXPRESSION};
     struct template *t;
     struct node *n = NULL;
     enum code rc = begin(&p, &t);

@@ -11,7 +11,7 @@ static enum code answer(struct json *out, bool truth)
     return OK;
 }
 
-static enum code run_type(struct eval *e, struct call *call, struct json *out)
+static enum code run_type(struct eval *e, struct function_call *call, struct json *out)
 {
     (void)e;
     const struct json *v = &call->self;
@@ -33,7 +33,7 @@ static enum code run_type(struct eval *e, struct call *call, struct json *out)
     return answer(out, many); // iterable, sequence
 }
 
-static enum code run_divides(struct eval *e, struct call *call, struct json *out)
+static enum code run_divides(struct eval *e, struct function_call *call, struct json *out)
 {
     struct json by = call->given[0] ? call->args[0] : json_int(2), rest, want;
     struct number n;
@@ -46,14 +46,14 @@ static enum code run_divides(struct eval *e, struct call *call, struct json *out
     return rc ? rc : answer(out, equal);
 }
 
-static enum code run_in(struct eval *e, struct call *call, struct json *out)
+static enum code run_in(struct eval *e, struct function_call *call, struct json *out)
 {
     bool found;
     enum code rc = value_in(e, &call->self, &call->args[0], &found);
     return rc ? rc : answer(out, found);
 }
 
-static enum code run_equal(struct eval *e, struct call *call, struct json *out)
+static enum code run_equal(struct eval *e, struct function_call *call, struct json *out)
 {
     bool equal, same = !strcmp(call->function->name, "sameas");
     enum code rc = value_equal(e, &call->self, &call->args[0], &equal);
@@ -61,7 +61,7 @@ static enum code run_equal(struct eval *e, struct call *call, struct json *out)
     return rc ? rc : answer(out, equal ^ (call->function->name[0] == 'n' || call->function->name[0] == '!'));
 }
 
-static enum code run_order(struct eval *e, struct call *call, struct json *out)
+static enum code run_order(struct eval *e, struct function_call *call, struct json *out)
 {
     int order;
     const char *name = call->function->name;
@@ -71,7 +71,7 @@ static enum code run_order(struct eval *e, struct call *call, struct json *out)
     return answer(out, (order == 0 && equal_too) || (name[0] == 'l' ? order < 0 : order > 0));
 }
 
-static enum code run_case(struct eval *e, struct call *call, struct json *out)
+static enum code run_case(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
     bool lower = call->function->name[0] == 'l', cased = false, other = false;
