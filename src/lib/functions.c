@@ -21,14 +21,15 @@ static char *put_text(char *at, struct str text, const char **out)
     return at + text.len + 1;
 }
 
-static struct task *task_new(const struct functions *f, const struct tool_request *request, const struct kind *kind)
+static struct host_call *task_new(const struct functions *f, const struct tool_request *request,
+                                  const struct kind *kind)
 {
     struct buf key;
     buf_init(&key, 1024);
     buf_printf(&key, "%.*s:%.*s:%u", STR_ARG(request->run), STR_ARG(request->step), request->logical);
     size_t size = request->run.len + request->step.len + request->input.len + request->artifacts_dir.len + key.len +
                   request->log.len + 6;
-    struct task *task = buf_ok(&key) && !f->closing ? calloc(1, sizeof(*task) + size) : NULL;
+    struct host_call *task = buf_ok(&key) && !f->closing ? calloc(1, sizeof(*task) + size) : NULL;
     if (task) {
         struct cairn_attempt *attempt = &task->attempt;
         *attempt = (struct cairn_attempt){.size = sizeof(*attempt),
@@ -65,7 +66,7 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
     pthread_mutex_lock(&f->mutex);
     const struct kind *kind = find_kind(f, request->function);
     INVARIANT(kind); // engine_supports
-    struct task *task = task_new(f, request, kind);
+    struct host_call *task = task_new(f, request, kind);
     enum code rc = OK;
     if (task && slot_take(f, task)) {
         task_enqueue(f, task);
@@ -87,7 +88,7 @@ static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
 {
     struct functions *f = of(tools);
     pthread_mutex_lock(&f->mutex);
-    struct task *task = NULL;
+    struct host_call *task = NULL;
     for (uint32_t i = 0; !task && i < f->slot_count; i++)
         if (f->slots[i].task && f->slots[i].task->ticket == ticket) task = f->slots[i].task;
     if (task) {
@@ -215,7 +216,7 @@ enum code functions_complete(struct functions *f, uint64_t token, const struct c
     if (!given || given->size < offsetof(struct cairn_result, code)) return error_set(err, E_INVALID, "no result");
     memcpy(&result, given, given->size < sizeof(result) ? given->size : sizeof(result));
     pthread_mutex_lock(&f->mutex);
-    struct task *task = slot_find(f, token);
+    struct host_call *task = slot_find(f, token);
     enum code rc = task ? task_finish(f, task, &result, err)
                         : error_set(err, E_CONFLICT,
                                     "the attempt is over: completed, timed out, cancelled, or of another process");
@@ -227,7 +228,7 @@ enum code functions_complete(struct functions *f, uint64_t token, const struct c
 bool functions_cancelled(struct functions *f, uint64_t token)
 {
     pthread_mutex_lock(&f->mutex);
-    const struct task *task = slot_find(f, token);
+    const struct host_call *task = slot_find(f, token);
     bool cancelled = !task || task->cancelled || f->closing;
     pthread_mutex_unlock(&f->mutex);
     return cancelled;
@@ -236,7 +237,7 @@ bool functions_cancelled(struct functions *f, uint64_t token)
 void functions_log(struct functions *f, uint64_t token, struct str line)
 {
     pthread_mutex_lock(&f->mutex);
-    struct task *task = slot_find(f, token);
+    struct host_call *task = slot_find(f, token);
     if (task && f->output) {
         step_log_take(&task->log, false, line);
         step_log_take(&task->log, false, STR("\n"));
@@ -255,15 +256,15 @@ void functions_close(struct functions *f, int64_t timeout_ms)
     f->output = NULL;
     f->closing = true;
     for (uint32_t i = 0; i < f->slot_count; i++) {
-        struct task *task = f->slots[i].task;
+        struct host_call *task = f->slots[i].task;
         if (!task) continue;
         heap_remove(&f->timers, &task->timer);
         slot_leave(f, task);
         task->over = true;
         if (!task->running && !task->waiting) task_free(task);
     }
-    for (struct task *task = f->first; task;) {
-        struct task *next = task->next;
+    for (struct host_call *task = f->first; task;) {
+        struct host_call *next = task->next;
         task_free(task);
         task = next;
     }

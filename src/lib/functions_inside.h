@@ -15,8 +15,8 @@ struct kind {
     char name[];
 };
 
-struct task {
-    struct task *next; // of the waiting
+struct host_call {
+    struct host_call *next; // of the waiting
     const struct kind *kind;
     uint64_t ticket;
     uint32_t slot;
@@ -32,7 +32,7 @@ struct task {
 };
 
 struct slot {
-    struct task *task; // NULL: free
+    struct host_call *task; // NULL: free
     uint32_t generation, next_free;
 };
 
@@ -46,7 +46,7 @@ struct functions { // shared: mutex inside
     tool_output output;
     void *context;
     struct kind *kinds;
-    struct task *first, **last; // waiting
+    struct host_call *first, **last; // waiting
     struct slot *slots;
     uint32_t slot_count, slot_capacity, free_slot;
     uint32_t waiting_count, worker_count, worker_max, eager_max, idle_workers, running;
@@ -61,17 +61,17 @@ struct functions { // shared: mutex inside
 
 // ---- functions_work.c
 void functions_drop(struct functions *f); // one reference; unlocks
-void task_free(struct task *task);        // NULL is fine
+void task_free(struct host_call *task);   // NULL is fine
 // Tokens: a slot and its generation.
-struct task *slot_find(const struct functions *f, uint64_t token); // NULL: over
-bool slot_take(struct functions *f, struct task *task) MUST_CHECK; // false: no memory
-void slot_leave(struct functions *f, struct task *task);
-void task_enqueue(struct functions *f, struct task *task); // makes a worker, if it may
-void task_unqueue(struct functions *f, struct task *task);
-void task_timer(struct functions *f, struct task *task, int64_t due_ms);
-void task_expire(struct functions *f, struct task *task); // timed out or cancelled: delivers that
+struct host_call *slot_find(const struct functions *f, uint64_t token); // NULL: over
+bool slot_take(struct functions *f, struct host_call *task) MUST_CHECK; // false: no memory
+void slot_leave(struct functions *f, struct host_call *task);
+void task_enqueue(struct functions *f, struct host_call *task); // makes a worker, if it may
+void task_unqueue(struct functions *f, struct host_call *task);
+void task_timer(struct functions *f, struct host_call *task, int64_t due_ms);
+void task_expire(struct functions *f, struct host_call *task); // timed out or cancelled: delivers that
 // Delivers what the function or its host said. E_INVALID, E_NOMEM: nothing happened.
-enum code task_finish(struct functions *f, struct task *task, const struct cairn_result *result,
+enum code task_finish(struct functions *f, struct host_call *task, const struct cairn_result *result,
                       struct error *err) MUST_CHECK;
 
 // ---- functions_result.c; no lock

@@ -11,7 +11,7 @@
 
 enum { STALL_MS = 10 };
 
-void task_free(struct task *task)
+void task_free(struct host_call *task)
 {
     if (!task) return;
     if (!task->notice) step_log_release(&task->log);
@@ -60,14 +60,14 @@ static bool start_thread(struct functions *f, void *(*body)(void *))
 
 // ---- tokens
 
-struct task *slot_find(const struct functions *f, uint64_t token)
+struct host_call *slot_find(const struct functions *f, uint64_t token)
 {
     uint64_t index = token & UINT32_MAX;
     if (index >= f->slot_count || f->slots[index].generation != (uint32_t)(token >> 32)) return NULL;
     return f->slots[index].task;
 }
 
-bool slot_take(struct functions *f, struct task *task)
+bool slot_take(struct functions *f, struct host_call *task)
 {
     uint32_t index = f->free_slot;
     if (index != UINT32_MAX) {
@@ -89,7 +89,7 @@ bool slot_take(struct functions *f, struct task *task)
     return true;
 }
 
-void slot_leave(struct functions *f, struct task *task)
+void slot_leave(struct functions *f, struct host_call *task)
 {
     struct slot *slot = &f->slots[task->slot];
     slot->task = NULL;
@@ -102,7 +102,7 @@ void slot_leave(struct functions *f, struct task *task)
 
 static void look_later(struct functions *f);
 
-static void end_log(struct task *task, const struct tool_result *result)
+static void end_log(struct host_call *task, const struct tool_result *result)
 {
     struct buf how;
     buf_init(&how, 8192);
@@ -114,7 +114,7 @@ static void end_log(struct task *task, const struct tool_result *result)
     buf_release(&how);
 }
 
-static void deliver(struct functions *f, struct task *task, struct tool_result *result)
+static void deliver(struct functions *f, struct host_call *task, struct tool_result *result)
 {
     heap_remove(&f->timers, &task->timer);
     slot_leave(f, task);
@@ -129,7 +129,8 @@ static void deliver(struct functions *f, struct task *task, struct tool_result *
     if (!task->running && !task->waiting) task_free(task);
 }
 
-static void deliver_fault(struct functions *f, struct task *task, const char *code, bool retryable, const char *message)
+static void deliver_fault(struct functions *f, struct host_call *task, const char *code, bool retryable,
+                          const char *message)
 {
     struct cairn_result told = {.answer = CAIRN_FAIL, .code = code, .message = message, .retryable = retryable};
     struct tool_result result = {0};
@@ -138,7 +139,7 @@ static void deliver_fault(struct functions *f, struct task *task, const char *co
     deliver(f, task, &result);
 }
 
-enum code task_finish(struct functions *f, struct task *task, const struct cairn_result *result, struct error *err)
+enum code task_finish(struct functions *f, struct host_call *task, const struct cairn_result *result, struct error *err)
 {
     struct tool_result out = {0};
     enum code rc = result_check(result, err);
@@ -150,7 +151,7 @@ enum code task_finish(struct functions *f, struct task *task, const struct cairn
 
 // ---- workers
 
-static void answer(struct functions *f, struct task *task, enum cairn_answer answer, struct cairn_result *result)
+static void answer(struct functions *f, struct host_call *task, enum cairn_answer answer, struct cairn_result *result)
 {
     task->running = false;
     if (task->over) {
@@ -164,7 +165,7 @@ static void answer(struct functions *f, struct task *task, enum cairn_answer ans
     }
 }
 
-static void tell_cancelled(struct functions *f, struct task *task)
+static void tell_cancelled(struct functions *f, struct host_call *task)
 {
     pthread_mutex_unlock(&f->mutex);
     if (task->kind->given.cancelled) task->kind->given.cancelled(task->kind->given.context, task->attempt.token);
@@ -172,7 +173,7 @@ static void tell_cancelled(struct functions *f, struct task *task)
     pthread_mutex_lock(&f->mutex);
 }
 
-static void call(struct functions *f, struct task *task)
+static void call(struct functions *f, struct host_call *task)
 {
     task->waiting = false;
     task->running = true;
@@ -194,7 +195,7 @@ static void *worker(void *context)
     pthread_setname_np(pthread_self(), "cairn-worker");
     pthread_mutex_lock(&f->mutex);
     while (!f->closing) {
-        struct task *task = f->first;
+        struct host_call *task = f->first;
         if (!task) {
             f->idle_workers++;
             pthread_cond_wait(&f->work, &f->mutex);
@@ -225,7 +226,7 @@ static bool more_workers(struct functions *f)
     return true;
 }
 
-void task_enqueue(struct functions *f, struct task *task)
+void task_enqueue(struct functions *f, struct host_call *task)
 {
     task->waiting = true;
     task->next = NULL;
@@ -241,9 +242,9 @@ void task_enqueue(struct functions *f, struct task *task)
         look_later(f);
 }
 
-void task_unqueue(struct functions *f, struct task *task)
+void task_unqueue(struct functions *f, struct host_call *task)
 {
-    struct task **at = &f->first;
+    struct host_call **at = &f->first;
     while (*at != task) at = &(*at)->next;
     *at = task->next;
     if (!*at) f->last = at;
@@ -252,10 +253,10 @@ void task_unqueue(struct functions *f, struct task *task)
 }
 
 // A pending attempt has died: whoever meant to complete it is told, on a worker, because the caller holds locks.
-static void notify(struct functions *f, const struct task *dead)
+static void notify(struct functions *f, const struct host_call *dead)
 {
     if (!dead->kind->given.cancelled) return;
-    struct task *task = calloc(1, sizeof(*task));
+    struct host_call *task = calloc(1, sizeof(*task));
     if (!task) return; // its cairn_complete will be refused all the same
     task->kind = dead->kind;
     task->attempt.token = dead->attempt.token;
@@ -265,7 +266,7 @@ static void notify(struct functions *f, const struct task *dead)
 
 // ---- the clock
 
-void task_expire(struct functions *f, struct task *task)
+void task_expire(struct functions *f, struct host_call *task)
 {
     char took[24], message[64];
     bool cancelled = task->cancelled, pending = task->started_ms > 0 && !task->running;
@@ -294,7 +295,7 @@ static void *clock_thread(void *context)
         struct heap_node *node = heap_peek(&f->timers);
         int64_t now = os_now().mono_ms;
         if (node && node->due <= now) {
-            task_expire(f, CONTAINER_OF(node, struct task, timer));
+            task_expire(f, CONTAINER_OF(node, struct host_call, timer));
             continue;
         }
         if (f->look_at > 0 && f->look_at <= now) look_for_standstill(f);
@@ -307,7 +308,7 @@ static void *clock_thread(void *context)
     return NULL;
 }
 
-void task_timer(struct functions *f, struct task *task, int64_t due_ms)
+void task_timer(struct functions *f, struct host_call *task, int64_t due_ms)
 {
     heap_remove(&f->timers, &task->timer);
     INVARIANT(heap_push(&f->timers, &task->timer, due_ms));
