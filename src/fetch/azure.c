@@ -13,13 +13,13 @@
 #define TEXT_MAX (256 << 10)
 #define KEY_MAX 512
 
-struct line {
+struct header {
     struct str name, value;
 };
 
 static int line_order(const void *a, const void *b)
 {
-    return str_cmp(((const struct line *)a)->name, ((const struct line *)b)->name);
+    return str_cmp(((const struct header *)a)->name, ((const struct header *)b)->name);
 }
 
 static void lower_in_place(char *text, size_t size)
@@ -32,13 +32,13 @@ static void lower_in_place(char *text, size_t size)
 static bool write_own_headers(const struct shared_key *request, struct arena *arena, struct buf *out)
 {
     size_t count = 0;
-    struct line *lines = ARENA_ARRAY(arena, request->header_count + 1, struct line);
+    struct header *lines = ARENA_ARRAY(arena, request->header_count + 1, struct header);
     if (!lines) return false;
     for (size_t i = 0; i < request->header_count; i++) {
         struct str name = arena_copy(arena, request->headers[i].name);
         if (!name.ptr) return false;
         lower_in_place((char *)(uintptr_t)name.ptr, name.len);
-        if (str_starts(name, STR("x-ms-"))) lines[count++] = (struct line){name, str_trim(request->headers[i].value)};
+        if (str_starts(name, STR("x-ms-"))) lines[count++] = (struct header){name, str_trim(request->headers[i].value)};
     }
     qsort(lines, count, sizeof(*lines), line_order);
     for (size_t i = 0; i < count; i++) {
@@ -57,7 +57,7 @@ static bool write_resource(const struct shared_key *request, struct arena *arena
     buf_add(out, request->path);
     size_t count = 0, room = 1;
     for (size_t i = 0; i < request->query.len; i++) room += request->query.ptr[i] == '&';
-    struct line *lines = ARENA_ARRAY(arena, room, struct line);
+    struct header *lines = ARENA_ARRAY(arena, room, struct header);
     if (!lines) return false;
     struct str name, value;
     for (size_t at = 0; count < room && http_query_next(request->query, &at, &name, &value); count++) {

@@ -24,7 +24,7 @@ static atomic_int shape = LOG_TEXT;
 
 static _Thread_local struct os_log_route route;
 
-struct line {
+struct log_text {
     char text[LINE_SIZE];
     size_t len;
     bool cut;
@@ -46,7 +46,7 @@ struct entry {
 
 // ---- escaping
 
-static void add_text(struct line *line, const char *text)
+static void add_text(struct log_text *line, const char *text)
 {
     size_t len = strlen(text);
     if (len > LINE_SIZE - 1 - line->len) len = LINE_SIZE - 1 - line->len;
@@ -74,7 +74,7 @@ static size_t plain(const char *text, size_t len)
     return control || overlong || surrogate || beyond ? 0 : size;
 }
 
-static void add_escaped(struct line *line, const char *text, size_t len, bool json)
+static void add_escaped(struct log_text *line, const char *text, size_t len, bool json)
 {
     for (size_t i = 0; i < len;) {
         char escape[16] = "";
@@ -100,7 +100,7 @@ static void add_escaped(struct line *line, const char *text, size_t len, bool js
     }
 }
 
-static void add_quoted(struct line *line, struct str text, bool json)
+static void add_quoted(struct log_text *line, struct str text, bool json)
 {
     add_text(line, "\"");
     add_escaped(line, text.ptr, text.len, json);
@@ -184,7 +184,7 @@ static bool needs_quotes(const struct entry *entry, const struct field *field)
     return false;
 }
 
-static void write_text(struct line *line, const struct entry *entry)
+static void write_text(struct log_text *line, const struct entry *entry)
 {
     add_text(line, "msg=");
     add_quoted(line, (struct str){entry->text, entry->words}, false);
@@ -202,7 +202,7 @@ static void write_text(struct line *line, const struct entry *entry)
     if (line->cut || entry->cut) add_text(line, " truncated=true");
 }
 
-static void add_member(struct line *line, struct str key, struct str value)
+static void add_member(struct log_text *line, struct str key, struct str value)
 {
     add_text(line, line->len > 1 ? "," : "");
     add_quoted(line, key, true);
@@ -210,7 +210,7 @@ static void add_member(struct line *line, struct str key, struct str value)
     add_quoted(line, value, true);
 }
 
-static void write_json(struct line *line, const struct entry *entry, enum log_level level)
+static void write_json(struct log_text *line, const struct entry *entry, enum log_level level)
 {
     char time[CIVIL_SIZE];
     civil_format(os_now().wall_ms, time);
@@ -261,7 +261,7 @@ void os_log(enum log_level level, const char *format, ...)
     va_end(arguments);
     if (written < 0) return;
 
-    struct line line = {.len = 0};
+    struct log_text line = {.len = 0};
     if (route.fn) {
         write_text(&line, &entry);
         line.text[line.len] = '\0';

@@ -370,13 +370,13 @@ static enum code settle(struct followed *one, struct store *store, struct error 
 
 // ---- a page
 
-struct line { // an item of the page
+struct page_item { // an item of the page
     struct project_event event;
     uint32_t next; // of the same run
 };
 
 // Its part of the page, with what the ledger says in between.
-static enum code give_lines(struct followed *one, struct store *store, const struct line *lines, struct error *err)
+static enum code give_lines(struct followed *one, struct store *store, const struct page_item *lines, struct error *err)
 {
     struct follower *follower = one->follower;
     struct events log = {0}, ledger = {0}, all = {0};
@@ -396,7 +396,7 @@ static enum code give_lines(struct followed *one, struct store *store, const str
     return OK;
 }
 
-static enum code give(struct followed *one, struct store *store, const struct line *lines, struct error *err)
+static enum code give(struct followed *one, struct store *store, const struct page_item *lines, struct error *err)
 {
     for (uint32_t i = one->first; i != NOBODY; i = lines[i].next)
         projector_head(one->projector, lines[i].event.seq, lines[i].event.persisted_ms);
@@ -414,8 +414,8 @@ static bool has_ended(const struct followed *one)
 }
 
 // Sorts the page by runs. *touched: those that moved, linked by nothing but their places in the array.
-static enum code sort_page(struct follower *follower, struct store *store, const struct feed *feed, struct line *lines,
-                           struct followed **touched, size_t *count, struct error *err)
+static enum code sort_page(struct follower *follower, struct store *store, const struct feed *feed,
+                           struct page_item *lines, struct followed **touched, size_t *count, struct error *err)
 {
     for (size_t i = 0; i < feed->count; i++) {
         const struct feed_item *item = &feed->items[i];
@@ -438,7 +438,7 @@ static enum code sort_page(struct follower *follower, struct store *store, const
 
 static enum code take_page(struct follower *follower, struct store *store, const struct feed *feed, struct error *err)
 {
-    struct line *lines = ARENA_ARRAY(&follower->page, feed->count + 1, struct line);
+    struct page_item *lines = ARENA_ARRAY(&follower->page, feed->count + 1, struct page_item);
     struct followed **touched = ARENA_ARRAY(&follower->page, feed->count + 1, struct followed *);
     size_t count = 0;
     if (!lines || !touched) return error_nomem(err);

@@ -16,7 +16,7 @@
 #define IN_MAX ((size_t)16 << 20)
 #define TIMEOUT_MS 10000
 
-struct line {
+struct nats_link {
     struct task_call *call;
     int fd;
     struct buf in;
@@ -24,14 +24,14 @@ struct line {
     char inbox[64]; // what answers are sent to: this connection's alone
 };
 
-static bool broken(struct line *line, const char *what, const char *why)
+static bool broken(struct nats_link *line, const char *what, const char *why)
 {
     return call_fail(line->call, TASK_CONNECTION, "NATS_FAILED", "%s%s%s", what, *why ? ": " : "", why);
 }
 
 // ---- bytes
 
-static bool wait_for(struct line *line, short events)
+static bool wait_for(struct nats_link *line, short events)
 {
     for (;;) {
         struct pollfd fd = {.fd = line->fd, .events = events};
@@ -44,7 +44,7 @@ static bool wait_for(struct line *line, short events)
     }
 }
 
-static bool send_all(struct line *line, struct str bytes)
+static bool send_all(struct nats_link *line, struct str bytes)
 {
     while (bytes.len) {
         ssize_t put = send(line->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
@@ -55,7 +55,7 @@ static bool send_all(struct line *line, struct str bytes)
     return true;
 }
 
-static bool more(struct line *line)
+static bool more(struct nats_link *line)
 {
     char *room = buf_reserve(&line->in, 65536);
     if (!room) return broken(line, "the answer is too large", "");
@@ -66,14 +66,14 @@ static bool more(struct line *line)
     return true;
 }
 
-static void drop(struct line *line, size_t size)
+static void drop(struct nats_link *line, size_t size)
 {
     memmove(line->in.ptr, line->in.ptr + size, line->in.len - size);
     line->in.len -= size;
 }
 
 // The next line, without its end; in the arena.
-static bool read_line(struct line *line, struct str *out)
+static bool read_line(struct nats_link *line, struct str *out)
 {
     for (;;) {
         size_t end = str_find(buf_str(&line->in), '\n', 0);
@@ -86,7 +86,7 @@ static bool read_line(struct line *line, struct str *out)
     }
 }
 
-static bool read_bytes(struct line *line, size_t size, struct str *out)
+static bool read_bytes(struct nats_link *line, size_t size, struct str *out)
 {
     while (line->in.len < size + 2)
         if (!more(line)) return false;
@@ -113,7 +113,7 @@ static size_t number_at_end(struct str text, size_t back)
     }
 }
 
-static bool read_reply(struct line *line, struct reply *out)
+static bool read_reply(struct nats_link *line, struct reply *out)
 {
     for (;;) {
         struct str text, bytes;
@@ -136,7 +136,7 @@ static bool read_reply(struct line *line, struct reply *out)
     }
 }
 
-static bool publish(struct line *line, struct str subject, bool reply, struct str head, struct str body)
+static bool publish(struct nats_link *line, struct str subject, bool reply, struct str head, struct str body)
 {
     struct buf out;
     buf_init(&out, IN_MAX);
@@ -155,7 +155,8 @@ static bool publish(struct line *line, struct str subject, bool reply, struct st
 }
 
 // An answer of JetStream. *none: nobody is there who would give one.
-static bool ask(struct line *line, struct str subject, struct str head, struct str body, struct json *out, bool *none)
+static bool ask(struct nats_link *line, struct str subject, struct str head, struct str body, struct json *out,
+                bool *none)
 {
     struct reply reply;
     if (!publish(line, subject, true, head, body) || !read_reply(line, &reply)) return false;
@@ -170,7 +171,7 @@ static bool ask(struct line *line, struct str subject, struct str head, struct s
 
 // ---- connecting
 
-static bool dial(struct line *line, struct str host, struct str port)
+static bool dial(struct nats_link *line, struct str host, struct str port)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
     int rc = getaddrinfo(call_printf(line->call, "%.*s", STR_ARG(host)).ptr,
@@ -193,7 +194,7 @@ static bool dial(struct line *line, struct str host, struct str port)
     return line->fd >= 0 || broken(line, "the NATS server cannot be reached", "");
 }
 
-static bool greet(struct line *line, const struct json *auth)
+static bool greet(struct nats_link *line, const struct json *auth)
 {
     struct task_call *call = line->call;
     struct str info, user = credential_field(call, auth, "user|username|nats_user"),
@@ -222,7 +223,7 @@ static bool greet(struct line *line, const struct json *auth)
     return good && read_reply(line, &pong);
 }
 
-static bool open_line(struct line *line)
+static bool open_line(struct nats_link *line)
 {
     struct task_call *call = line->call;
     struct json auth;
@@ -243,7 +244,7 @@ static bool open_line(struct line *line)
 
 // ---- operations
 
-static bool said_no(struct line *line, const struct json *answer)
+static bool said_no(struct nats_link *line, const struct json *answer)
 {
     const struct json *error = json_key(answer, "error");
     if (!error) return false;
@@ -262,7 +263,7 @@ static bool is_name(struct task_call *call, struct str text, const char *what, b
     return good;
 }
 
-static bool make_bucket(struct line *line, struct str bucket)
+static bool make_bucket(struct nats_link *line, struct str bucket)
 {
     struct task_call *call = line->call;
     struct json config = json_object(), subjects = json_array(), answer;
@@ -290,7 +291,7 @@ static bool make_bucket(struct line *line, struct str bucket)
 
 enum { BUCKET_TRIES = 12 }; // about half a second
 
-static void kv_put(struct line *line, struct str bucket, struct str key, struct str head)
+static void kv_put(struct nats_link *line, struct str bucket, struct str key, struct str head)
 {
     struct task_call *call = line->call;
     struct json answer, result = json_object();
@@ -315,7 +316,7 @@ static void kv_put(struct line *line, struct str bucket, struct str key, struct 
         call_done(call, result);
 }
 
-static void kv_get(struct line *line, struct str bucket, struct str key)
+static void kv_get(struct nats_link *line, struct str bucket, struct str key)
 {
     struct task_call *call = line->call;
     struct json query = json_object(), answer, result = json_object();
@@ -343,7 +344,7 @@ static void kv_get(struct line *line, struct str bucket, struct str key)
         call_done(call, result);
 }
 
-static void kv_keys(struct line *line, struct str bucket)
+static void kv_keys(struct nats_link *line, struct str bucket)
 {
     struct task_call *call = line->call;
     struct json answer, keys = json_array(), result = json_object();
@@ -370,7 +371,7 @@ static void kv_keys(struct line *line, struct str bucket)
         call_done(call, result);
 }
 
-static void publish_one(struct line *line, bool stored)
+static void publish_one(struct nats_link *line, bool stored)
 {
     struct task_call *call = line->call;
     struct json answer, result = json_object();
@@ -399,7 +400,7 @@ static void publish_one(struct line *line, bool stored)
     if (good) call_done(call, result);
 }
 
-static void operate_key(struct line *line, struct str what, struct str bucket, struct str key)
+static void operate_key(struct nats_link *line, struct str what, struct str bucket, struct str key)
 {
     if (str_is(what, "kv_get"))
         kv_get(line, bucket, key);
@@ -411,7 +412,7 @@ static void operate_key(struct line *line, struct str what, struct str bucket, s
         kv_put(line, bucket, key, STR("NATS/1.0\r\nKV-Operation: PURGE\r\nNats-Rollup: sub\r\n\r\n"));
 }
 
-static void operate(struct line *line)
+static void operate(struct nats_link *line)
 {
     static const char *const keyed[] = {"kv_get", "kv_put", "kv_delete", "kv_purge"};
     struct task_call *call = line->call;
@@ -436,7 +437,7 @@ static void operate(struct line *line)
 
 static void run(struct task_call *call)
 {
-    struct line line = {
+    struct nats_link line = {
         .call = call, .fd = -1, .deadline = os_now().mono_ms + seconds_ms(call_get(call, "timeout"), TIMEOUT_MS)};
     snprintf(line.inbox, sizeof(line.inbox), "_INBOX.cairn%ld.%llx.%llx", (long)getpid(),
              (unsigned long long)call_request(call)->ticket, (unsigned long long)os_mono_us());

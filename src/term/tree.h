@@ -41,7 +41,7 @@ struct flow {
     size_t id_width;
 };
 
-struct line {
+struct tree_line {
     struct flow *flow;
     uint32_t row; // ROW_HEAD: the run itself
     uint32_t depth;
@@ -59,7 +59,7 @@ struct tree {
     struct map index;
     struct flow **by_index;
     size_t flow_count, flow_capacity;
-    struct line *lines;
+    struct tree_line *lines;
     size_t line_count, line_capacity;
     size_t drawn[LINES_MAX]; // widths of the lines on the screen
     size_t drawn_count;

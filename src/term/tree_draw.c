@@ -36,11 +36,11 @@ static uint8_t priority_of(enum look look)
 
 static void add_line(struct tree *tree, struct flow *flow, uint32_t row, uint32_t depth, uint8_t priority)
 {
-    struct line *grown = arena_grow(&tree->arena, tree->lines, tree->line_count, tree->line_count + 1, sizeof(*grown),
-                                    &tree->line_capacity);
+    struct tree_line *grown = arena_grow(&tree->arena, tree->lines, tree->line_count, tree->line_count + 1,
+                                         sizeof(*grown), &tree->line_capacity);
     if (!grown) return;
     tree->lines = grown;
-    tree->lines[tree->line_count++] = (struct line){flow, row, depth, priority, false};
+    tree->lines[tree->line_count++] = (struct tree_line){flow, row, depth, priority, false};
 }
 
 static void add_flow_lines(struct tree *tree, struct flow *flow, uint32_t depth)
@@ -60,7 +60,7 @@ static void choose_lines(struct tree *tree, size_t room)
     for (uint8_t priority = 0; priority <= 7; priority++)
         for (size_t i = 0; i < tree->line_count && room > 0; i++) {
             bool backward = priority == PRIORITY_DONE;
-            struct line *line = &tree->lines[backward ? tree->line_count - 1 - i : i];
+            struct tree_line *line = &tree->lines[backward ? tree->line_count - 1 - i : i];
             if (line->priority != priority) continue;
             line->shown = true;
             room--;
