@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-struct judge {
+struct expectations {
     const struct trial_script *script;
     struct trial_result *result;
     const struct story *story;
@@ -13,20 +13,20 @@ struct judge {
 };
 
 // A field of the case hides the same field of the file.
-static const struct json *expected(const struct judge *j, const char *name)
+static const struct json *expected(const struct expectations *j, const char *name)
 {
     const struct json *value = json_key(j->script->expect[0], name);
     return value ? value : json_key(j->script->expect[1], name);
 }
 
-static struct trial_fault *fault_at(struct judge *j, const struct json *at, struct str what)
+static struct trial_fault *fault_at(struct expectations *j, const struct json *at, struct str what)
 {
     return result_fault(j->result, at->line, at->column, what);
 }
 
 // ---- status and time
 
-static void judge_status(struct judge *j)
+static void judge_status(struct expectations *j)
 {
     const struct json *status = expected(j, "status");
     const struct story_run *run = &j->story->runs[0];
@@ -57,7 +57,7 @@ static int64_t ms_of(const struct json *value)
 }
 
 // Durations are equal when they look the same to people: timers are never early and may be a millisecond late.
-static void judge_duration(struct judge *j)
+static void judge_duration(struct expectations *j)
 {
     const struct json *want = expected(j, "duration");
     if (!want) return;
@@ -111,7 +111,7 @@ static bool counts(const struct json *list, const struct story_step *step, enum 
 }
 
 // The next step in order of first start that counts and was started after `after`.
-static const struct story_step *next_started(const struct judge *j, const struct json *list, uint32_t *run,
+static const struct story_step *next_started(const struct expectations *j, const struct json *list, uint32_t *run,
                                              uint32_t *after)
 {
     const struct story_step *best = NULL;
@@ -139,7 +139,7 @@ static struct str names_of(struct arena *arena, const struct json *list)
     return copy;
 }
 
-static void judge_path(struct judge *j)
+static void judge_path(struct expectations *j)
 {
     const struct json *list = expected(j, "path");
     if (!list) return;
@@ -164,7 +164,7 @@ static const char *status_of(const struct story_step *step)
     return step ? step_status_name(step->status) : "not reached";
 }
 
-static void judge_set(struct judge *j, const char *name, enum set set)
+static void judge_set(struct expectations *j, const char *name, enum set set)
 {
     const struct json *list = expected(j, name);
     if (!list) return;
@@ -194,12 +194,12 @@ static void judge_set(struct judge *j, const char *name, enum set set)
 
 // ---- facts of single steps
 
-static struct str field_name(struct judge *j, const char *name, struct str step)
+static struct str field_name(struct expectations *j, const char *name, struct str step)
 {
     return trial_format(j->arena, "%s.%.*s", name, STR_ARG(step));
 }
 
-static void judge_attempts(struct judge *j)
+static void judge_attempts(struct expectations *j)
 {
     const struct json *map = expected(j, "attempts");
     for (uint32_t i = 0; map && i < map->count; i++) {
@@ -212,7 +212,7 @@ static void judge_attempts(struct judge *j)
     }
 }
 
-static void judge_words(struct judge *j, const char *name, bool errors)
+static void judge_words(struct expectations *j, const char *name, bool errors)
 {
     const struct json *map = expected(j, name);
     for (uint32_t i = 0; map && i < map->count; i++) {
@@ -227,7 +227,7 @@ static void judge_words(struct judge *j, const char *name, bool errors)
 }
 
 // An output is text. When something else is expected, it is read as JSON, as conditions do.
-static struct json comparable(struct judge *j, const struct json *want, const struct json *got)
+static struct json comparable(struct expectations *j, const struct json *want, const struct json *got)
 {
     struct json parsed;
     struct error ignored = {0};
@@ -247,7 +247,7 @@ static bool holds(const struct json *want, const struct json *got)
 }
 
 // The fields that differ, one line each.
-static void differences(struct judge *j, const struct json *want, const struct json *got, struct str path,
+static void differences(struct expectations *j, const struct json *want, const struct json *got, struct str path,
                         struct buf *out)
 {
     if (!json_is(want, JSON_OBJECT) || !json_is(got, JSON_OBJECT)) {
@@ -272,7 +272,7 @@ static struct str shortened(struct str text)
     return str_slice(text, 0, text.len > 400 ? 400 : text.len);
 }
 
-static void judge_outputs(struct judge *j, const char *name, bool exactly)
+static void judge_outputs(struct expectations *j, const char *name, bool exactly)
 {
     const struct json *map = expected(j, name);
     for (uint32_t i = 0; map && i < map->count; i++) {
@@ -295,21 +295,21 @@ static void judge_outputs(struct judge *j, const char *name, bool exactly)
 
 // ---- events
 
-static struct str event_name(struct judge *j, const struct story_event *event)
+static struct str event_name(struct expectations *j, const struct story_event *event)
 {
     const char *word = moment_word(event->moment.kind, j->story->runs[event->run].vocabulary);
     return word ? str_from(word) : STR("");
 }
 
 // "StepFailed" or "StepFailed load".
-static bool event_is(struct judge *j, const struct story_event *event, struct str want)
+static bool event_is(struct expectations *j, const struct story_event *event, struct str want)
 {
     struct str step, word = str_cut(want, ' ', &step);
     return event->seq > 0 && str_eq(event_name(j, event), word) &&
            (step.len == 0 || str_eq(str_trim(step), event->path));
 }
 
-static void judge_order(struct judge *j, const struct json *list)
+static void judge_order(struct expectations *j, const struct json *list)
 {
     size_t at = 0;
     for (uint32_t i = 0; list && i < list->count; i++) {
@@ -324,7 +324,7 @@ static void judge_order(struct judge *j, const struct json *list)
     }
 }
 
-static void judge_exactly(struct judge *j, const struct json *list)
+static void judge_exactly(struct expectations *j, const struct json *list)
 {
     size_t at = 0;
     for (uint32_t i = 0; list && i <= list->count; i++) {
@@ -341,7 +341,7 @@ static void judge_exactly(struct judge *j, const struct json *list)
     }
 }
 
-static void judge_events(struct judge *j)
+static void judge_events(struct expectations *j)
 {
     const struct json *events = expected(j, "events");
     if (!events) return;
@@ -373,7 +373,7 @@ static int by_place(const void *a, const void *b)
 
 void trial_judge(const struct trial_script *script, struct trial_result *result)
 {
-    struct judge j = {.script = script, .result = result, .story = &result->story, .arena = result->arena};
+    struct expectations j = {.script = script, .result = result, .story = &result->story, .arena = result->arena};
     if (result->story.run_count == 0) return;
     judge_status(&j);
     judge_path(&j);
