@@ -256,7 +256,7 @@ struct cairn_decision {
     char new_run[CAIRN_RUN_SIZE]; // RETRY_RUN
 };
 
-// [waits] Sends a signal to a run, whoever has it, and waits for the decision, ten seconds at most when another process
+// [waits] Sends a signal to a run, in whichever process it is, and waits for the decision, ten seconds at most when another process
 // has the run (CAIRN_E_TIMEOUT: it is posted and will be decided). CAIRN_OK also when it is rejected: see `decision`.
 // An id that was decided before gives the decision of that time, with `duplicate`; with another signal, CAIRN_E_CONFLICT.
 // For a run that nobody has the decision is stored and nothing else happens before cairn_recover (but a cancelled run ends).
@@ -278,11 +278,11 @@ CAIRN_API enum cairn_code cairn_payload(struct cairn *engine, const char *run, c
 // size. cairn_free(*json).
 CAIRN_API enum cairn_code cairn_artifacts(struct cairn *engine, const char *run, char **json, size_t *len,
                                           struct cairn_error *error);
-// The bytes of one, with a NUL after the end; `step` NULL: whoever left it last. CAIRN_E_NOT_FOUND: none of that name, or it
+// The bytes of one, with a NUL after the end; `step` NULL: of the step that left it last. CAIRN_E_NOT_FOUND: none of that name, or it
 // is gone. CAIRN_E_CORRUPT: it is not what the step left. cairn_free(*bytes).
 CAIRN_API enum cairn_code cairn_artifact(struct cairn *engine, const char *run, const char *step, const char *name,
                                          char **bytes, size_t *len, struct cairn_error *error);
-// Where the chains of its log end, and whether they hold: {checkpoint, verified, faults}. Whoever keeps or signs the
+// Where the chains of its log end, and whether they hold: {checkpoint, verified, faults}. A host that keeps or signs the
 // checkpoint can show later that nothing before it was changed. cairn_free(*json).
 CAIRN_API enum cairn_code cairn_proof(struct cairn *engine, const char *run, char **json, size_t *len,
                                       struct cairn_error *error);

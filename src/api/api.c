@@ -1,4 +1,4 @@
-// A request arrives: who asks, what for, and may that be asked for at all.
+// A request arrives: its caller, its purpose, and whether it may be made at all.
 #include "api/inside.h"
 
 #include <stdlib.h>
@@ -181,7 +181,7 @@ void api_handle(void *context, struct net_exchange *exchange)
     route_place(request->path, &ask->call->place, &rest);
     bool open = route && (route->flags & ROUTE_OPEN);
     if (!headers_fit(ask)) return;
-    if (!open && !authenticate(ask)) return; // before anything is told about which routes there are
+    if (!open && !authenticate(ask)) return; // before the caller learns which routes there are
     if (!route) {
         ask->call->answer.allow = str_from(allow); // until it is answered, which is now
         if (status == 405)

@@ -67,7 +67,7 @@ bool idempotency_key(struct ask *ask, struct str *out)
     if (line.len >= 2 && line.ptr[0] == '"' && line.ptr[line.len - 1] == '"') line = str_slice(line, 1, line.len - 1);
     *out = line;
     if (line.len > 0) return true;
-    // Whoever sends one means to be safe from doing it twice.
+    // A client that sends one wants the effect once.
     return call_problem(ask->call, 400, "INVALID_REQUEST", "Idempotency-Key is empty");
 }
 

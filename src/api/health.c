@@ -15,7 +15,7 @@ static struct json check_json(struct ask *ask, const char *name, bool ok, struct
                    {"detail", json_copied_some(&ask->call->arena, detail)});
 }
 
-// With ?verbose each check is told, to those who have a token: the rest of the world gets yes or no.
+// With ?verbose each check is listed, for callers with a token: all others get yes or no.
 void handle_ready(struct ask *ask)
 {
     struct service_health health = service_health(ask->call->service);
@@ -33,7 +33,7 @@ void handle_ready(struct ask *ask)
     struct arena *arena = &call->arena;
     long long turned = health.turned_ms, stored = health.stored_ms;
     struct service_projection projection = service_projection(call->service);
-    bool projects = project_lag_class(projection.lag_ms) != PROJECT_LAG_BAD; // told, but no reason to send nobody here
+    bool projects = project_lag_class(projection.lag_ms) != PROJECT_LAG_BAD; // reported, but no reason to send no requests here
     json_append(arena, &checks, check_json(ask, "engine", health.turns, call_text(call, "turned %lld ms ago", turned)));
     json_append(arena, &checks,
                 check_json(ask, "store", health.writes,

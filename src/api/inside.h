@@ -140,9 +140,9 @@ enum code redact_event(struct str *text, struct arena *arena,
                        struct error *err) MUST_CHECK; // a copy without its payload
 
 // events.c
-// One event as it is told to whoever asked like this: as it is stored, or in another vocabulary (to: 0 for its own), with or without its
+// One event as a caller asked for it: as it is stored, or in another vocabulary (to: 0 for its own), with or without its
 // payload.
-// text empty: it is not told, because it has no word there or is not asked for.
+// text empty: it is left out, because it has no word there or was not asked for.
 struct told_event {
     struct str text, type;
 };

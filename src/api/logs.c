@@ -53,7 +53,7 @@ struct follower {
     struct str tenant, run, token, path; // in `memory`
     enum form form;
     uint32_t attempt, engine;
-    off_t at;        // bytes of the file that were told
+    off_t at;        // bytes of the file that were sent
     bool closed;     // the stream is over; set by the net thread
     bool ended;      // net_stream_end was called
     bool last_look;  // the run has ended: what is there now is all
@@ -176,7 +176,7 @@ static void free_closed(struct followers *all)
 {
     for (struct follower **at = &all->first; *at;) {
         struct follower *f = *at;
-        if (!is_closed(f)) { // it is told when the stream is over, so it must be there until then
+        if (!is_closed(f)) { // it is called when the stream is over, so it must exist until then
             at = &f->next;
             continue;
         }

@@ -1,4 +1,4 @@
-// Sinks, dead letters, alerts that somebody has seen.
+// Sinks, dead letters, alerts that a person has seen.
 #include "api/inside.h"
 
 void handle_alert_ack(struct ask *ask)

@@ -151,7 +151,7 @@ void tell_ledger(struct ask *ask, struct store *store, const struct run_head *he
     tell_pages(ask, store, head, true);
 }
 
-// ---- blobs: of a run that refers to them, for bytes under a hash belong to whoever stored them
+// ---- blobs: of a run that refers to them, for bytes under a hash belong to the tenant that stored them
 
 void tell_blob(struct ask *ask, struct store *store, const struct run_head *head)
 {

@@ -304,8 +304,8 @@ static void tell_status(struct ask *ask, struct store *store, const struct run_h
     call_answer(ask->call, 200, body);
 }
 
-// On the net thread, from what is kept with the head: the cheapest question there is. Whoever wants to wait goes the long way, and so does
-// the question where the store is elsewhere: a database that does not answer must not keep the others waiting.
+// On the net thread, from what is kept with the head: the cheapest question there is. A caller that wants to wait goes the long
+// way, and so does the question where the store is elsewhere: a database that does not answer must not keep the others waiting.
 void handle_run_status(struct ask *ask)
 {
     struct call *call = ask->call;

@@ -179,7 +179,7 @@ static enum code write_feed(struct store *store, struct subscription *s, const s
     return rc;
 }
 
-// Whether all of what was read has been told; the rest is read again.
+// Whether all of what was read has been sent; the rest is read again.
 static bool told_all(const struct subscription *s, const struct portion *portion)
 {
     size_t n = portion->records.count, m = portion->feed.count;
@@ -187,7 +187,7 @@ static bool told_all(const struct subscription *s, const struct portion *portion
            (m == 0 || s->last >= portion->feed.items[m - 1].position);
 }
 
-// With the number of the last event, unless that was told: a reader of some events only has then seen the log to its end, too, and
+// With the number of the last event, unless that was sent: a reader of some events only has then seen the log to its end, too, and
 // is not sent there again when it comes back.
 static void tell_end(struct subscription *s)
 {
@@ -246,7 +246,7 @@ static void free_closed(struct hub *hub)
     for (size_t i = 0; i < SLOTS; i++)
         for (struct subscription **at = &hub->slots[i]; *at;) {
             struct subscription *s = *at;
-            if (!is_closed(s)) { // it is told when the stream is over, so it must be there until then
+            if (!is_closed(s)) { // it is called when the stream is over, so it must exist until then
                 at = &s->next;
                 continue;
             }

@@ -64,7 +64,7 @@ struct copy_options {
 };
 
 // Copies all runs of a tenant, oldest first, many in one batch. Runs that are there with the same log cost one look, so that a copy
-// that was cut short goes on where it was. A run that cannot be taken (damaged, or another log under its id) is left out and told of; the
+// that was cut short goes on where it was. A run that cannot be taken (damaged, or another log under its id) is left out and reported; the
 // others are copied.
 enum code archive_copy(struct store *from, struct store *to, const struct copy_options *options, struct arena *arena,
                        struct copy_report *out, struct error *err) MUST_CHECK;

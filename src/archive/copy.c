@@ -156,7 +156,7 @@ static enum code flush(struct copy *copy)
     return rc;
 }
 
-// Whether the run is there as it is, told by the heads alone.
+// Whether the run is there as it is, judged by the heads alone.
 static enum code is_there(struct copy *copy, const struct run_name *name, bool *there)
 {
     struct run_head here = {0}, head = {0};

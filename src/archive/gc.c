@@ -171,8 +171,8 @@ static enum code keep_blobs(struct gc *gc, struct error *err)
     return rc;
 }
 
-// What is looked at goes while its note is the one that was listed: whoever puts the same again makes a newer note first, and then a newer
-// object. The note goes last, so that nothing is left that nobody knows of.
+// What is looked at goes while its note is the one that was listed: a writer that puts the same again makes a newer note first,
+// and then a newer object. The note goes last, so that nothing is left that nobody knows of.
 static enum code drop_one(struct gc *gc, const struct kept_note *one, struct error *why)
 {
     struct keep *keep = store_keep(gc->store);
@@ -262,7 +262,7 @@ static enum code forget_files(struct gc *gc, const struct run_ids *ids)
     return rc;
 }
 
-// What is lost with a damaged run cannot be told; it goes all the same.
+// What is lost with a damaged run is not known; the run goes all the same.
 static enum code look_at(struct gc *gc, const struct run_name *name)
 {
     struct run_image image;

@@ -68,7 +68,7 @@ static enum code find_references(struct run_image *image, struct arena *arena, s
         struct seal seal;
         if (!may_refer(record->bytes)) continue;
         arena_reset(&scratch);
-        // What is no event is found by whoever checks the chain.
+        // What is no event is found by the check of the chain.
         if (contract_decode(image->head.vocabulary, record->bytes, &scratch, &moment, &seal, NULL, NULL)) continue;
         if (moment.has_blob) rc = add_blob(image, &moment.blob, false, arena);
         if (!rc && moment.start) rc = add_parts(image, &moment.start->parts, arena);

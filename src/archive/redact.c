@@ -63,7 +63,7 @@ static void redact_moment(struct moment *moment, struct start_facts *start)
     moment->fault.detail = (struct str){0};
     hide(&moment->detail);
     hide(&moment->actor);
-    // A code, or the id of a step, for these two; somebody's words otherwise.
+    // A code, or the id of a step, for these two; a person's words otherwise.
     if (moment->kind != MOMENT_STEP_SKIPPED && moment->kind != MOMENT_RUN_FAILED) hide(&moment->reason);
 }
 

@@ -346,7 +346,7 @@ static enum code step_again(struct replay *replay, const struct moment *moment, 
     return rc ? error_set(replay->err, rc, "%s", why.message) : OK;
 }
 
-// What was put off while nobody drove the run is decided by whoever takes it over.
+// What was put off while nobody drove the run is decided by the engine that takes it over.
 static enum code decide_again(struct replay *replay, const struct moment *moment, uint64_t seq)
 {
     struct input input;
@@ -464,7 +464,7 @@ enum code archive_replay(struct store *store, const struct run_head *head, const
     arena_init(&replay.kept, 64 * 1024, SIZE_MAX);
     arena_init(&replay.turn, 64 * 1024, SIZE_MAX);
     rc = first_life(&replay, program);
-    // What a playbook decided is told by its log itself (next.evaluated, policy.*), and asked again by `why`.
+    // What a playbook decided stands in its log (next.evaluated, policy.*), and asked again by `why`.
     out->folded_only = program->net != NULL;
     if (!rc && !program->net) rc = second_life(&replay, other ? other : program);
     run_free(replay.folded);

@@ -137,7 +137,7 @@ struct principal {
 struct auth_object {
     struct str tenant, project, environment;
     bool exists;        // looked at for single objects only
-    bool plan_approved; // run.start: somebody approved this plan
+    bool plan_approved; // run.start: a person approved this plan
     bool assigned;   // approval.decide: the principal is among those who were asked (nobody in particular: everybody)
     bool own_task;   // the task token was opened and names this object
     struct str pool; // worker.*: pool of the tasks

@@ -79,7 +79,7 @@ static bool subject_within(const struct auth *auth, const struct principal *prin
            names_within(subject->environments, principal->environments) && operations_within(subject, principal);
 }
 
-// Two names are the same person, or one of them is not known: what must be somebody else's is then refused.
+// Two names are the same person, or one of them is not known: what must be another person's is then refused.
 static bool may_be_same(struct str a, struct str b)
 {
     return !a.len || !b.len || str_eq(a, b);

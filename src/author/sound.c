@@ -1,4 +1,4 @@
-// What can never happen, told to the author: one diagnostic for each cause, with the outcomes and values that show it.
+// What can never happen, for the author: one diagnostic for each cause, with the outcomes and values that show it.
 #include "author/sound.h"
 
 #include "program/net.h"
@@ -172,7 +172,7 @@ static struct diagnostic *tell_dead_as(struct teller *t, const char *id, uint32_
     return tell(t, SEVERITY_ERROR, id, step);
 }
 
-// Steps that are dead because this one is: told with it.
+// Steps that are dead because this one is: reported with it.
 static void add_followers(struct teller *t, uint32_t step)
 {
     const struct program_step *ps = step_of(t, step);
@@ -211,7 +211,7 @@ static void tell_dead(struct teller *t, uint32_t step)
     struct sound_goal goal = {step, OUT_RUNS};
     struct diagnostic *d;
     struct str rule = str_from(rule_name(ps->rule));
-    if (ps->when_broken) return; // told by the reader
+    if (ps->when_broken) return; // the reader has reported it
     if (has_cancel(t, ps)) {
         d = tell_dead_as(t, "E0602", step, "it waits for a step that ends the run");
         add_possible(t, ps);
@@ -250,7 +250,7 @@ static void tell_dead(struct teller *t, uint32_t step)
     note(t, d);
 }
 
-// Dead because a dependency that has to run is dead: the cause is told there.
+// Dead because a dependency that has to run is dead: the cause is reported there.
 static bool follows(const struct teller *t, uint32_t step)
 {
     const struct program_step *ps = step_of(t, step);

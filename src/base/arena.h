@@ -8,7 +8,7 @@
 //    whichever thread releases them.
 //  - With CAIRN_ARENA_SINGLE each allocation is its own block, so that AddressSanitizer sees every edge.
 //
-// owner: whoever initialised it; one thread at a time.
+// owner: the function that initialised it; one thread at a time.
 #ifndef CAIRN_BASE_ARENA_H
 #define CAIRN_BASE_ARENA_H
 

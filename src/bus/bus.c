@@ -134,7 +134,7 @@ void bus_close(struct bus *bus)
     free(bus);
 }
 
-// ---- what readers are told
+// ---- what readers get
 
 static const char *type_name(enum sink_type type)
 {

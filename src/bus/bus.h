@@ -1,8 +1,8 @@
 // The event bus: every event of the log, carried to sinks outside. The log is the outbox.
 //
 //   B1 A sink reads the store's feed (S16) behind a cursor of its own. Nothing is carried that is not durable in the log (I33).
-//   B2 At least once: the cursor, a note, moves after the sink has acknowledged. Whoever dies in between sends again, with the
-//      same ids (I31, ES-4g). The cursor note is the truth: whoever puts another one in its place moves the sink.
+//   B2 At least once: the cursor, a note, moves after the sink has acknowledged. A process that dies in between sends again, with the
+//      same ids (I31, ES-4g). The cursor note is the truth: putting another one in its place moves the sink.
 //   B3 In order per run (I32): an event is sent when the one before it of its run has been acknowledged, or is a dead letter.
 //   B4 Only an answer about an event counts as a failed attempt. A sink that is not there opens its circuit: it is probed with
 //      backoff, begins with one event when it is back, and costs no event an attempt (ES-4d, ES-4i).
@@ -38,7 +38,7 @@ struct bus_options {
     void (*report)(void *context, const struct sink_report *report);
     void (*delivered)(void *context, struct str tenant, struct str sink, int64_t at_ms);
     struct metrics *metrics; // may be NULL
-    bool idle;   // another process carries: nothing is sent here. It is told what the notes say, and orders are taken
+    bool idle;   // another process carries: nothing is sent here. Readers get what the notes say, and orders are taken
     bool others; // other processes over this store take orders too
     const struct fetch_policy *fetch; // webhooks go where it allows; NULL: nowhere. Must outlive the bus
     void *context;
@@ -50,7 +50,7 @@ enum code bus_open(const struct bus_options *options, struct bus **out, struct e
 // Events were appended. Any thread, never waits, costs next to nothing.
 void bus_moved(struct bus *bus);
 // Ends all threads. What was acknowledged in the last moment is put as cursor and waited for, half a second at most: call it while
-// somebody still turns the engine, and not on that thread. A webhook that is being called is waited for. NULL is fine.
+// a thread still turns the engine, and not on that thread. A webhook that is being called is waited for. NULL is fine.
 void bus_close(struct bus *bus);
 
 // ---- for readers: any thread, with a handle of its own

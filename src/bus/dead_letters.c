@@ -97,7 +97,7 @@ void gate_leave(struct gate *gate)
     free(gate);
 }
 
-// Tells the sink that its notes have changed, and whoever asked.
+// Reports to the sink that its notes have changed, and to the caller that they are stored.
 struct order {
     struct gate *gate;
     struct sink *sink; // while the gate is open
@@ -134,7 +134,7 @@ static enum code give(struct sink *sink, const struct note_put *notes, size_t co
     return OK;
 }
 
-// Whoever carries hears of it by a note that moves with these.
+// The engine that carries learns of it by a note that moves with these.
 static enum code give_elsewhere(struct sink *sink, const struct note_put *notes, size_t count, bool reload,
                                 bus_done done, void *context, struct error *err)
 {

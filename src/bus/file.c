@@ -83,7 +83,7 @@ static enum code file_open(struct sink *sink, struct error *err)
     sink->wire = lines;
     lines->fd = sink->config.type == SINK_FILE ? open_path(path) : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     enum code rc = lines->fd < 0 ? os_errno(err, "open", path) : OK;
-    // What stands in somebody's standard output is not ours to mend.
+    // What stands in the standard output of another program is not ours to mend.
     if (!rc && sink->config.type == SINK_FILE) rc = mend(lines, path, err);
     if (rc) file_close(sink);
     return rc;

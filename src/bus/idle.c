@@ -1,4 +1,4 @@
-// Sinks that another process carries: what their notes say of them, to whoever asks here.
+// Sinks that another process carries: what their notes say of them, for readers of this process.
 #include "bus/inside.h"
 
 static enum code look_at(struct sink *sink, struct error *err)

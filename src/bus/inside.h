@@ -1,6 +1,6 @@
 // Private to bus/: a sink and what it is made of.
 //
-//   bus.c      the table of sinks, their threads, what readers are told      settings.c the configuration
+//   bus.c      the table of sinks, their threads, what readers get         settings.c the configuration
 //   sink.c     the loop of a sink: which events to send, what an answer means page.c     the events that are being sent
 //   notes.c    cursors and dead letters as notes, and their puts              dead_letters.c  what operators do to them
 //   message.c  an event as a message                                          file.c, webhook.c, nats.c  where it goes

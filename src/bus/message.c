@@ -88,7 +88,7 @@ static enum code read_head(struct store *store, struct arena *arena, struct mess
     return OK;
 }
 
-// Runs are told apart by tenant and id, so an id that two tenants chose must not make one event look like the other's.
+// Runs are identified by tenant and id, so an id that two tenants chose must not make one event look like the other's.
 static bool make_id(struct message *message, uint32_t life, struct arena *arena)
 {
     struct buf text;

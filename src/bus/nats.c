@@ -218,7 +218,7 @@ static bool on_message(struct sink *sink, const struct frame *frame)
     struct pending *pending = pending_of(nats, frame->subject);
     struct json reply;
     struct error err = {0};
-    if (!pending) return true; // an answer to somebody who has given up
+    if (!pending) return true; // the caller has given up
     if (frame->head.len && str_starts(frame->head, STR("NATS/1.0 503")))
         return sink_down(sink, "no stream takes this subject");
     arena_reset(&sink->scratch);

@@ -265,7 +265,7 @@ static enum code make_bucket(struct object_link *line, struct str bucket, struct
     if (!config.ptr) return error_nomem(err);
     enum code rc = api(line, "CREATE", bucket, config, &reply, &why);
     int64_t number = rc == E_LIMIT ? error_of(&reply, "err_code") : 0;
-    if (!rc || number == NAME_TAKEN || number == SUBJECTS_TAKEN) return OK; // somebody else is making it just now
+    if (!rc || number == NAME_TAKEN || number == SUBJECTS_TAKEN) return OK; // another process is making it just now
     return error_set(err, rc, "%s", why.message);
 }
 

@@ -132,7 +132,7 @@ void sink_show(struct sink *sink, bool now_please)
     show_metrics(sink, &copy);
 }
 
-// Whoever asks another engine is told by the cursor: it is put when that changes.
+// Readers at another engine see it in the cursor: it is put when that changes.
 static void note_down(struct sink *sink, const char *why)
 {
     struct cursor *cursor = &sink->cursor;
@@ -418,7 +418,7 @@ static uint64_t orders_now(struct sink *sink)
     return rc == E_NOT_FOUND ? 0 : rc ? sink->orders : note.version;
 }
 
-// Somebody who does not carry has moved the sink, or marked dead letters.
+// An engine that does not carry has moved the sink, or marked dead letters.
 static void look_for_orders(struct sink *sink)
 {
     if (!sink->bus->options.others || mono_now() < sink->orders_due) return;
@@ -444,7 +444,7 @@ static bool load_sink(struct sink *sink)
         sink_face_error(sink, err.message);
         return false;
     }
-    if (sink->cursor.down[0]) note_down(sink, ""); // of whoever carried it before
+    if (sink->cursor.down[0]) note_down(sink, ""); // of the engine that carried it before
     if (first) report_old(sink);
     sink->page.count = sink->page.settled = sink->page.open = 0;
     sink->page.letters = false;

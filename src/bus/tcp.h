@@ -1,5 +1,5 @@
 // Private to bus/: a connection to a server that the operator named, plain or TLS, with deadlines. Nothing waits longer than until
-// whoever uses it is to stop.
+// its user is to stop.
 #ifndef CAIRN_BUS_TCP_H
 #define CAIRN_BUS_TCP_H
 

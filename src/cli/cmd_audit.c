@@ -4,7 +4,7 @@
 #include "reading/reading.h"
 #include "store/server.h"
 
-// The same object, whoever verifies.
+// The same object for every verifier.
 static int ask(struct session *session, struct json *out)
 {
     struct cli *cli = session->cli;

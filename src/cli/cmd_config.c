@@ -46,7 +46,7 @@ static const char *what_of(struct str member)
     return "";
 }
 
-// Members of [serve] that somebody set; what they may be is in docs/format/serve.md.
+// Members of [serve] that were set; what they may be is in docs/format/serve.md.
 static bool add_serve(struct cli *cli, struct json *rows, struct serve_config *serve)
 {
     if (!serve_config_read(cli, serve)) return false;

@@ -322,7 +322,7 @@ static const struct {
     {"runtimes", "what steps need is installed", check_runtimes},
     {"serve", "the configuration of the service fits, its doors can be opened", check_serve},
     {"server", "the service answers, is ready, and has workers and sinks", check_server},
-    {"runs", "every unfinished run has somebody who drives it or is asked", check_unfinished},
+    {"runs", "every unfinished run has a process that drives it or a person who is asked", check_unfinished},
     {"states", "no run is in an impossible state", check_states},
     {"orphans", "no process of a dead engine is left", check_orphans},
     {"chain", "the hash chain of the newest runs is whole", check_chain},

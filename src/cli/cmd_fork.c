@@ -423,7 +423,7 @@ static int retry_from(struct wish *wish, struct session *session, bool *signal)
     return carry_out(wish, session);
 }
 
-// What RETRY_RUN will take over, told beforehand.
+// What RETRY_RUN will take over, shown beforehand.
 static int preview_retry(struct wish *wish, struct session *session, bool *signal)
 {
     struct cli *cli = wish->cli;

@@ -52,7 +52,7 @@ static void print_text(struct cli *cli, const struct verify_report *report)
     buf_release(&out);
 }
 
-// A run that is not there may have been removed on purpose: its tombstone tells.
+// A run that is not there may have been removed on purpose: its tombstone says so.
 static int report_removed(struct session *session, struct str word, bool *found)
 {
     struct cli *cli = session->cli;

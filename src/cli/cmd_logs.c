@@ -42,7 +42,7 @@ static void add_label(struct printer *p, struct buf *out, const struct log_sourc
     size_t from = out->len;
     text_cut(out, buf_str(&label), LABEL_WIDTH_MAX, term->utf8);
     text_pad(out, text_width(str_slice(buf_str(out), from, out->len)), p->width);
-    // Which stream it was is told by the bar, not by colour alone.
+    // The bar says which stream it was, not colour alone.
     buf_text(out, is_stderr ? " !" : term->utf8 ? " │" : " |");
     if (term->color) buf_text(out, "\x1b[0m");
     buf_byte(out, ' ');

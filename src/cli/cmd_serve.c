@@ -1,4 +1,4 @@
-// The engine with doors: an HTTP service over one store, until it is told to stop.
+// The engine with doors: an HTTP service over one store, until it is stopped.
 #include "api/api.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
@@ -57,7 +57,7 @@ static void reload(struct serving *serving)
     os_notify("READY=1");
 }
 
-// The watchdog is told of real turns of the engine, not that a thread somewhere lives.
+// The watchdog is fed by real turns of the engine, not that a thread somewhere lives.
 static void watch(struct serving *serving)
 {
     int64_t now = os_now().mono_ms;

@@ -169,7 +169,7 @@ static int report_timeout(struct session *session, const struct request *request
         cli_hint(cli, "process %lld owns the run and does not answer", pid);
     else
         cli_hint(cli, "another process holds the store");
-    cli_hint(cli, "the signal stays posted and is decided once, as soon as somebody looks: %s",
+    cli_hint(cli, "the signal stays posted and is decided once, as soon as a process takes the run up: %s",
              cli_command(cli, "events %.*s --ledger", STR_ARG(head->ids.run)));
     return EXIT_UNREACHABLE;
 }

@@ -38,7 +38,7 @@ void signal_prepare(struct cli *cli, enum signal_type type, struct str step, str
     out->actor = user_name(cli);
 }
 
-// ---- what the engine tells
+// ---- what the engine reports
 static struct driven *find(const struct drive *drive, struct str run)
 {
     uint32_t at = map_get(&drive->index, run);
@@ -87,11 +87,11 @@ static void on_event(void *context, const struct engine_event *event)
             keep_cause(drive, driven, event->state);
         }
     }
-    // What another run had done is shown as it stands, not told as if it happened.
+    // What another run had done is shown as it stands, not as if it happened now.
     if (event->past && !known) progress_attach(&drive->progress, event->state);
     if (event->past) return;
     progress_event(&drive->progress, event);
-    // Not our own interrupt: somebody else paused it, and this process waits without a word.
+    // Not our own interrupt: another process paused it, and this process waits without a word.
     if (event->moment->kind == MOMENT_RUN_PAUSED && drive->level == 0 && driven && !driven->child)
         progress_say(&drive->progress, "run %.*s was paused from elsewhere; `%s` goes on", STR_ARG(event->run),
                      cli_command(drive->cli, "resume %.*s", STR_ARG(event->run)));
@@ -170,8 +170,8 @@ static void escalate(struct drive *drive, int level, int64_t mono_ms)
     }
 }
 
-// A store without space can record neither a pause nor a cancel: who was told to stop must stop all the same, once nothing runs (or at the
-// second word). The log is as it was, and recovery goes on from it.
+// A store without space can record neither a pause nor a cancel: a command that was asked to stop must stop all the same, once
+// nothing runs (or at the second word). The log is as it was, and recovery goes on from it.
 static void leave_if_stalled(struct drive *drive)
 {
     struct engine_activity activity = engine_activity(drive->engine);
@@ -349,7 +349,7 @@ static int check_detach(struct cli *cli)
     if (!interrupt && !args_has(&cli->args, FLAG_DETACH)) return EXIT_OK;
     cli_fail(cli, EXIT_USAGE, "%s is for runs of a server; this one goes on in this process",
              interrupt ? "--on-interrupt detach" : "--detach");
-    cli_hint(cli, "`cairn serve` runs what it is given, whoever watches: --server URL");
+    cli_hint(cli, "`cairn serve` runs what it is given, watched or not: --server URL");
     return EXIT_USAGE;
 }
 

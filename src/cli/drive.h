@@ -61,7 +61,7 @@ int drive_loop(struct drive *drive);
 const struct driven *drive_find(const struct drive *drive, struct str run); // NULL: never seen
 // The exit code that the end (or not) of `run` means.
 int drive_exit_code(const struct drive *drive, struct str run);
-// How a run ended (or stands) after drive_close, for people and for programs. `code` unless that cannot be told.
+// How a run ended (or stands) after drive_close, for people and for programs. `code` unless that is not known.
 int drive_finish(struct session *session, struct str run, enum progress_mode mode, int code);
 // A signal with a fresh id, from the user of this process.
 void signal_prepare(struct cli *cli, enum signal_type type, struct str step, struct str reason, struct signal *out);

@@ -6,7 +6,7 @@
 
 enum { LABEL_WIDTH = 12, NAMES_MAX = 40, COLUMNS_MAX = 100 };
 
-// How a step stands in the preview. FORK_KEPT is told by what is kept.
+// How a step stands in the preview. What is kept says FORK_KEPT.
 enum row { ROW_DONE = 1, ROW_SKIPPED, ROW_FAILED, ROW_GIVEN, ROW_GOES_ON, ROW_AGAIN, ROW_NEW, ROW_TO_COME, ROW_COUNT };
 
 static const struct {

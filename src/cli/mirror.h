@@ -28,9 +28,9 @@ struct mirror {
 
 void mirror_open(struct mirror *mirror, struct session *session);
 void mirror_close(struct mirror *mirror);
-// Begins to follow a run: everything that has happened so far is told by the next mirror_poll. EXIT_OK or what was reported.
+// Begins to follow a run: everything that has happened so far is reported by the next mirror_poll. EXIT_OK or what was reported.
 int mirror_add(struct mirror *mirror, const struct run_head *head);
-// Tells what is new. *changed: something was. EXIT_OK or what was reported.
+// Reports what is new. *changed: something was. EXIT_OK or what was reported.
 int mirror_poll(struct mirror *mirror, bool *changed);
 // The last line that each running process step has written so far, from its log.
 typedef void (*mirror_line)(void *context, struct str run, struct str step, bool is_stderr, struct str line);

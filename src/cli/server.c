@@ -86,7 +86,7 @@ int server_access(struct cli *cli, const char *url, const char *store, struct se
     struct str file = args_text(&cli->args, FLAG_TOKEN_FILE, "");
     const char *path = strchr(store, ':');
     *out = (struct server_access){.ca_file = args_text(&cli->args, FLAG_CA_FILE, "")};
-    if (starts(url, "http:") && !is_here(url)) cli_warn(cli, "whoever is between here and %s can read the token", url);
+    if (starts(url, "http:") && !is_here(url)) cli_warn(cli, "any machine between here and %s can read the token", url);
     if (args_has(&cli->args, FLAG_TOKEN_FILE))
         return read_token(cli, file.ptr, cli_format(cli, "--token-file %s", file.ptr), out);
     if (variable && variable[0]) {

@@ -167,7 +167,7 @@ static int report_server(struct session *session, const struct error *err, const
     const char *url = session->url;
     int code = cli_error(cli, err);
     bool untrusted = strstr(err->message, "certificate"), later = strstr(err->message, "; try again in ");
-    // Somebody answered, with a problem or with what is none of ours.
+    // A server answered, with a problem or with what is none of ours.
     bool answered = strchr(err->message, '(') || strstr(err->message, "the server answers") ||
                     strstr(err->message, "the answer is");
     if (err->code == E_DENIED && untrusted)

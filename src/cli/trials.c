@@ -91,7 +91,7 @@ static void report(struct cli *cli, const struct diagnostics *all, struct str te
     buf_release(&out);
 }
 
-// The same mistake in the part that all cases share is told once.
+// The same mistake in the part that all cases share is reported once.
 static void check_all(const struct loaded_trial *loaded, struct diagnostics *diagnostics)
 {
     for (size_t i = 0; i < loaded->file.count; i++) {

@@ -176,7 +176,7 @@ struct moment {
     enum moment_kind kind;
     enum emitter by;
     struct str step; // path of the step ("load", "loop[2].tick"); empty for moments of the run
-    // Playbooks. `step` is the name alone; what happens inside it is told apart by these, and `logical` counts the tries of a task.
+    // Playbooks. `step` is the name alone; what happens inside it is identified by these, and `logical` counts the tries of a task.
     uint32_t visit;           // the how-manyth time that the step is run, >= 1; 0 = not a playbook's
     uint32_t iteration;       // of its loop, from 1; 0 = none
     struct str task;          // label; empty: the step or the iteration itself
@@ -187,7 +187,7 @@ struct moment {
     int64_t at_ms;            // emittedAt
     const struct start_facts *start; // RUN_QUEUED, RUN_STARTED
     // STEP_COMPLETED, TASK_DONE: result (type 0 = none, or the value is in `blob`). SIGNAL_ACCEPTED: the payload, of signals that change
-    // what the run works with (signal_rule.recorded). SIGNAL_DEFERRED: the whole request, until somebody else agrees.
+    // what the run works with (signal_rule.recorded). SIGNAL_DEFERRED: the whole request, until another person agrees.
     // Playbooks: RUN_STARTED the workload; ADMIT_EVALUATED {allow, matched_rule_index}; STEP_SCHEDULED the token's arguments;
     // LOOP_STARTED the collection (or `blob`); TASK_STARTED the inputs; ATTEMPT_DONE, ATTEMPT_FAILED, TASK_FAILED the outcome without
     // its result; TASK_DECIDED {matched_rule_index, action, set}; ROUTED {mode, event, matched, selected, set}.
@@ -266,7 +266,7 @@ enum code contract_check(const struct contract *contract, enum vocabulary vocabu
 // The word that contract_show tells a moment with; NULL: it shows nothing. A step that is not run is StepSkipped where there is such a
 // word and policy.admit.evaluated, skipped, in playbooks; attempts of a task are not attempts of its step, and are not shown.
 const char *contract_word(const struct moment *moment, enum vocabulary to);
-// The same moment told in another vocabulary (type 0 when it has no word there): for `events --as`. Sequence and time are kept.
+// The same moment in another vocabulary (type 0 when it has no word there): for `events --as`. Sequence and time are kept.
 // RUN_STARTED of a playbook has the facts of its start when the caller has put them there (they are in RUN_REQUESTED).
 enum code contract_show(const struct contract *contract, enum vocabulary to, const struct run_ids *ids,
                         const struct moment *moment, const struct seal *seal, struct arena *arena, struct json *out,
@@ -306,8 +306,8 @@ struct ingested {
     struct str event_id, execution;
     struct str type; // as it is called now
     struct str step; // name
-    uint32_t visit;  // 0: not told
-    struct str task; // label; empty: not told
+    uint32_t visit;  // 0: not given
+    struct str task; // label; empty: not given
     bool ends;       // it tells how an attempt came out: `outcome`
     struct json outcome;
 };
@@ -365,7 +365,7 @@ struct signal {
     struct str policy_decision_id; // UUID; empty: the policy is "local", its decision that of the engine
     struct str
         denied; // AUTHZ_DENIED or AUTHZ_REASON_REQUIRED: the policy refuses it; recorded as REJECTED and not applied
-    bool requires_approval; // recorded as REVISION_REQUIRED and not applied until somebody else agrees
+    bool requires_approval; // recorded as REVISION_REQUIRED and not applied until another person agrees
     bool force;
     struct json payload;
 };

@@ -35,7 +35,7 @@ static const struct field forked_from_fields[] = {
 };
 static const struct table forked_from_table = TABLE(forked_from_fields);
 
-// What stands in most records. The attempt of a node is always told, that of a workflow from the second on.
+// What stands in most records. The attempt of a node is always recorded, that of a workflow from the second on.
 #define AT_FIELD MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS)
 #define ATTEMPT_FIELD(how) MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, how)
 #define ATTEMPTS_FIELD MOMENT_FIELD("attempts", FIELD_U32, logical, ALWAYS | DERIVED)

@@ -104,7 +104,7 @@ static bool derive_step(const struct moment *moment, struct arena *arena, struct
         ok = ok && d->iteration_id.ptr;
     }
     if (!moment->task.len) return ok;
-    // Runs of a task are counted in the iteration, and must be told apart in the step run.
+    // Runs of a task are counted in the iteration, and must differ in the step run.
     struct str prefix = STR(TASK_PREFIX), name = moment->task;
     if (moment->iteration) {
         prefix = join_id(arena, STR(TASK_PREFIX), moment->task, STR(ITERATION_PART), moment->iteration - 1);

@@ -79,7 +79,7 @@ struct run_ref {
 enum code run_ref_read(const struct json *value, struct run_ref *out, struct error *err) MUST_CHECK;
 bool run_ref_write(const struct run_ref *ref, struct arena *arena, struct json *out) MUST_CHECK;
 // The text form, "<provider>://<namespace, host or store>/<workflow type>/<workflowId>/<runId>" (C-26). `type` is its third
-// part; in `out` an empty one is not told. E_INVALID as above; a ptr of NULL: out of memory.
+// part; in `out` an empty one is left out. E_INVALID as above; a ptr of NULL: out of memory.
 enum code run_ref_parse(struct str text, struct run_ref *out, struct error *err) MUST_CHECK;
 struct str run_ref_format(const struct run_ref *ref, struct str type, struct arena *arena);
 

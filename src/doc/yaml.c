@@ -204,7 +204,7 @@ static enum code push_merge(struct yaml_reader *r, struct frame *frame, const st
     frame->merging = false;
     if (frame->merges.type == 0) frame->merges = json_array();
     if (!merge_add(r->arena, &frame->merges, value, &fits)) return E_NOMEM;
-    if (fits || (value->type == JSON_NULL && r->fault_count > 0)) return OK; // an alias of nothing was told of
+    if (fits || (value->type == JSON_NULL && r->fault_count > 0)) return OK; // an alias of nothing was reported
     struct diagnostic *d = diagnose(r->diagnostics, SEVERITY_ERROR, "E0106", "", r->file, frame->key.line,
                                     frame->key.column, 2, "<< takes a mapping or a list of mappings");
     diagnostic_hint(r->diagnostics, d, "<<: *name, or <<: [*one, *other]; quote \"<<\" when it is a key");

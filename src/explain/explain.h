@@ -8,7 +8,7 @@
 // So an explanation shows the values that the decision was made on, and `reproduced` says that deciding again gives what the
 // log records. A step inside a loop is a step of its own in every iteration, so past iterations can be asked for too.
 //
-// owner: whoever opened it; one thread. The program and the strings of `ids` are borrowed.
+// owner: the function that opened it; one thread. The program and the strings of `ids` are borrowed.
 #ifndef CAIRN_EXPLAIN_EXPLAIN_H
 #define CAIRN_EXPLAIN_EXPLAIN_H
 

@@ -220,7 +220,7 @@ static void waiting_at_barrier(struct buf *out, const struct view_of_step *v)
     arrivals_told(out, v, true);
 }
 
-// True: told.
+// True: written.
 bool net_told(struct buf *out, const struct view_of_step *v)
 {
     if (!v->e->program->net) return false;

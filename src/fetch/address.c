@@ -19,7 +19,7 @@ static const char *const closed4[] = {"0.0.0.0/8",        "10.0.0.0/8",     "100
                                       "198.51.100.0/24",  "203.0.113.0/24", "224.0.0.0/4",    "240.0.0.0/4"};
 // Of v6 only 2000::/3 is given out at all; inside it these are not hosts of the open net.
 static const char *const closed6[] = {"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"};
-// The last four bytes are a v4 address that somebody may translate to.
+// The last four bytes are a v4 address that a gateway may translate to.
 static const char *const inner4[] = {"::ffff:0:0/96", "::/96", "64:ff9b::/96"};
 
 bool cidr_parse(struct str text, struct cidr *out)

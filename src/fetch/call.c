@@ -46,7 +46,7 @@ static enum code plain_target(const struct uri *uri, const struct rule *rule, co
     return OK;
 }
 
-// Whoever named the URI is not told why nobody answered: that would be a map of ports. The log of the service has it.
+// The tenant that named the URI does not learn why nothing answered: that would be a map of ports. The log of the service has it.
 static enum code unreachable(const struct target *target, const struct error *why, struct error *err)
 {
     os_log(LOG_INFO, "a fetch did not reach its server host=%s why=\"%s\"", target->uri.host, why->message);

@@ -1,4 +1,4 @@
-// A connection to our own server, kept between calls. Whoever gave the address is trusted; the server still is not: limits,
+// A connection to our own server, kept between calls. The operator, who gave the address, is trusted; the server still is not: limits,
 // deadlines and TLS hold here as anywhere.
 #include "fetch/inside.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define LABEL_MAX 63
-#define DECODE_ROUNDS 4 // %252e is a dot to somebody who decodes twice
+#define DECODE_ROUNDS 4 // %252e is a dot to a server that decodes twice
 
 static bool alpha(char c)
 {

@@ -127,7 +127,7 @@ static enum http_step first_line(struct http_parser *parser, struct str *bytes)
     return HTTP_DONE;
 }
 
-// Interim answers are not told of.
+// Interim answers are not reported.
 static bool is_interim(const struct http_parser *parser)
 {
     return parser->kind == HTTP_RESPONSES && parser->answer.status < 200;

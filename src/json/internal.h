@@ -7,7 +7,7 @@
 #include <string.h>
 
 // Eight bytes at a time: the result is 0 when no byte of the word is as asked for. Bytes from 0x80
-// up are never "below" or "equal"; which of several bytes matched is not told.
+// up are never "below" or "equal"; which of several bytes matched is not known.
 #define WORD_ONES UINT64_C(0x0101010101010101)
 #define WORD_HIGHS UINT64_C(0x8080808080808080)
 

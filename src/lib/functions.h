@@ -22,7 +22,7 @@ struct functions;
 enum code functions_open(uint32_t workers, uint32_t eager, struct functions **out, struct error *err) MUST_CHECK;
 // Where results and lines go. Before the first attempt; NULL: nowhere any more, and what was on its way there has arrived.
 void functions_attach(struct functions *functions, struct engine *engine);
-// The same for whoever is no engine. Both are called under the mutex here and must not come back.
+// The same for callers that are no engine. Both are called under the mutex here and must not come back.
 void functions_connect(struct functions *functions, tool_deliver deliver, tool_output output, void *context);
 struct tools *functions_tools(struct functions *functions);
 bool functions_know(void *functions, struct str name); // any thread; also program_loader.host_kind

@@ -252,7 +252,7 @@ void task_unqueue(struct functions *f, struct host_call *task)
     task->waiting = false;
 }
 
-// A pending attempt has died: whoever meant to complete it is told, on a worker, because the caller holds locks.
+// A pending attempt has died: the kind that meant to complete it is called, on a worker, because the caller holds locks.
 static void notify(struct functions *f, const struct host_call *dead)
 {
     if (!dead->kind->given.cancelled) return;
@@ -276,7 +276,7 @@ void task_expire(struct functions *f, struct host_call *task)
     deliver_fault(f, task, cancelled ? "CANCELLED" : "TIMEOUT", !cancelled, message);
 }
 
-// Whoever runs may be blocked for long: as many threads more as attempts wait.
+// The threads that run may be blocked for long: as many more as attempts wait.
 static void look_for_standstill(struct functions *f)
 {
     bool still = f->taken == f->taken_before;

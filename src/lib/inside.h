@@ -1,7 +1,7 @@
 // Private to lib/: an engine with everything around it, and how to get in and out of it.
 //
 // One mutex guards engine, store and waiters; the turning thread lets go of it between turns. The turnstile before it makes
-// callers and the turning thread take turns: whoever waits holds the turnstile, so a busy engine cannot pass it by.
+// callers and the turning thread take turns: a caller that waits holds the turnstile, so a busy engine cannot pass it by.
 // Order of locks: turnstile, mutex, functions, mailbox. The mutex of the reader stands alone.
 #ifndef CAIRN_LIB_INSIDE_H
 #define CAIRN_LIB_INSIDE_H
@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-// What a hook will be told once the engine is let go.
+// What a hook will get once the engine is let go.
 enum note_kind { NOTE_ENDED = 1, NOTE_OUTPUT };
 struct notice {
     struct notice *next;
@@ -24,7 +24,7 @@ struct notice {
     char text[];
 };
 
-// Somebody waits for the end of a run, for its start to be stored, or for a decision. On the stack of the waiting thread.
+// A thread waits for the end of a run, for its start to be stored, or for a decision. On the stack of the waiting thread.
 struct waiter {
     struct waiter *next;
     struct str run;    // empty: not for a run
@@ -56,7 +56,7 @@ struct cairn {
     atomic_bool stop;
     atomic_int users;    // calls under way
     atomic_bool closed;  // no call gets in any more
-    atomic_bool closing; // somebody is in cairn_shutdown
+    atomic_bool closing; // a thread is in cairn_shutdown
     bool threaded;
     pthread_t thread;
     int fd;

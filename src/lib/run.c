@@ -11,7 +11,7 @@
 #define DOCUMENT_MAX ((size_t)64 << 20) // the reader's own limits are lower and say more
 enum {
     LOOK_MS = 50,           // at a run of another process
-    LOOK_AT_OURS_MS = 1000, // its end is told; that another process took it is not
+    LOOK_AT_OURS_MS = 1000, // its end is reported; that another process took it is not
     POSTED_MS = 10000,
 };
 

@@ -1,4 +1,4 @@
-// Turning the engine: by its own thread, by the host's loop, or by whoever waits. And what it tells on the way.
+// Turning the engine: by its own thread, by the host's loop, or by a caller that waits. And what it reports on the way.
 #include "lib/inside.h"
 
 #include <poll.h>
@@ -22,7 +22,7 @@ int64_t until_of(int64_t timeout_ms)
     return os_now().mono_ms + (timeout_ms >= 0 && timeout_ms < FOREVER_MS ? timeout_ms : FOREVER_MS);
 }
 
-// ---- what the engine tells, inside
+// ---- what the engine reports, inside
 
 static bool is_ours(const struct cairn *cairn, const struct run_ids *ids)
 {

@@ -113,7 +113,7 @@ struct conn {
     struct heap_node timer;
     int64_t since;       // the state, the head or the body began
     int64_t progress;    // bytes were last written
-    int64_t come_again;  // what it was told when it was refused; 0 = it was not
+    int64_t come_again;  // the Retry-After of its refusal; 0 = it was not refused
     int64_t quiet_until; // no request is read before; 0 = any time
     // Of the handler, while it holds the exchange.
     struct buf answer;    // head, and a small body
@@ -186,7 +186,7 @@ void conn_drain(struct conn *conn);
 // life.c
 void conn_kill(struct conn *conn, enum net_end why);
 void conn_release(
-    struct conn *conn); // somebody let go of it: freed at the end of the turn when it is dead and nobody's
+    struct conn *conn); // an owner let go of it: freed at the end of the turn when it is dead and nobody's
 void conn_free(struct conn *conn);
 int64_t conn_deadline(const struct conn *conn); // INT64_MAX: none
 void conn_watch(struct conn *conn);             // moves its timer when that is too late

@@ -1,4 +1,4 @@
-// Sockets that listen: TCP, Unix, and those that somebody else has made.
+// Sockets that listen: TCP, Unix, and those that another process has made.
 #include "net/inside.h"
 
 #include <arpa/inet.h>

@@ -3,7 +3,7 @@
 //   accept ─▶ read ─▶ http_parser ─▶ guard ─▶ handle(x) … net_reply(x) ─▶ write ─▶ the next request of that connection
 //
 // One request per connection is with the handler at a time; what a client sends ahead waits. So answers come in order, and
-// request and arena of an exchange belong to whoever handles it, on any thread, until it is answered.
+// request and arena of an exchange belong to its handler, on any thread, until it is answered.
 //
 //  N1 Every exchange is answered exactly once, by net_reply or net_stream, also when its client has gone.
 //  N2 A request is handed on only when it is whole, well formed (http.h), and let in by the guard.
@@ -41,7 +41,7 @@ extern const struct net_limits net_limits_default;
 struct net_options {
     const char *const *listen; // "127.0.0.1:8080", "[::1]:0", "localhost:80", "unix:/run/cairn.sock" (mode 0600)
     size_t listen_count;
-    const int *fds; // listening sockets made by somebody else; net_close closes them
+    const int *fds; // listening sockets made by another process; net_close closes them
     size_t fd_count;
     const char *tls_certificate,
         *tls_key;                      // PEM files (chain, key): TLS 1.2 or later on every TCP listener. Both or none
@@ -57,7 +57,7 @@ struct net_options {
     void *context;
 };
 
-// Listens; connections wait until net_run. E_INVALID (an address), E_EXISTS (in use), E_DENIED, E_LOCKED (somebody serves
+// Listens; connections wait until net_run. E_INVALID (an address), E_EXISTS (in use), E_DENIED, E_LOCKED (another process serves
 // that Unix socket), E_IO. Options are copied but for what is marked as borrowed.
 enum code net_open(const struct net_options *options, struct net_server **out, struct error *err) MUST_CHECK;
 // Of the listener at `index`, in the order of `listen`, then `fds`; 0 for a Unix socket.
@@ -104,13 +104,13 @@ typedef void (*net_closed)(void *context, enum net_end why);
 struct net_stream *net_stream(struct net_exchange *x, int status, const struct http_header *headers, size_t count,
                               net_closed closed, void *context);
 // One piece; copies. Any thread; pieces of one thread stay in order. False: closed, over the cap (then the connection is cut and
-// `closed` told, on the net thread before this returns), or no memory.
+// `closed` called, on the net thread before this returns), or no memory.
 bool net_stream_send(struct net_stream *stream, struct str bytes);
 size_t net_stream_queued(const struct net_stream *stream); // bytes not yet taken by the client. Any thread
 // No more pieces; the owner must not use the stream afterwards. Any thread, exactly once.
 void net_stream_end(struct net_stream *stream);
 
-// ---- for metrics, and for whoever starts a server
+// ---- for metrics, and for the program that starts a server
 
 struct net_stats {
     uint64_t open, accepted, over_limit; // connections: now; ever; refused with 503 or 429

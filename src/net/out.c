@@ -157,7 +157,7 @@ ssize_t in_read(struct conn *conn, char *into, size_t size)
     ssize_t count = recv(conn->fd, into, size, 0);
     if (count > 0) {
         COUNT(conn->server, bytes_in, (uint64_t)count);
-        // Less than asked for: the next byte comes with an edge. But its end may have been told already.
+        // Less than asked for: the next byte comes with an edge. But its end may have been reported already.
         if ((size_t)count < size && !atomic_load_explicit(&conn->gone, memory_order_relaxed)) conn->readable = false;
         return count;
     }

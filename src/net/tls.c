@@ -12,7 +12,7 @@ static enum code tls_error(struct error *err, const char *what, const char *path
     return error_set(err, E_INVALID, "cannot use %s %s: %s", what, path, reason ? reason : "not in PEM format");
 }
 
-// HTTP/1.1 or nothing: a client that only speaks h2 is told so in the handshake.
+// HTTP/1.1 or nothing: a client that only speaks h2 is refused in the handshake.
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
                            unsigned int in_len, void *context)
 {

@@ -2,7 +2,7 @@
 //
 // Paths are opened with openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), or by walking them component by component where the
 // system call is missing or filtered, so that no name and no planted link leads outside the root (I39). Only regular files with
-// one link are opened: a hard link could be somebody else's file. Directories are made 0700, files 0600.
+// one link are opened: a hard link could be another user's file. Directories are made 0700, files 0600.
 #include "os/fault.h"
 #include "os/os.h"
 

@@ -114,7 +114,7 @@ enum code os_write_file(const char *path, struct str text, unsigned mode, bool r
     if (!rc) rc = write_all(fd, path, text, err);
     if (!rc && fsync(fd) != 0) rc = os_errno(err, "write", path);
     if (close(fd) != 0 && !rc) rc = os_errno(err, "write", path);
-    // A link does not overwrite: of two that make the same file, one is told.
+    // A link does not overwrite: of two that make the same file, one gets E_EXISTS.
     if (!rc && !replace && link(draft, path) != 0)
         rc = errno == EEXIST ? error_set(err, E_EXISTS, "%s is there already", path) : os_errno(err, "write", path);
     if (!rc && replace && rename(draft, path) != 0) rc = os_errno(err, "write", path);

@@ -1,4 +1,4 @@
-// What a service manager (systemd) is told. The protocol is a datagram of lines; no library is needed for that.
+// What a service manager (systemd) is sent. The protocol is a datagram of lines; no library is needed for that.
 #include "os/os.h"
 
 #include <stddef.h>
@@ -20,7 +20,7 @@ void os_notify(const char *state)
     if (fd < 0) return;
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
     if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size) < 0)
-        os_log(LOG_DEBUG, "the service manager was not told state=%s", state);
+        os_log(LOG_DEBUG, "the service manager was not reached state=%s", state);
     close(fd);
 }
 

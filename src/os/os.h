@@ -59,7 +59,7 @@ struct disk_ops {
     enum code (*truncate)(struct file *, uint64_t size, struct error *);
     enum code (*allocate)(struct file *, uint64_t size, struct error *); // zero-filled up to `size`, blocks reserved
     enum code (*sync)(struct file *, struct error *); // fdatasync; E_IO is final for the process (I8)
-    // Tries an exclusive OFD lock on one byte. E_LOCKED when somebody else has it. Released by close.
+    // Tries an exclusive OFD lock on one byte. E_LOCKED when another process has it. Released by close.
     enum code (*lock)(struct file *, uint64_t byte, struct error *);
     bool (*locked)(struct file *, uint64_t byte); // by another open file description
     void (*close)(struct file *);

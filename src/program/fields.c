@@ -1,4 +1,4 @@
-// Fields that plans and node workflows share, and how their faults are told.
+// Fields that plans and node workflows share, and how their faults are reported.
 #include "program/internal.h"
 
 #include "base/civil.h"

@@ -114,7 +114,7 @@ struct span place_of_key(struct reader *r, const struct json_member *member);
 struct span place_inside(struct reader *r, const struct json *value, struct str part, size_t *from);
 
 #define PLACE_ARG(r, at) (r)->file, (at).line, (at).column, (at).width
-// The first bytes of a text that somebody wrote, for "%.*s".
+// The first bytes of a text of the user, for "%.*s".
 #define SHOW(s) (int)((s).len > 72 ? 72 : (s).len), (s).ptr
 #define ERROR(r, id, at, ...) diagnose((r)->diagnostics, SEVERITY_ERROR, id, (r)->code, PLACE_ARG(r, at), __VA_ARGS__)
 #define WARNING(r, id, at, ...)                                                                                        \
@@ -188,7 +188,7 @@ void body_subrun(struct reader *r, struct draft *draft, const struct json *docum
 // env and cwd, and stdin and args where the kind has them; NULL is absent.
 void body_env(struct reader *r, struct draft *draft, const struct json *env);
 void body_text(struct reader *r, struct draft *draft, const char *name, const struct json *value);
-bool is_host_kind(const struct reader *r, struct str name); // a function that whoever loads the document has
+bool is_host_kind(const struct reader *r, struct str name); // a function that the program that loads the document has
 bool is_task_kind(const struct reader *r, struct str name); // a tool of playbooks that is not our own
 void hint_kinds(struct reader *r, struct diagnostic *d, struct str name); // the kinds there are, the nearest first
 void body_host(struct reader *r, struct draft *draft, const struct json *with);

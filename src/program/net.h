@@ -64,7 +64,7 @@ enum net_store {
 struct net_task {
     struct str label; // unique in its step
     struct str kind;  // "http", "python", ...: one of net_kind_list, or of a plug-in
-    // What the tool is told: everything of the task but its name, kind, policy, set and result controls; aliases resolved,
+    // What the tool gets: everything of the task but its name, kind, policy, set and result controls; aliases resolved,
     // `spec` merged in, the workbook's entry merged in. Always an object. `code` is a constant, never a template.
     const struct template_tree *with;
     // The `input` in it, where the other fields read it as variables (`with` has it as it is written); NULL: they do not.
@@ -146,8 +146,8 @@ struct net {
     bool no_next_is_error;
     const struct template_tree *workload; // an object; its texts may refer to `input` and to each other
     struct json keychain;                 // array of entries as written, aliases resolved; type 0 = none
-    // Variables of the environment that templates of this document and of those that it runs ask for as env.NAME. Whoever starts a run
-    // may give them as the input `env`; none when the workload has a value of that name.
+    // Variables of the environment that templates of this document and of those that it runs ask for as env.NAME. The process
+    // that starts a run may give them as the input `env`; none when the workload has a value of that name.
     struct net_names env;
     const struct str *requires_tools;
     uint32_t requires_tool_count;

@@ -1,4 +1,4 @@
-// What is told about a task that may run as it is: what its tool lacks, what it does not look at, code that is taken for a template.
+// Warnings about a task that may run as it is: what its tool lacks, what it does not look at, code that is taken for a template.
 #include "program/playbook.h"
 
 #include <string.h>
@@ -28,11 +28,11 @@ static void read_needs(struct playbook *pb, const struct net_task *task)
         if (has) continue;
         struct diagnostic *d = WARNING(r, "E0204", at, "a task of kind %s needs %s: as it is it fails when it runs",
                                        needs[i].kind, needs[i].told);
-        HINT(r, d, "is it indented as \"kind\" is? What a tool is told stands beside its kind, or under spec");
+        HINT(r, d, "is it indented as \"kind\" is? What a tool gets stands beside its kind, or under spec");
     }
 }
 
-// What no tool of that kind looks at. Not told of what is the engine's, nor of what a plug-in takes.
+// What no tool of that kind looks at. There is no warning about what is the engine's, nor about what a plug-in takes.
 static void read_strange(struct playbook *pb, const struct net_task *task)
 {
     struct reader *r = pb->r;

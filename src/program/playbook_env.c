@@ -1,5 +1,5 @@
-// Which variables of the environment a playbook asks for: env.NAME, env['NAME'] and env.get('NAME') in its templates. Whoever starts a run
-// from a command line gives them as the input `env`, so that the log has what was read.
+// Which variables of the environment a playbook asks for: env.NAME, env['NAME'] and env.get('NAME') in its templates. The
+// process that starts a run from a command line gives them as the input `env`, so that the log has what was read.
 #include "program/playbook.h"
 
 static bool is_word(char c)

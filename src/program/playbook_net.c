@@ -84,7 +84,7 @@ static void find_unreached(struct playbook *pb)
 
 // ---- barriers
 
-// Tokens of different arcs of one inclusive step are told apart by the root they come from. A step that two roots reach is where
+// Tokens of different arcs of one inclusive step differ by the root they come from. A step that two roots reach is where
 // they meet, and the root of everything behind it.
 struct weave {
     struct playbook *pb;

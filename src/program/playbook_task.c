@@ -32,7 +32,7 @@ struct json merged(struct playbook *pb, const struct json *inner, const struct j
     return out;
 }
 
-// ---- what the tool is told
+// ---- what the tool gets
 
 static bool is_control(struct str key, const struct json *value)
 {
@@ -115,7 +115,7 @@ static void read_timeout(struct playbook *pb, const struct layers *layers, struc
     if (value && value->type != JSON_OBJECT) read_seconds(pb, value, "timeout_s", &task->timeout_ms, &task->timeout_of);
 }
 
-// Decisions about tasks without a policy are told, but for noop; policy.emit.events of what is around the task is the switch.
+// Decisions about tasks without a policy are recorded, but for noop; policy.emit.events of what is around the task is the switch.
 static void read_quiet(const struct layers *layers, struct net_task *task)
 {
     task->quiet = task->in_process; // nothing can follow from a noop but that it goes on

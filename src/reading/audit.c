@@ -90,7 +90,7 @@ static enum code verify_chain(struct store *store, struct str chain, struct audi
     return rc;
 }
 
-// Several chains are told as one: their records counted, their ends hashed one after the other.
+// Several chains are reported as one: their records counted, their ends hashed one after the other.
 static void add_chain(struct audit_report *out, const struct audit_report *chain)
 {
     const struct str ends[] = {{(const char *)out->head.hash.b, SHA256_SIZE},
@@ -111,7 +111,7 @@ static enum code verify_one(void *context, const struct note *note, struct arena
 {
     const struct sharing *sharing = context;
     struct audit_report chain;
-    if (sharing->out->fault) return OK; // the first one is told
+    if (sharing->out->fault) return OK; // the first one is reported
     enum code rc = verify_chain(sharing->store, str_slice(note->key, sharing->named, note->key.len), &chain, err);
     if (!rc) add_chain(sharing->out, &chain);
     return rc;

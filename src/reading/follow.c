@@ -19,7 +19,7 @@ struct followed {
     enum vocabulary vocabulary;
     uint64_t ledger_seq;  // entries up to here were given
     bool owes;            // something must be read again, now or later
-    bool lagging;         // told as late by itself
+    bool lagging;         // reported as late by itself
     uint32_t first, last; // of the page: its items, linked; NOBODY = it did not move
     char bytes[];
 };
@@ -126,9 +126,9 @@ static struct program *program_of(struct follower *follower, struct store *store
     return known->program;
 }
 
-// ---- what projectors tell
+// ---- what projectors report
 
-// That a page is late is told once for each tenant (see tell_late), not by every run that is in it.
+// That a page is late is reported once for each tenant (see tell_late), not by every run that is in it.
 static void on_report(void *context, const struct project_report *report)
 {
     struct followed *one = context;

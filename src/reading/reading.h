@@ -1,5 +1,5 @@
 // Stored runs as readers want them: a run folded up to a moment, a run explained, the runs that a query means, a row of a list.
-// The same functions for the command line, the library and the service, so that all three tell the same.
+// The same functions for the command line, the library and the service, so that all three show the same.
 //
 // Everything is read through a store handle of the caller's, on the caller's thread.
 #ifndef CAIRN_READING_READING_H
@@ -31,7 +31,7 @@ void folded_release(struct folded *folded);
 enum code reading_trace(struct store *store, const struct run_head *head, uint64_t at, const struct run_view *view,
                         struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 
-// ---- parts of a run, in `arena`, as the service and the library tell them
+// ---- parts of a run, in `arena`, as the service and the library return them
 // RunSnapshot (schemas/run-snapshot.json) right after event `at`.
 enum code reading_snapshot(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
                            struct json *out, struct error *err) MUST_CHECK;
@@ -134,13 +134,13 @@ bool reading_row(const struct run_head *head, int64_t now_ms, struct arena *aren
 
 // ---- all runs, followed: a projector (view/project.h) for each run that moves, fed from the feed of the store
 // Memory is bounded: the runs that moved lately are held, ended ones are the first to go; another one is read again from its
-// first event when it moves. What it tells about a run that was read again may have been told before.
+// first event when it moves. What it reports about a run that was read again may have been reported before.
 struct follower;
 struct follower_options {
     uint64_t position;              // begins behind it
     size_t page;                    // items of the feed in a round; 0 = 512
     size_t run_max;                 // runs that are held, at least a page; 0 = 1024
-    struct project_sink sink;       // LAG_HIGH of a page is told once for its tenant, with ids that have no run
+    struct project_sink sink;       // LAG_HIGH of a page is reported once for its tenant, with ids that have no run
     bool (*stopped)(void *context); // of the sink: true ends a long reading with E_CANCELLED; may be NULL
 };
 struct follower *follower_open(const struct follower_options *options, int64_t now_ms) MUST_CHECK; // NULL: no memory
@@ -163,7 +163,7 @@ struct audit_report {
     enum audit_fault fault; // AUDIT_INTACT: all of it
     uint64_t seq;           // number of the first record that is not; 0 = none
 };
-// While somebody writes to it, too: what is added meanwhile is not looked at.
+// While another process writes to it, too: what is added meanwhile is not looked at.
 enum code reading_audit(struct store *store, struct str tenant, struct audit_report *out, struct error *err) MUST_CHECK;
 // {tenantId, records, headHash, intact, fault?: {seq, what}}. False: no memory. Borrows `tenant`.
 bool audit_report_json(const struct audit_report *report, struct str tenant, struct arena *arena,

@@ -51,7 +51,7 @@ static void handed_stored(void *memory)
     pthread_mutex_unlock(&r->mutex);
 }
 
-// Not stored: the run belongs to somebody else now, or this server is ending and the next one will ask again.
+// Not stored: the run belongs to another engine now, or this server is ending and the next one will ask again.
 static void handed_release(void *memory)
 {
     struct handed *handed = memory;

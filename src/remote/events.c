@@ -18,7 +18,7 @@ static void refuse(const struct call *call, size_t index, enum code rc, const st
     buf_release(&why);
 }
 
-// "each:run:2[3]/fetch:run:2", as steps of playbooks are named to whoever executes them.
+// "each:run:2[3]/fetch:run:2", as steps of playbooks are named to the workers that execute them.
 static bool is_of(const struct task_claim *claim, const struct ingested *said)
 {
     struct str task, path = str_cut(claim->step, '/', &task);

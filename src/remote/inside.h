@@ -51,7 +51,7 @@ struct task {
     struct queue_of *queue; // NULL: leased
     struct heap_node due;   // leased: end of the lease, or of its time
     struct worker *worker;  // leased: by whom; NULL when that one was forgotten
-    uint32_t references;    // the table, and whoever writes its log just now
+    uint32_t references;    // the table, and the thread that writes its log just now
     bool cancelled, told;   // to be stopped; the worker knows
     bool logged, over;
     int64_t grace_ms;

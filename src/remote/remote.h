@@ -29,7 +29,7 @@ enum {
 };
 
 struct remote_options {
-    struct task_key key;     // of the tokens; the same after a restart, so that old tokens are told from forged ones
+    struct task_key key;     // of the tokens; the same after a restart, so that old tokens differ from forged ones
     int64_t lease_ms;        // 0 = REMOTE_LEASE_MS
     struct metrics *metrics; // where leases that ran out are counted; NULL: nowhere
     int64_t (*now)(const void *context); // tests: monotonic ms, and remote_tick instead of a thread; NULL: the clock
@@ -39,7 +39,7 @@ struct remote_options {
 enum code remote_open(const struct remote_options *options, struct remote **out, struct error *err) MUST_CHECK;
 struct tools *remote_tools(struct remote *remote); // engine_options.pools: starts what has tool_request.pool
 void remote_attach(struct remote *remote, struct engine *engine);
-// No more tasks are given, and whoever waits is told (503). Results are still taken.
+// No more tasks are given, and workers that wait are answered (503). Results are still taken.
 void remote_drain(struct remote *remote);
 // Those who would get answers are gone: none is given any more. After remote_shut.
 void remote_mute(struct remote *remote);

@@ -152,7 +152,7 @@ static bool owes_news(const struct remote *r, const struct waiter *w)
     return false;
 }
 
-// Tokens are looked up when something has happened, not whenever somebody looks.
+// Tokens are looked up when something has happened, not at every poll.
 static bool beat_is_due(struct remote *r, struct waiter *w)
 {
     if (w->looked && w->news == r->news) return false;

@@ -218,7 +218,7 @@ void queue_add_task(struct remote *r, struct queue_of *queue, struct task *task)
     r->dirty = true;
 }
 
-// ---- what the engine is told
+// ---- what the engine gets
 void remote_news(struct remote *r)
 {
     r->news++;
@@ -335,5 +335,5 @@ void done_add(struct remote *r, const struct digest *name, const struct digest *
     r->done_next = (r->done_next + 1) % DONE_MAX;
     if (done->used) done_remove(r, done);
     *done = (struct done){.name = *name, .result = *result, .used = true};
-    if (!index_add(&r->done_index, &done->link, name_key(name))) done->used = false; // a repeat will be told STALE
+    if (!index_add(&r->done_index, &done->link, name_key(name))) done->used = false; // a repeat will be answered STALE
 }

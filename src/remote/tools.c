@@ -183,7 +183,7 @@ static void cancel_task(struct remote *r, struct task *task, int64_t grace_ms)
         tell_fault(r, task, "CANCELLED", "", false, "cancelled before a worker took it");
         return;
     }
-    task_told(task, task->told && task->grace_ms <= grace_ms); // in more of a hurry than before: told again
+    task_told(task, task->told && task->grace_ms <= grace_ms); // in more of a hurry than before: sent again
     task->grace_ms = grace_ms;
     int64_t stop_at = remote_now(r) + grace_ms + STOP_GRACE_MS;
     if (stop_at < task->stop_at) task->stop_at = stop_at;
@@ -200,7 +200,7 @@ static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
     pthread_mutex_unlock(&r->mutex);
 }
 
-// Whoever waits gets the tasks of a whole turn in one answer, from the thread that made them.
+// A worker that waits gets the tasks of a whole turn in one answer, from the thread that made them.
 static void flush(struct tools *tools)
 {
     struct remote *r = of(tools);

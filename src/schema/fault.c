@@ -110,7 +110,7 @@ static void put_pointer(struct writer *w, const struct step *at)
     put(w, str_slice(at->key, from, at->key.len));
 }
 
-// True when this fault is to be told: nothing deeper has been.
+// True when this fault is to be reported: no deeper one has been.
 static bool fault_open(struct check *c, const struct step *at, struct writer *message)
 {
     if (!c->fault || at->depth + 1 <= c->fault_depth) return false;

@@ -207,7 +207,7 @@ bool fault_text(struct check *c, const struct step *at, const char *text);
 bool fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct limits limits,
                  uint64_t found);
 bool fault_pair(struct check *c, const struct step *at, const char *before, uint64_t a, uint64_t b, const char *after);
-// Puts what has been told for one alternative into a fault about all of them.
+// Puts what has been reported for one alternative into a fault about all of them.
 void fault_none(struct check *c, const struct step *at, uint64_t count);
 void fault_type(struct check *c, const struct step *at, uint8_t types);
 bool fault_value(struct check *c, const struct step *at, const char *demand, const struct json *wanted);

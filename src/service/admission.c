@@ -67,7 +67,7 @@ static void put_in_place(struct service *service, const struct run *run, uint64_
         queues_confirm(&service->queues, run->ids.tenant, run->ids.run);
 }
 
-// Whoever counts without having been asked for is told to the other engines.
+// Runs that count without having asked are reported to the other engines.
 static void started(struct service *service, const struct run *run)
 {
     slots_stored(service, run->ids.tenant, run->ids.run, true);
@@ -126,7 +126,7 @@ static enum code admit_for(void *context, struct str tenant, struct str run)
     return admit(((struct telling *)context)->service, tenant, run);
 }
 
-// Other tenants' runs go on too, but are not told of.
+// Other tenants' runs go on too, but are not reported.
 static void tell_run(void *context, struct str tenant, struct str run, const char *status)
 {
     struct telling *telling = context;

@@ -125,7 +125,7 @@ static const struct alert *find(const struct alerts *alerts, struct str tenant, 
     return NULL;
 }
 
-// Told when it is durable, with whatever else the next turn stores.
+// Answered when it is durable, with whatever else the next turn stores.
 static void kept(void *context, enum code rc, const struct error *why)
 {
     struct call *call = context;

@@ -123,7 +123,7 @@ static void stored(void *context, enum code rc, const struct error *why)
     os_log(LOG_ERROR, "audit not stored why=\"%s\"", why->message);
     service->audit.broken = true;
     service->audit.why = *why;
-    if (rc == E_CONFLICT) error_wrap(&service->audit.why, "somebody else writes to this store");
+    if (rc == E_CONFLICT) error_wrap(&service->audit.why, "another process writes to this store");
     error_wrap(&service->audit.why, "the audit cannot be written");
 }
 

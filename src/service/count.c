@@ -1,4 +1,4 @@
-// Metrics: what is counted as it happens, and what is looked up when somebody asks.
+// Metrics: what is counted as it happens, and what is looked up when the metrics are read.
 #include "service/inside.h"
 
 #include <stdio.h>
@@ -118,7 +118,7 @@ void count_release(struct service *service)
     service->counting = (struct counting){0};
 }
 
-// ---- when somebody asks. Any thread
+// ---- when the metrics are read. Any thread
 
 static void set_one(struct service *service, enum metric metric, struct str label, int64_t value)
 {

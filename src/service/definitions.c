@@ -1,4 +1,4 @@
-// Definitions: documents kept under the hash of their bytes, and which of them somebody has approved.
+// Definitions: documents kept under the hash of their bytes, and which of them a person has approved.
 //
 //   note "definition"  TENANT/NAME/SHA256        who brought it, when, who approved it
 //   note "plan"        TENANT/SHA256             its bytes: what cairn://plans/SHA256 means to this tenant

@@ -1,4 +1,4 @@
-// Whether it turns and whether it stores: told from what really happened, not from being asked.
+// Whether it turns and whether it stores: taken from what really happened, not from a probe.
 #include "service/inside.h"
 
 enum { TURN_MAX_MS = 10000, STORE_MAX_MS = 15000, PROBE_MS = 5000, ASKED_MS = 60000 };
@@ -38,7 +38,7 @@ static void probed(void *context, enum code rc, const struct error *why)
     if (rc != E_CANCELLED) health_stored(service, rc);
 }
 
-// An idle service stores nothing. While somebody asks how it is, it stores a note every few seconds.
+// An idle service stores nothing. While its health is read, it stores a note every few seconds.
 void health_tick(struct service *service, int64_t mono_ms)
 {
     struct health *health = &service->health;
@@ -67,7 +67,7 @@ struct service_health service_health(struct service *service)
     health.failed = service->failed != OK;
     health.waiting = service->posted_count;
     pthread_mutex_unlock(&service->mutex);
-    // Somebody who asks for the first time after a quiet hour is not told that nothing was stored for an hour.
+    // The first question after a quiet hour must not find that nothing was stored for an hour.
     health.turns = !health.failed && health.turned_ms <= TURN_MAX_MS;
     health.writes = !health.failed && !health.refused &&
                     (health.stored_ms <= STORE_MAX_MS || !__atomic_load_n(&service->health.probing, __ATOMIC_RELAXED));

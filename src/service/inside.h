@@ -55,7 +55,7 @@ struct audit {
     struct arena pending; // records of this turn
     struct note_put *puts;
     size_t put_count, put_capacity;
-    bool broken; // somebody else writes here: nothing is done any more that nobody could prove
+    bool broken; // another process writes here: nothing is done any more that nobody could prove
     struct error why;
 };
 
@@ -103,7 +103,7 @@ struct backlog {
     int64_t since_ms; // monotonic: when the first of them was stored; 0 = nothing waits
 };
 
-// ---- a thread that reads the feed on its own, and what it shares with whoever ends it
+// ---- a thread that reads the feed on its own, and what it shares with the thread that ends it
 struct feed_thread {
     struct service *service;
     const char *space, *key; // of the note with its position
@@ -314,7 +314,7 @@ void slots_after(struct service *service, int64_t mono_ms);  // it: what was ask
 enum code slots_admit(struct service *service, struct str tenant, struct str run, struct error *err) MUST_CHECK;
 void slots_stored(struct service *service, struct str tenant, struct str run, bool stored); // its start
 void slots_unsettled(struct service *service, struct str tenant,
-                     struct str queue); // runs there may count and not be told
+                     struct str queue); // runs there may count and not be reported
 // Of engine_options.ending: what the run holds goes with its end.
 size_t slots_ending(void *service, struct str tenant, struct str run, struct arena *arena, struct note_put *out);
 void slots_release(struct service *service);
@@ -336,7 +336,7 @@ bool feed_thread_stopped(struct feed_thread *thread);
 void feed_thread_rest(struct feed_thread *thread, int64_t ms); // until woken or ended
 void feed_thread_wake(struct feed_thread *thread);             // any thread
 void feed_thread_keep(struct feed_thread *thread, uint64_t position);
-// Where whoever had the duty before us was; *position stays as it is when nobody was, or it cannot be read.
+// Where the engine that had the duty before us was; *position stays as it is when there was none, or it cannot be read.
 void feed_thread_again(struct feed_thread *thread, struct store *store, uint64_t *position);
 
 // projecting.c
@@ -353,7 +353,7 @@ enum code otlp_start(struct service *service, struct error *err) MUST_CHECK;
 void otlp_close(struct service *service); // while the engine turns
 
 // sinks.c
-// idle: another engine carries; here what the store says of it is told, and orders are taken.
+// idle: another engine carries; here readers get what the store says of it, and orders are taken.
 enum code sinks_open(struct service *service, bool idle, struct error *err) MUST_CHECK;
 void sinks_look(struct service *service, struct store *store); // idle: what metrics say is brought up to date
 void sinks_close(struct service *service);                     // while the engine turns

@@ -77,7 +77,7 @@ static bool has_sinks(struct members *members)
 enum code members_start(struct service *service, struct error *err)
 {
     struct members *members = &service->members;
-    // What is wrong with the settings is told now, not when the duty comes to us.
+    // What is wrong with the settings is reported now, not when the duty comes to us.
     enum code rc = sinks_open(service, true, err);
     if (rc) return rc;
     if (pthread_create(&members->clerk, NULL, clerk_thread, service)) return error_set(err, E_LIMIT, "no thread");

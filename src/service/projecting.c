@@ -16,7 +16,7 @@ struct projecting {
     int64_t wait_ms, kept_ms;    // its thread
     struct follower_state state; // shared: thread.mutex
     int64_t moved_ms;            // monotonic. shared: thread.mutex
-    bool late;                   // told as late. Engine thread
+    bool late;                   // reported as late. Engine thread
 };
 
 // ---- what waits. Engine thread writes, any thread reads
@@ -37,7 +37,7 @@ static int64_t lag_of(const struct service *service, int64_t mono_ms)
     return since && mono_ms > since ? mono_ms - since : 0;
 }
 
-// A projector that hangs cannot say so itself; the late pages of one that does not are told by tenant.
+// A projector that hangs cannot say so itself; the late pages of one that does not are reported by tenant.
 void projecting_tick(struct service *service, int64_t mono_ms)
 {
     struct projecting *projecting = service->projecting;

@@ -400,7 +400,7 @@ static const char *settle(struct queues *queues, struct queued_run *placed, enum
         placed->queue->stuck = true;
         return "FAILED";
     }
-    if (rc == E_TERMINAL || rc == E_NOT_FOUND || rc == E_LOCKED) { // over, or somebody else's
+    if (rc == E_TERMINAL || rc == E_NOT_FOUND || rc == E_LOCKED) { // over, or another engine's
         move(queues, placed, QUEUE_NONE);
         return "SKIPPED";
     }

@@ -114,7 +114,7 @@ struct queues {
     size_t size, count;
     size_t running, running_max; // of all tenants; 0 = no limit
     uint64_t order;              // of the next run that arrives
-    bool changed;                // since the last pass: somebody may go on
+    bool changed;                // since the last pass: a run may go on
 };
 
 void queues_release(struct queues *queues);
@@ -153,7 +153,7 @@ int64_t queue_oldest_ms(const struct run_queue *queue); // when the first that w
 
 // dequeueAndStart (ES-3d): gives places while there are any, one tenant after the other, the queue of the highest priority and
 // then the oldest run first. `admit` says OK when the run goes on. Nothing is kept between two passes but whose turn it is:
-// whoever calls it once more starts nothing once more (ES-3e).
+// a second call starts nothing twice (ES-3e).
 struct queue_pass {
     void *context;
     enum code (*admit)(void *context, struct str tenant, struct str run);

@@ -32,7 +32,7 @@ static struct queueing *begin(struct call *call, enum operation operation, struc
 
 // ---- looking
 
-// With those of other engines, as far as there is a limit that they share. One that cannot be read is told as it was.
+// With those of other engines, as far as there is a limit that they share. One that cannot be read is shown as it was.
 static void look_elsewhere(const struct call *call, struct str name)
 {
     struct limits limits;

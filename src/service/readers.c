@@ -80,7 +80,7 @@ enum code readers_start(struct service *service, struct error *err)
     return OK;
 }
 
-// Whoever waits is still answered.
+// Calls that wait are still answered.
 void readers_stop(struct service *service)
 {
     struct readers *readers = &service->readers;

@@ -9,7 +9,7 @@
 enum { KEEP_WAIT_MS = 250 }; // of the engine thread, for results that are elsewhere
 enum { POLL_MS = 50, TICK_MS = 25, WAIT_SLOTS = 4096, CALLS_MAX = 10000, STARTS_MAX = 1000 };
 
-// ---- what the engine tells
+// ---- what the engine reports
 
 static void on_event(void *context, const struct engine_event *event)
 {
@@ -235,7 +235,7 @@ enum code adopt_page(struct service *service, struct run_filter *filter, size_t 
             count_adopted(service, &heads.items[i]);
             admission_found(service, &heads.items[i]);
         } else if (one == E_CONFLICT && store_fenced(service->store)) {
-            break; // all of it is somebody else's now
+            break; // all of it is another engine's now
         } else if (one != E_TERMINAL && one != E_EXISTS) {
             ++*left;
             os_log(LOG_WARN, "run not taken up run=%.*s why=\"%s\"", STR_ARG(heads.items[i].ids.run), local.message);
@@ -259,7 +259,7 @@ static enum code take_up_all(struct service *service, struct error *err)
     return rc;
 }
 
-// A key of this installation (of the tokens of tasks, of cursors): the same after a restart, so that old ones are told from
+// A key of this installation (of the tokens of tasks, of cursors): the same after a restart, so that old ones differ from
 // forged ones.
 static enum code key_note(struct service *service, struct str name, struct task_key *out, struct error *err)
 {
@@ -278,7 +278,7 @@ static enum code key_note(struct service *service, struct str name, struct task_
     return key_note(service, name, out, err);
 }
 
-// The life of the store has a name from its first service on, so that a backup can be told from another store (I46).
+// The life of the store has a name from its first service on, so that a backup is not taken for another store (I46).
 static enum code name_life(struct service *service, struct error *err)
 {
     struct store_lives lives, none = {0};

@@ -181,7 +181,7 @@ struct str call_text(struct call *call, const char *format, ...) PRINTF_LIKE(2, 
 // The principal of a bearer token; false: none, expired, revoked. Strings borrow the service's table until the next
 // service_tokens_changed, so they are copied into `arena`.
 bool service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out);
-bool service_knows(struct service *service, struct str token);    // it is somebody's, and good
+bool service_knows(struct service *service, struct str token);    // it belongs to a user, and is good
 bool service_token_valid(struct service *service, struct str id); // still there, neither expired nor revoked
 // Records a refusal that was decided outside.
 void service_denied(const struct call *from, enum operation operation, struct str resource, const char *code);
@@ -207,7 +207,7 @@ struct start_call {
     int64_t wait_ms; // answer when the run has ended, at the latest after so long
 };
 void service_start(struct call *call, const struct start_call *start);
-// As many starts wait for the engine as may: whoever comes now will be refused. Any thread, costs a look.
+// As many starts wait for the engine as may: the next one will be refused. Any thread, costs a look.
 bool service_is_full(const struct service *service);
 // Compiles and tells what is wrong. Reader thread.
 struct validate_call {

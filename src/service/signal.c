@@ -51,7 +51,7 @@ static void answer(struct call *call, const struct verdict *verdict)
         call_problem(call, 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s", STR_ARG(verdict->error_message));
 }
 
-// Who may not send it is not told what became of one of the same id that somebody else sent.
+// A caller who may not send it does not learn what became of one of the same id that another caller sent.
 static bool is_another(const struct call *call, struct str error_code)
 {
     const struct signalling *signalling = call->state;

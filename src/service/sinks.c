@@ -92,7 +92,7 @@ static void bus_delivered(void *context, struct str tenant, struct str sink, int
     engine_wake(service->engine);
 }
 
-// Whoever uses the bus holds the lock for reading, so that it does not go away meanwhile.
+// A user of the bus holds the lock for reading, so that it does not go away meanwhile.
 static struct bus *set_bus(struct service *service, struct bus *bus)
 {
     pthread_rwlock_wrlock(&service->bus_lock);
@@ -303,7 +303,7 @@ void service_dead_letters(struct call *call, struct str sink, struct str after, 
         service_read(call, list_letters);
 }
 
-// ---- for operators: looked up, recorded, done, told when it is durable
+// ---- for operators: looked up, recorded, done, answered when it is durable
 
 static void act(struct call *call, struct store *store);
 
@@ -359,7 +359,7 @@ static void record_on_engine(struct call *call)
     struct error err = {0};
     enum code rc = audit_call(call, letters->operation, call->resource, letters->reason, &err);
     if (!rc) rc = audit_flush(call->service, &err);
-    if (!rc) rc = engine_put(call->service->engine, &put, 1, recorded, call, &err); // told when the record is durable
+    if (!rc) rc = engine_put(call->service->engine, &put, 1, recorded, call, &err); // answered when the record is durable
     if (rc) call_failed(call, &err);
 }
 

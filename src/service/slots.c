@@ -85,7 +85,7 @@ static bool pick(struct shared_limit *share, uint32_t limit, struct slot *slot)
     *slot = (struct slot){.hold = HOLD_NUMBER, .asked = true};
     if (shared_limit_pick(share, limit, random, &slot->number)) return true;
     *slot = (struct slot){0};
-    share->elsewhere += limit; // until somebody looks again
+    share->elsewhere += limit; // until the next look
     return false;
 }
 
@@ -173,7 +173,7 @@ static void see_holder(struct look *look, const struct note *note, enum hold hol
     struct slot *slot = slot_at(slots, look->of_tenant);
     if (slot->hold == HOLD_NONE) *slot = (struct slot){.hold = hold, .number = number};
     if (place != QUEUE_WAITING) return;
-    // It has its place and has not gone on: whoever had it died in between.
+    // It has its place and has not gone on: the engine that had it died in between.
     struct error err = {0};
     enum code rc = engine_admit(look->service->engine, tenant, note->value, &err);
     if (!rc) rc = queues_place(queues, tenant, (struct str){0}, note->value, QUEUE_RUNNING, 0, 0, &err);

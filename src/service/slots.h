@@ -4,9 +4,9 @@
 // tenant.
 //   s0 .. s(limit-1)   held by the run in its value; made only where there is none (S15), so no two engines give the same
 //   xRUN               a run that counts without one: it was there before the limit, or was let in beside it
-//   wENGINE            "OLDEST WAITING": since when somebody waits there, and how many do
+//   wENGINE            "OLDEST WAITING": since when runs wait there, and how many
 // A run holds its number from before its start is stored until its end is: the put rides with the start, or is stored before a run that
-// waits goes on; the end and the removal are one batch. It belongs to the run, so that whoever takes the run over takes it too.
+// waits goes on; the end and the removal are one batch. It belongs to the run, so that the engine that takes the run over takes it too.
 #ifndef CAIRN_SERVICE_SLOTS_H
 #define CAIRN_SERVICE_SLOTS_H
 

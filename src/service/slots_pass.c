@@ -1,5 +1,5 @@
 // Limits that hold for all engines together, in each round: what others have given back is seen, runs that wait get numbers and go on when
-// these are stored, others are told who waits here (slots.h).
+// these are stored, other engines learn which runs wait here (slots.h).
 #include "service/slots.h"
 
 #include <stdio.h>
@@ -64,7 +64,7 @@ enum code slots_admit(struct service *service, struct str tenant, struct str run
     return OK;
 }
 
-// Told within a turn of the engine: what follows from it waits for the turn's end.
+// Called within a turn of the engine: what follows from it waits for the turn's end.
 static void asking_done(void *context, enum code rc, const struct error *why)
 {
     struct slot_asking *asking = context;

@@ -35,7 +35,7 @@ static bool copy_into(struct call *call, struct str *text)
 
 // ---- engine thread
 
-// The run that failed with it is told by its problem.
+// The problem of the run that failed with it says which.
 static void name_run(struct call *call, struct str run)
 {
     struct json *body = &call->answer.body;
@@ -569,7 +569,7 @@ static struct digest fingerprint_of(const struct start_call *g)
     return sha256((struct str){(const char *)digests, sizeof(digests)});
 }
 
-// Somebody approved exactly these bytes. What comes with parts was never approved as a whole.
+// A person approved exactly these bytes. What comes with parts was never approved as a whole.
 static bool is_approved(struct call *call, const struct start_call *given)
 {
     char hex[SHA256_HEX + 1];

@@ -185,7 +185,7 @@ const char *service_token_file(const struct service *service)
     return service->settings.token_file.ptr;
 }
 
-// After a restore all tokens are revoked (I46), and somebody must be able to come in.
+// After a restore all tokens are revoked (I46), and an operator must be able to come in.
 static bool any_valid(const struct tokens *tokens)
 {
     for (size_t i = 0; i < tokens->count; i++)

@@ -24,7 +24,7 @@ struct task_call;
 
 struct task_kind {
     const char *name;
-    const char *const *fields; // it looks at; others are told about, not refused. NULL at the end; NULL: any
+    const char *const *fields; // it looks at; others get a warning and are not refused. NULL at the end; NULL: any
     void (*run)(struct task_call *call);
     bool process; // its lines and its log are those of a process
 };
@@ -111,7 +111,7 @@ int64_t call_left_ms(const struct task_call *call); // at least 1; INT64_MAX = f
 bool call_process(struct task_call *call, struct tool_request *request, struct tool_result *result);
 // What the end of a process that did not go well means, as an outcome.
 void call_process_failed(struct task_call *call, const struct tool_result *result);
-void call_output(struct task_call *call, bool is_stderr, struct str line); // to whoever looks on
+void call_output(struct task_call *call, bool is_stderr, struct str line); // to the observer
 void tasks_lock(struct tasks *tasks);                                      // for what kinds share: tokens
 void tasks_unlock(struct tasks *tasks);
 struct token_cache;
@@ -128,7 +128,7 @@ int64_t seconds_ms(const struct json *value, int64_t otherwise);
 struct str json_as_text(const struct json *value,
                         struct arena *arena); // a string as it is, else JSON; ptr NULL: no memory
 struct str call_printf(struct task_call *call, const char *format, ...) PRINTF_LIKE(2, 3); // ptr never NULL
-// A line for the log of the step, and for whoever looks on. Masked.
+// A line for the log of the step, and for the observer. Masked.
 void call_log(struct task_call *call, bool is_stderr, const char *format, ...) PRINTF_LIKE(3, 4);
 // Whether a file may be touched by this process on behalf of a task: with a confinement, only below the task's directory and the paths of
 // the confinement. *real is the path to open. False: the outcome says why.

@@ -284,7 +284,7 @@ static bool make_bucket(struct nats_link *line, struct str bucket)
     good = good && ask(line, subject, STR(""), buf_str(&body), &answer, &none);
     buf_release(&body);
     if (good && none) return broken(line, "JetStream is not there", "");
-    // Somebody else is making it just now: 10058 the name is in use, 10065 so are its subjects.
+    // Another process is making it just now: 10058 the name is in use, 10065 so are its subjects.
     int64_t why = good ? json_integer(json_at(&answer, STR("error.err_code")), 0) : 0;
     return good && (why == 10058 || why == 10065 || !said_no(line, &answer));
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define EARLY_MS 30000         // before its end a token is fetched anew
-#define LIFE_DEFAULT_MS 300000 // of one whose end is not told
+#define LIFE_DEFAULT_MS 300000 // of one whose end is not known
 enum { TOKENS_MAX = 256, FORM_MAX = 65536 };
 
 struct token_cache {

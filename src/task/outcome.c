@@ -1,5 +1,5 @@
 // What came out of a task, as it is delivered. Secrets that were used are masked in every text of it, and marks that came from
-// outside are made harmless: whoever could bring one in could read any secret of the playbook.
+// outside are made harmless: an author who could bring one in could read any secret of the playbook.
 #include "task/kind.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-// Kinds of one's own: executables in a directory. NAME is told {"kind", "with", "execution_id", "step", "task", "attempt"} on stdin and
+// Kinds of one's own: executables in a directory. NAME gets {"kind", "with", "execution_id", "step", "task", "attempt"} on stdin and
 // answers on stdout, with an outcome, or with any other JSON, which is then the result. What it says on stderr is the log of the step.
 #include "task/kind.h"
 

@@ -3,7 +3,7 @@
 //   start --> WAITING --thread free--> running its kind --> outcome --> delivered
 //
 // Nothing is made before it is needed: no thread before the first task, no process tools before the first process. Cancelling and
-// lateness are flags that kinds look at; a process is also told through the process tools, which know how to end a tree.
+// lateness are flags that kinds look at; a process is also stopped through the process tools, which know how to end a tree.
 // Locks: the one mutex here may be taken under the engine's; nothing is delivered under it.
 #include "task/kind.h"
 
@@ -44,7 +44,7 @@ struct tasks { // shared: mutex inside
     tool_deliver deliver;
     tool_output output;
     void *context;
-    struct os_log_route log; // of whoever opened them
+    struct os_log_route log; // of the thread that opened them
     pthread_mutex_t mutex;
     pthread_cond_t work;
     atomic_bool closing;
@@ -361,7 +361,7 @@ static bool read_input(struct task_call *call)
     struct str text = call->task->request.input;
     if (!text.len) text = STR("{}");
     if (json_parse(text, &task_limits, call->arena, &call->input, &err))
-        return call_fail(call, TASK_SCHEMA, "INPUT_INVALID", "what the task is told cannot be read: %s", err.message);
+        return call_fail(call, TASK_SCHEMA, "INPUT_INVALID", "what the task gets cannot be read: %s", err.message);
     const struct json *with = json_key(&call->input, "with");
     struct json none = json_object();
     return call_resolve(call, json_is(with, JSON_OBJECT) ? with : &none, &call->with);

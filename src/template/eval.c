@@ -1,4 +1,4 @@
-// Walks the tree. Every node is a step; whoever makes strings or lists pays for their size (eval_charge), so that the number
+// Walks the tree. Every node is a step; making strings or lists costs their size (eval_charge), so that the number
 // of steps bounds time and memory alike.
 #include "template/internal.h"
 

@@ -75,7 +75,7 @@ enum code template_condition(const struct template *t, const struct template_sco
                              const struct template_limits *limits, struct arena *arena, bool *out,
                              struct error *err) MUST_CHECK;
 
-// JSON with templates in its texts: what a task is told. Keys are never templates; other values stay as they are.
+// JSON with templates in its texts: what a task gets. Keys are never templates; other values stay as they are.
 struct template_tree;
 // `value` is borrowed. When a text is no template, *where is it (for its place). Errors as of template_compile.
 enum code template_tree_compile(const struct json *value, struct arena *arena, const struct template_tree **out,

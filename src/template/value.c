@@ -332,7 +332,7 @@ enum code value_items(struct eval *e, const struct json *v, struct json *out)
     case VALUE_TUPLE:
         *out = *v;
         out->type = JSON_ARRAY;
-        out->capacity = out->count; // whoever appends makes a copy
+        out->capacity = out->count; // an append makes a copy
         return OK;
     case JSON_STRING:
         return characters(e, v->text, out);

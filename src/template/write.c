@@ -125,7 +125,7 @@ enum code value_repr(struct eval *e, const struct json *v, struct buf *out, uint
 {
     struct number n;
     if (depth > VALUE_DEPTH) return eval_fault(e, E_LIMIT, "values of more than %d levels", VALUE_DEPTH);
-    if (out->failed) return OK; // the output is full: whoever owns it says so
+    if (out->failed) return OK; // the output is full: its owner says so
     switch (v->type) {
     case TEMPLATE_UNDEFINED:
         buf_text(out, "Undefined");

@@ -17,7 +17,7 @@ struct crash_show {
 };
 
 int crash_show_report(struct crash_show *show, const struct crash_report *report); // EXIT_OK, or out of memory
-void crash_show_line(struct crash_show *show, const char *text);                   // of a world that is told
+void crash_show_line(struct crash_show *show, const char *text);                   // of a world that is played again
 void crash_show_world(struct crash_show *show, const struct crash_report *report); // its verdict
 void crash_show_end(struct crash_show *show);
 

@@ -130,7 +130,7 @@ static void plain_event(struct progress *progress, const struct engine_event *ev
     const char *word = word_of(m->kind);
     struct buf *out = &progress->line;
     uint32_t place = m->task.len > 0 ? kernel_find(event->state, m->step) : PROGRAM_TOP;
-    // The end of a step tells of the attempt that it ended with.
+    // The end of a step names the attempt that it ended with.
     bool last =
         m->kind == MOMENT_ATTEMPT_FAILED && place != PROGRAM_TOP && event->state->steps[place].state == NODE_FAILED;
     if (!word || last) return;

@@ -1,4 +1,4 @@
-// What a running engine tells its user while it works.
+// What a running engine shows its user while it works.
 //
 //   tree   redrawn in place on stderr; when a run is taller than the screen only the interesting rows are shown
 //   plain  one line an event on stderr, grep-able, never a cursor move

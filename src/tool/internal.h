@@ -85,7 +85,7 @@ extern const char confine_path_default[];
 // A new directory of mode 0700 for `confinement`; its path is in `arena`.
 enum code workdir_make(const struct tool_confinement *confinement, struct arena *arena, struct str *out,
                        struct error *err) MUST_CHECK;
-// With all that is in it; symbolic links are removed, never followed. Whoever wrote there must be gone.
+// With all that is in it; symbolic links are removed, never followed. Its writers must be gone.
 void workdir_remove(struct str path);
 
 // ---- process.c

@@ -37,7 +37,7 @@ void tool_log_name(struct str step, uint32_t logical, uint32_t engine, char out[
         name[len++] = hex[c >> 4];
         name[len++] = hex[c & 15];
     }
-    if (at < step.len || len > NAME_KEPT_MAX) { // what is left out is told by a hash
+    if (at < step.len || len > NAME_KEPT_MAX) { // a hash stands for what is left out
         char digest[SHA256_HEX + 1];
         struct digest whole = sha256(step);
         digest_hex(&whole, digest);

@@ -1,5 +1,5 @@
 // What a process writes: read -> masked -> kept for the result (the first bytes of stdout, the last of stderr) and cut into
-// lines for whoever watches.
+// lines for the observer.
 #include "tool/internal.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // Starting one process. The child is made by clone(CLONE_VM | CLONE_VFORK): nothing of the engine's memory is copied, this
-// thread sleeps until the child has executed its program or given up, and the child tells about its failure by writing
-// into memory it shares with us. So "not found" and "cannot start" are told apart exactly, without a pipe.
+// thread sleeps until the child has executed its program or given up, and the child reports its failure by writing
+// into memory it shares with us. So "not found" and "cannot start" are distinguished exactly, without a pipe.
 //
 // The price: between clone and exec the child runs in our memory. child_main makes raw system calls only (libc's wrappers
 // and the sanitizers' keep books in memory that is ours), all signals are blocked in this thread, and it has its own stack.
@@ -194,7 +194,7 @@ uint64_t process_tag(pid_t pid)
     return limit.rlim_cur & TAG_BASE ? limit.rlim_cur : 0;
 }
 
-// Where somebody has limited real-time CPU time before us there are no tags, and the mark must do.
+// Where the administrator has limited real-time CPU time there are no tags, and the mark must do.
 static struct rlimit tagged_limit(uint64_t tag)
 {
     struct rlimit limit;

@@ -27,7 +27,7 @@ bool provider_serves(const struct provider *provider, struct str name, struct st
     return !provider->tenant.len || (str_eq(provider->tenant, tenant) && str_eq(provider->environment, environment));
 }
 
-// One that is bound to the run's environment comes before one that is told.
+// One that is bound to the run's environment comes before one that gets it as an argument.
 static const struct provider *find(const struct secret_scope *scope, struct str name)
 {
     const struct provider *found = NULL;

@@ -11,7 +11,7 @@ enum provider_type { PROVIDER_ENV = 1, PROVIDER_FILE, PROVIDER_SYSTEMD, PROVIDER
 struct provider {
     struct str name;
     enum provider_type type;
-    struct str tenant, environment; // bound to them; both empty: it is told
+    struct str tenant, environment; // bound to them; both empty: it gets them as arguments
     struct str prefix;              // env, systemd
     struct str path;                // file
     const struct str *argv;         // exec

@@ -47,7 +47,7 @@ struct tool_request {
     struct str cwd;     // empty = as the engine; confined: a fresh directory of mode 0700 that goes with the attempt
     int64_t timeout_ms; // 0 = none
     struct str artifacts_dir;
-    const struct artifact_decl *artifacts; // that it is to write there; looked for by whoever asked
+    const struct artifact_decl *artifacts; // that it is to write there; looked for by the caller
     size_t artifact_count;
     struct str log;    // file for what it writes, made with its directory when it writes something; empty = none
     size_t log_max;    // bytes of that file; further ones are dropped, with a mark
@@ -90,7 +90,7 @@ void step_log_end(struct step_log *log, struct str how);
 struct tool_result {
     uint64_t ticket;
     bool ok;           // exit 0
-    bool lost;         // nobody knows what came out: whoever executed it is gone. Nothing else is set then
+    bool lost;         // what came out is not known: its executor is gone. Nothing else is set then
     struct str output; // stdout, trailing newlines cut, made valid UTF-8; of a function: JSON text, empty = null
     bool is_json;      // the output is JSON text and must be read as such
     bool truncated;
@@ -119,7 +119,7 @@ struct tool_ops { // the seam: the simulator brings its own
     enum code (*start)(struct tools *, const struct tool_request *, struct error *);
     void (*cancel)(struct tools *, uint64_t ticket,
                    int64_t grace_ms); // TERM to the group, KILL after grace; unknown tickets ignored
-    // Whoever starts has started what it had to for now: those that hand work on do so at once for all. NULL: not needed.
+    // The caller has started all it had to for now: tools that hand work on do so at once for all. NULL: not needed.
     void (*flush)(struct tools *);
     void (*close)(struct tools *); // kills and reaps everything; nothing is delivered afterwards; not from a callback
 };
@@ -173,7 +173,7 @@ enum code tool_confinement_check(const struct tool_confinement *confinement, str
 // ---- where secrets come from: docs/format/secrets.md
 // {"providers":[{"name":"n","type":"env|file|systemd|exec","tenant":"..","environment":"..",...}]}. A reference
 // secret://NAME/SECRET[@VERSION] is looked up in the provider of that name that is bound to the tenant and environment of
-// the run; env and systemd must be bound, file and exec are told both. With providers (even none) references env: and file:
+// the run; env and systemd must be bound, file and exec get both. With providers (even none) references env: and file:
 // are refused: they name what belongs to the engine.
 struct tool_secrets;
 enum code tool_secrets_parse(const struct json *config, struct arena *arena, struct tool_secrets **out,

@@ -36,7 +36,7 @@ enum {
 struct process_tools {
     struct tools base;
     struct tool_options options;
-    struct os_log_route log; // of whoever opened the tools
+    struct os_log_route log; // of the thread that opened the tools
     pthread_t thread;
     int epoll, wake;
     pthread_mutex_t mutex;

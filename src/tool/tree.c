@@ -143,7 +143,7 @@ size_t tree_sweep(struct family *family, struct job *job)
 {
     if (job->killing) kill(-job->process.pid, SIGKILL);
     struct sweep sweep = {.family = family, .job = job};
-    // Whoever died between the listing and the look at it has left its children to us meanwhile: only a pass without the
+    // A process that died between the listing and the look at it has left its children to us meanwhile: only a pass without the
     // dead is complete.
     do {
         sweep.alive = sweep.dead = 0;

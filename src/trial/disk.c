@@ -370,7 +370,7 @@ struct sim_disk *sim_disk_new(void)
 
 void sim_disk_free(struct sim_disk *sim)
 {
-    INVARIANT(sim->files == NULL); // somebody forgot to close a file
+    INVARIANT(sim->files == NULL); // a file was not closed
     sim_state_release(&sim->state);
     free(sim);
 }

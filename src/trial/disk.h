@@ -3,7 +3,7 @@
 // Every file has what is on the platter and what the cache shows; between them stands an ordered list of operations that no sync has
 // covered yet. Names are such operations as well: a file that was made, renamed or removed is so for good only after sync_dir of its
 // directory (or sync_all), even when its bytes were synced. A crash walks the list and asks `pick` about each operation: kept, lost,
-// torn, zeros, garbage. So a crash is a vector of small numbers, and whoever supplies them may walk all of them, draw them at random,
+// torn, zeros, garbage. So a crash is a vector of small numbers, and their supplier may walk all of them, draw them at random,
 // or play a recorded one back.
 //
 // A write of bytes that are durably there already is at no risk: what the power cut tears is what changes.

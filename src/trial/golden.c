@@ -1,4 +1,4 @@
-// The golden log: one line of JSON per moment, told without hashes, ids and dates, so that it changes when the behaviour
+// The golden log: one line of JSON per moment, written without hashes, ids and dates, so that it changes when the behaviour
 // does and not when a comment in the document does.
 #include "trial/inside.h"
 

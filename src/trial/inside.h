@@ -47,7 +47,7 @@ void check_key(struct diagnostics *diagnostics, const struct trial_script *scrip
 struct stage_run {
     struct str id, prefix;
     const struct program *program;
-    uint64_t *told; // hash of each record that was told, by number - 1
+    uint64_t *told; // hash of each record that was reported, by number - 1
     size_t told_count, told_capacity;
 };
 
@@ -72,7 +72,7 @@ struct effect_seen {
     uint32_t starts;
     int64_t due_ms; // of its answer
     uint64_t order;
-    bool done; // the completion of the step was told
+    bool done; // the completion of the step was reported
     const struct program_step *step;
     const struct program *program;
     struct str does;
@@ -86,7 +86,7 @@ struct stage_hooks {
     // True: the process dies here.
     bool (*point)(void *context, struct stage *stage, enum boundary boundary, struct str step, struct str label);
     void (*batch)(void *context, struct str step, struct str label); // a turn is over: what its batch was about
-    void (*line)(void *context, const char *text);                   // tells what happens; may be NULL
+    void (*line)(void *context, const char *text);                   // gets what happens; may be NULL
 };
 
 struct stage {
@@ -140,7 +140,7 @@ void people_hear(struct stage *stage, const struct stage_run *run, const struct 
 int64_t people_due(const struct stage *stage); // INT64_MAX: nobody wants anything
 void people_send(struct stage *stage);         // what is due
 void people_decided(struct stage *stage, const struct engine_decision *decision);
-void people_again(struct stage *stage); // whoever got no answer before the crash asks again
+void people_again(struct stage *stage); // people who got no answer before the crash ask again
 void people_end(struct stage *stage);   // what was never sent is a fault
 
 // ---- stage_tool.c

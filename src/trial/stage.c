@@ -98,7 +98,7 @@ static struct stage_run *learn_run(struct stage *stage, struct str id, const str
 
 static void remember(struct stage *stage, struct stage_run *run, uint64_t seq, struct str bytes)
 {
-    if (seq != run->told_count + 1) return; // told before
+    if (seq != run->told_count + 1) return; // reported before
     uint64_t *grown =
         arena_grow(stage->arena, run->told, run->told_count, run->told_count + 1, sizeof(*grown), &run->told_capacity);
     if (!grown) return;
@@ -106,7 +106,7 @@ static void remember(struct stage *stage, struct stage_run *run, uint64_t seq, s
     run->told[run->told_count++] = str_hash(bytes);
 }
 
-// ---- what the engine tells
+// ---- what the engine reports
 
 static void say_moment(struct stage *stage, const struct stage_run *run, const struct moment *m, uint64_t seq)
 {
@@ -333,7 +333,7 @@ static enum code relearn_record(void *context, const struct record *record, cons
     return OK;
 }
 
-// What the store knows after a crash: everything that was told must be there, and what was stored without being told is
+// What the store knows after a crash: everything that was reported must be there, and what was stored without being reported is
 // heard of now.
 static enum code relearn(struct stage *stage, struct error *err)
 {
@@ -357,7 +357,7 @@ static enum code relearn(struct stage *stage, struct error *err)
     bool stored = false;
     for (size_t i = 0; i < heads.count; i++)
         stored = stored || str_eq(heads.items[i].ids.run, stage->options->script->run);
-    if (!rc && !stored) rc = start_run(stage, err); // whoever wanted it got no answer and asks again
+    if (!rc && !stored) rc = start_run(stage, err); // its caller got no answer and asks again
     return rc;
 }
 
@@ -382,7 +382,7 @@ static void crash(struct stage *stage)
 
 static enum code next_life(struct stage *stage, struct error *err)
 {
-    stage_say(stage, "----- restarted; stored before the kill and not told: -----");
+    stage_say(stage, "----- restarted; stored before the kill and not reported: -----");
     enum code rc = open_store(stage, err);
     if (!rc) rc = open_engine(stage, err);
     stage->opening = true; // claiming runs changes the disk as well

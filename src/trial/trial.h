@@ -297,7 +297,7 @@ struct crash_report {
 
 enum code crash_test(const struct crash_options *options, struct arena *arena, struct crash_report *out,
                      struct error *err) MUST_CHECK;
-// Where a world is killed, and who is told what happens in it.
+// Where a world is killed, and the function that gets what happens in it.
 struct crash_kill {
     uint32_t first;                                // the number of the point
     uint32_t second;                               // and that of one after the restart; 0 = none

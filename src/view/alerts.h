@@ -1,8 +1,8 @@
-// Alerts: a fold over what runs, decisions, sinks and projectors say. Nobody stores an alert; whoever reads everything again
+// Alerts: a fold over what runs, decisions, sinks and projectors say. Alerts are not stored; a reader that reads everything again
 // has the same ones, and only who acknowledged them comes from elsewhere.
 //
 //   A1 The same cause is one alert with a count: its id is a hash of name, tenant, run and subject.
-//   A2 Lag, gaps and sinks close by themselves; everything else is open until somebody acknowledges it.
+//   A2 Lag, gaps and sinks close by themselves; everything else is open until a person acknowledges it.
 //   A3 There are at most `max` alerts. Room is made by dropping what matters least: closed before open, low before high
 //      priority, old before new.
 //
@@ -101,7 +101,7 @@ struct alert_filter {
 bool alerts_json(const struct alerts *alerts, const struct alert_filter *filter, struct arena *arena,
                  struct json *out) MUST_CHECK;
 
-// For whoever keeps them over a restart: one as schemas/alert.json, and put back. False: out of memory; that is none.
+// For callers that keep them over a restart: one as schemas/alert.json, and put back. False: out of memory; that is none.
 bool alert_json(const struct alert *alert, struct arena *arena, struct json *out) MUST_CHECK;
 bool alerts_restore(struct alerts *alerts, const struct json *one) MUST_CHECK;
 

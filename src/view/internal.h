@@ -20,7 +20,7 @@ enum { VIEW_ID_MAX = 1100 };
 // The step's id in a view: its name, from the second visit on <name>:run:<visit> (C-65). In `text` when it is composed.
 struct str view_visit_id(const struct moment *moment, char text[VIEW_ID_MAX]);
 struct str view_visit_name(struct str id); // the name alone
-// What is told of tasks, iterations and admission, of a visit that is there. False: out of memory.
+// What is recorded of tasks, iterations and admission, of a visit that is there. False: out of memory.
 bool view_fold_playbook(struct run_view *view, struct step_view *step, const struct moment *moment) MUST_CHECK;
 bool view_fold_skipped(struct run_view *view, struct step_view *step, const struct moment *moment) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-// Steps of playbooks: what is told of their tasks and iterations, counted. A loop may have many thousand of them, so a view keeps
+// Steps of playbooks: what is recorded of their tasks and iterations, counted. A loop may have many thousand of them, so a view keeps
 // numbers and the last fault of each task, not a list.
 #include "view/internal.h"
 

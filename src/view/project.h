@@ -1,15 +1,15 @@
 // The projector: events of one run to snapshots (ES-1.5). Three pure functions, and the loop around them as a machine that
-// is told what was fetched and says what to fetch next; whoever drives it owns the clock and the store.
+// gets what was fetched and says what to fetch next; its driver owns the clock and the store.
 //
 //   P1 A snapshot never changes: every projection makes a new one (ES-1.4c). It may be shared by threads; the last
 //      snapshot_release frees it.
 //   P2 project_more on a snapshot gives what project_run gives on all events (V1).
 //   P3 An event is applied once, in the order of numbers. A number is never made up, a gap is never an error (ES-1.5-1).
-//   P4 A gap that was seen is told once and read again once. What the log then says is taken (C-14): the numbers are missing
+//   P4 A gap that was seen is reported once and read again once. What the log then says is taken (C-14): the numbers are missing
 //      for good, the watermark goes past them, the run is not STALE any more.
 //   P5 A number that turns up in such a gap afterwards throws the snapshot away: everything is read again (C-13 FULL).
 //
-//            fetched, contiguous            gap: STALE, told once
+//            fetched, contiguous            gap: STALE, reported once
 //           +---> apply, publish    FOLLOW ----------------------> RESYNC  FROM_SNAPSHOT, or FULL without a snapshot
 //           +--------------------------+    <----------------------   |
 //                                       the answer reaches past the gap: apply, publish, not STALE
@@ -45,7 +45,7 @@ const struct snapshot *project_more(const struct snapshot *snapshot, const struc
 // detectNonContiguous: true iff next > last + 1.
 bool project_gap(uint64_t last_seq, uint64_t next_seq);
 
-// ---- what a projector tells besides snapshots
+// ---- what a projector reports besides snapshots
 
 // X(NAME, what it means)
 #define PROJECT_REPORT_LIST(X)                                                                                         \
@@ -112,12 +112,12 @@ struct projector *projector_open(const struct run_ids *ids, const struct program
 void projector_close(struct projector *projector); // NULL does nothing
 
 struct project_request projector_next(const struct projector *projector);
-// NULL before the first event. It has its hash when there is somebody to publish it to.
+// NULL before the first event. It has its hash when there is a sink to publish it to.
 const struct snapshot *projector_snapshot(const struct projector *projector);
 
 // All of these return false when memory ran out: the projector is then of no use and must be closed.
 //
-// What a fetch brought, or what somebody pushed: ascending or not, seen before or not.
+// What a fetch brought, or what was pushed: ascending or not, seen before or not.
 bool projector_fetched(struct projector *projector, const struct project_event *events, size_t count,
                        int64_t now_ms) MUST_CHECK;
 // A page of the answer to a resync, ascending from its beginning; `more` when another one follows.

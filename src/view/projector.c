@@ -1,4 +1,4 @@
-// The loop around the projection, as a machine: told what happened, it says what to fetch next.
+// The loop around the projection, as a machine: given what happened, it says what to fetch next.
 #include "view/project_inside.h"
 
 enum { RETRY_MS = 100, RETRY_MAX_MS = 10 * 1000 };
@@ -27,7 +27,7 @@ struct projector {
     struct gaps told; // reported, whatever became of them
     struct gaps open; // accepted: nothing was there when the log was read again
     struct map noticed;
-    uint64_t unknown_seq; // unknown types up to here were told
+    uint64_t unknown_seq; // unknown types up to here were reported
     uint32_t failures;
     int64_t retry_ms;
     // lag
@@ -66,7 +66,7 @@ static bool is_within(const struct gaps *gaps, struct gap gap)
     return false;
 }
 
-// C-14: once per run and range; a piece of a range that was told is no news.
+// C-14: once per run and range; a piece of a range that was reported is no news.
 static bool tell_gap(struct projector *projector, struct gap gap, int64_t now_ms)
 {
     if (is_within(&projector->told, gap)) return true;
@@ -81,7 +81,7 @@ static bool tell_gap(struct projector *projector, struct gap gap, int64_t now_ms
     return add_gap(projector, &projector->told, gap);
 }
 
-// Each event is told about once, however often everything is read again.
+// Each event is reported once, however often everything is read again.
 static bool notice(struct projector *projector, enum project_report_kind kind, const struct project_event *event,
                    const struct applied *applied, int64_t now_ms)
 {

@@ -441,7 +441,7 @@ static enum query_op read_membership(struct reader *r)
     return 0;
 }
 
-// step("load").error.code, step("load").status: of the step of that name. False: it is none of them (told).
+// step("load").error.code, step("load").status: of the step of that name. False: it is none of them (reported).
 static bool read_step_call(struct reader *r, struct query_clause *clause)
 {
     size_t at = r->at++;

@@ -12,7 +12,7 @@ static bool tried_again(const struct step_view *step)
     return false;
 }
 
-// The failure that is held comes first: it is the one that somebody must do something about.
+// The failure that is held comes first: it is the one that a person must do something about.
 static const struct step_view *find_retried(const struct run_view *view)
 {
     const struct step_view *found = NULL;

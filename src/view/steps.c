@@ -1,4 +1,4 @@
-// One step's life, folded. Attempts are told apart by their logical number: what is said about one that has ended is either
+// One step's life, folded. Attempts are identified by their logical number: what is said about one that has ended is either
 // the same thing again, which changes nothing, or a contradiction, which is flagged (C-18, C-34).
 #include "view/internal.h"
 
@@ -199,7 +199,7 @@ static bool fold_delayed(struct run_view *view, struct step_view *step, const st
     (void)view, (void)seq;
     if (is_settled(step) || find_attempt(step, moment->logical)) return true;
     step->due_ms = moment->due_ms;
-    step->retrying = step->retrying || step->held; // a held step is tried again as soon as somebody drives the run
+    step->retrying = step->retrying || step->held; // a held step is tried again as soon as an engine drives the run
     step->held = false;
     step->failed_seq = 0;
     return true;

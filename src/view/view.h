@@ -3,7 +3,7 @@
 //
 // Unknown moments advance the watermark only. A moment that the state machine does not allow marks the view inconsistent
 // and changes nothing else. A moment that was folded before changes nothing, whatever number it comes with (C-10).
-// owner: whoever initialised it.
+// owner: the function that initialised it.
 //
 //            RunApproved
 //   PENDING -------------> APPROVED        RunPaused        RunCompleted

@@ -77,7 +77,7 @@ test_another_writer_of_the_audit_ends_the_service() {
     ask GET /v1/runs && answers 401
     wait_for eval '! kill -0 $server'
     wait $server && fail "the service ended well"
-    has serve.err 'somebody else writes to this store'
+    has serve.err 'another process writes to this store'
 }
 
 test_the_audit_is_verified_here_and_at_a_server() {
