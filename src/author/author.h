@@ -62,6 +62,9 @@ enum code author_same(const struct program *program, struct str text, const stru
 enum code author_diff(struct buf *out, struct str name, struct str before, struct str after, struct arena *arena,
                       struct error *err) MUST_CHECK;
 
+// A value as YAML in block style, for people and for programs that read YAML.
+void yaml_write(struct buf *out, const struct json *value);
+
 // ---- conversion
 
 // The program's document in the other format: plans as JSON, node workflows as YAML. E_UNSUPPORTED: it says something that the

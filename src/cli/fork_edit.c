@@ -2,6 +2,7 @@
 #include "cli/fork.h"
 #include "cli/inputs.h"
 
+#include "author/author.h"
 #include "doc/doc.h"
 #include "os/os.h"
 

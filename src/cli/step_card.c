@@ -3,6 +3,7 @@
 #include "cli/logs.h"
 #include "term/text.h"
 
+#include "author/author.h"
 #include "base/civil.h"
 #include "engine/engine.h"
 

@@ -2,6 +2,7 @@
 #include "term/term.h"
 #include "term/text.h"
 
+#include "author/author.h"
 #include "base/civil.h"
 
 #include <string.h>

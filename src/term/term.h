@@ -168,7 +168,6 @@ bool list_begin(struct list *list, struct console *console, const struct column 
 void list_page(struct list *list, const struct json *rows);
 void list_close(struct list *list);
 
-void yaml_write(struct buf *out, const struct json *value);
 // "3m ago", "in 3m", "2026-02-11 17:00:00" or seconds since 1970, as the console wants it.
 void time_text(struct buf *out, const struct console *console, int64_t ms);
 

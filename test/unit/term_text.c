@@ -1,6 +1,7 @@
 // Text on its way to a terminal: what is escaped, how wide it is, where it is cut; YAML and what must be quoted in it.
 #include "harness/test.h"
 
+#include "author/author.h"
 #include "term/term.h"
 #include "term/text.h"
 
