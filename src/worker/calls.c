@@ -290,7 +290,7 @@ static void take_beat(struct channel *channel, const struct kept *kept, const st
             if (gone || (answers[i].state == REMOTE_CANCEL && !attempt->stopping)) {
                 grace = gone ? 0 : answers[i].grace_ms;
                 attempt->stopping = true;
-                attempt->dropped = attempt->dropped || (gone && attempt->state == ATTEMPT_RUNNING); // a result is told so itself
+                attempt->dropped = attempt->dropped || (gone && attempt->state == ATTEMPT_RUNNING); // a result gets that answer itself
             }
             if (!gone) attempt->lease_until = asked_ms + attempt->lease_ms;
         }
@@ -299,7 +299,7 @@ static void take_beat(struct channel *channel, const struct kept *kept, const st
     }
 }
 
-// An attempt whose lease this worker could not renew is somebody else's by now.
+// An attempt whose lease this worker could not renew is another worker's by now.
 static void drop_overdue(struct channel *channel)
 {
     struct worker *worker = channel->worker;
@@ -331,7 +331,7 @@ static void wait_for_old(struct channel *channel) // until a attempt has been he
 }
 
 // An early answer that says nothing about the tasks in the call is about one that was not in it: the next call has all. When
-// that was so already, somebody else's will have it, and there is no hurry.
+// that was so already, another worker's will have it, and there is no hurry.
 static void note_early(struct channel *channel, const struct remote_answer *answers, size_t count, int64_t asked)
 {
     bool early = os_boot_ms() - asked < channel->wait_ms / 2;

@@ -5,7 +5,7 @@
 
 static const struct str processes[] = {STR_INIT("shell"), STR_INIT("exec"), STR_INIT("script")};
 
-// What it executes without being told more: processes, the functions of its plugins, the tasks that the binary brings. How many; NULL:
+// What it executes without further options: processes, the functions of its plugins, the tasks that the binary brings. How many; NULL:
 // out of memory.
 static struct str *all_kinds(const struct worker_options *options, struct arena *arena, size_t *count)
 {

@@ -1,5 +1,5 @@
 // What came out of the tasks goes to the server: logs, then artifacts, then results in batches. Nothing is dropped because
-// the server is away: it is said again until somebody answers.
+// the server is away: it is sent again until the server answers.
 #include "worker/inside.h"
 
 #include <stdio.h>
