@@ -22,7 +22,7 @@ struct handed {
     size_t index;
     struct digest name; // of its token
     bool stored;
-    struct task *task; // referenced until the result is delivered
+    struct worker_task *task; // referenced until the result is delivered
     struct tool_result result;
     char text[];
 };
@@ -132,7 +132,8 @@ static struct str put(char **at, struct str text)
     return (struct str){to, text.len};
 }
 
-static struct handed *handed_new(struct batch *batch, size_t index, struct task *task, const struct tool_result *given)
+static struct handed *handed_new(struct batch *batch, size_t index, struct worker_task *task,
+                                 const struct tool_result *given)
 {
     const struct fault *fault = &given->fault;
     size_t size =
@@ -175,11 +176,11 @@ static enum remote_state repeated(struct remote *r, struct str token, const stru
     return done->stored ? REMOTE_OK : REMOTE_AGAIN;
 }
 
-static enum remote_state take_result(struct remote *r, const struct call *call, const struct json *item,
+static enum remote_state take_result(struct remote *r, const struct worker_call *call, const struct json *item,
                                      struct batch *batch, size_t index, struct handed **out)
 {
     struct str token = json_text(json_key(item, "token"));
-    struct task *task = task_find(r, token);
+    struct worker_task *task = task_find(r, token);
     if (r->shut) return REMOTE_AGAIN;
     if (!task) return repeated(r, token, item);
     struct remote_caller caller = {.tenant = call->tenant, .pool = call->pool};
@@ -237,7 +238,7 @@ static void hand_over(struct remote *r, struct handed **all, size_t count)
         if (all[i]) handed_release(all[i]);
 }
 
-void serve_results(struct remote *r, const struct call *call)
+void serve_results(struct remote *r, const struct worker_call *call)
 {
     const struct json *list = json_key(&call->body, "results");
     size_t count = json_is(list, JSON_ARRAY) ? list->count : 0;

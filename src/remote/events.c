@@ -2,7 +2,7 @@
 // itself: a report of how an attempt came out is its result, like one of the worker protocol; every other one says that the worker lives.
 #include "remote/inside.h"
 
-static void refuse(const struct call *call, size_t index, enum code rc, const struct error *err)
+static void refuse(const struct worker_call *call, size_t index, enum code rc, const struct error *err)
 {
     struct str rest, code = str_cut(str_from(err->message), ':', &rest);
     struct buf name, why;
@@ -39,7 +39,7 @@ static bool is_of(const struct task_claim *claim, const struct ingested *said)
     return (after.len == 0 || after.ptr[0] == '[') && said->visit <= 1;
 }
 
-static enum code check_event(const struct call *call, const struct json *event, const struct task_claim *claim,
+static enum code check_event(const struct worker_call *call, const struct json *event, const struct task_claim *claim,
                              struct ingested *said, struct error *err)
 {
     bool first_party = str_is(json_text(json_key(&call->body, "producer")), "cairn");
@@ -51,10 +51,10 @@ static enum code check_event(const struct call *call, const struct json *event, 
     return OK;
 }
 
-static void renew(struct remote *r, const struct call *call, struct str token)
+static void renew(struct remote *r, const struct worker_call *call, struct str token)
 {
     struct remote_caller caller = {.tenant = call->tenant, .pool = call->pool};
-    struct task *task;
+    struct worker_task *task;
     pthread_mutex_lock(&r->mutex);
     struct remote_answer answer = {.state = task_leased(r, &caller, token, &task)};
     if (task) task_renew(r, task);
@@ -71,7 +71,7 @@ static void renew(struct remote *r, const struct call *call, struct str token)
 }
 
 // The outcome as the result of the attempt: the same said again is the same result, whatever event says it.
-static bool as_result(const struct call *call, const struct json *outcome, struct call *out)
+static bool as_result(const struct worker_call *call, const struct json *outcome, struct worker_call *out)
 {
     struct arena *arena = call->arena;
     const struct json *token = json_key(&call->body, "token"), *epoch = json_key(&call->body, "epoch");
@@ -84,7 +84,7 @@ static bool as_result(const struct call *call, const struct json *outcome, struc
            json_put(arena, &out->body, STR("results"), list);
 }
 
-void serve_events(struct remote *r, const struct call *call)
+void serve_events(struct remote *r, const struct worker_call *call)
 {
     const struct json *list = json_key(&call->body, "events"), *token = json_key(&call->body, "token");
     struct task_claim claim;
@@ -108,7 +108,7 @@ void serve_events(struct remote *r, const struct call *call)
         }
         if (said.ends) outcome = said.outcome;
     }
-    struct call result;
+    struct worker_call result;
     if (!outcome.type)
         renew(r, call, json_text(token));
     else if (as_result(call, &outcome, &result))

@@ -39,15 +39,15 @@ struct pool { // that a task or a worker has named; the first so many, never for
 
 struct queue_of { // tasks of one tenant, pool and kind that wait, oldest first
     struct queue_of *next;
-    struct task *first, **last;
+    struct worker_task *first, **last;
     size_t count;
     struct str tenant, pool, kind;
     char text[];
 };
 
-struct task {
+struct worker_task {
     struct link by_name, by_ticket;
-    struct task *next;      // of its queue
+    struct worker_task *next; // of its queue
     struct queue_of *queue; // NULL: leased
     struct heap_node due;   // leased: end of the lease, or of its time
     struct worker *worker;  // leased: by whom; NULL when that one was forgotten
@@ -145,27 +145,27 @@ struct remote {
 int64_t remote_now(const struct remote *r);
 
 // table.c. All with the lock held.
-struct task *task_find(const struct remote *r, struct str token); // NULL: none with exactly this token
+struct worker_task *task_find(const struct remote *r, struct str token); // NULL: none with exactly this token
 enum remote_state token_state(struct remote *r,
                               struct str token); // of a token that no task has: STALE or DENIED; counts
-bool task_allowed(const struct task *task, const struct remote_caller *caller);
+bool task_allowed(const struct worker_task *task, const struct remote_caller *caller);
 // The task that the caller has leased under that token: REMOTE_OK and *out, or REMOTE_STALE or REMOTE_DENIED and NULL.
 enum remote_state task_leased(struct remote *r, const struct remote_caller *caller, struct str token,
-                              struct task **out);
-void task_lease(struct remote *r, struct task *task, struct worker *worker);
-void task_renew(struct remote *r, struct task *task);
-void task_hurry(struct remote *r, struct task *task); // stop_at was moved
-void task_end(struct remote *r, struct task *task);   // out of the table; freed when nobody uses it
-void task_drop(struct task *task);                    // one reference less
-void queue_add_task(struct remote *r, struct queue_of *queue, struct task *task);
+                              struct worker_task **out);
+void task_lease(struct remote *r, struct worker_task *task, struct worker *worker);
+void task_renew(struct remote *r, struct worker_task *task);
+void task_hurry(struct remote *r, struct worker_task *task); // stop_at was moved
+void task_end(struct remote *r, struct worker_task *task);   // out of the table; freed when nobody uses it
+void task_drop(struct worker_task *task);                    // one reference less
+void queue_add_task(struct remote *r, struct queue_of *queue, struct worker_task *task);
 struct queue_of *queue_for(struct remote *r, struct str tenant, struct str pool,
                            struct str kind);  // NULL: out of memory
-void task_told(struct task *task, bool told); // whether its worker knows that it is cancelled
+void task_told(struct worker_task *task, bool told); // whether its worker knows that it is cancelled
 void remote_news(struct remote *r);
 void tell_engine(struct remote *r, struct tool_result *result);
-void tell_fault(struct remote *r, struct task *task, const char *code, const char *category, bool retryable,
+void tell_fault(struct remote *r, struct worker_task *task, const char *code, const char *category, bool retryable,
                 const char *message);
-void tell_lost(struct remote *r, struct task *task);
+void tell_lost(struct remote *r, struct worker_task *task);
 struct worker *worker_seen(struct remote *r, struct str tenant, struct str pool,
                            struct str name); // NULL: too many, no memory
 struct worker *worker_find(const struct remote *r, struct str tenant, struct str pool, struct str name);
@@ -174,7 +174,7 @@ void done_add(struct remote *r, const struct digest *name, const struct digest *
 void done_remove(struct remote *r, struct done *done);
 
 // serve.c
-struct call {
+struct worker_call {
     enum remote_call kind;
     struct json body;
     struct str tenant, pool, worker; // tenant empty: all
@@ -184,10 +184,10 @@ struct call {
     bool (*alive)(const void *context);
     void *context;
 };
-void serve_results(struct remote *r, const struct call *call); // complete.c
-void serve_events(struct remote *r, const struct call *call);  // events.c
+void serve_results(struct remote *r, const struct worker_call *call); // complete.c
+void serve_events(struct remote *r, const struct worker_call *call);  // events.c
 void call_refuse(remote_reply reply, void *context, int status, const char *code, const char *why);
-void call_refuse_nomem(const struct call *call);
+void call_refuse_nomem(const struct worker_call *call);
 int write_answer(struct buf *out, const struct remote_answer *answers, size_t count); // the status
 // With the lock held; what they answer goes out when the lock is open.
 void answer_later(struct remote *r, remote_reply reply, void *context, int status, struct buf *body); // takes the body

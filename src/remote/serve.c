@@ -43,7 +43,7 @@ void call_refuse(remote_reply reply, void *context, int status, const char *code
     buf_release(&body);
 }
 
-void call_refuse_nomem(const struct call *call)
+void call_refuse_nomem(const struct worker_call *call)
 {
     call_refuse(call->reply, call->context, 503, "UNAVAILABLE", code_text(E_NOMEM));
 }
@@ -107,7 +107,7 @@ static size_t take_tasks(struct remote *r, const struct waiter *w, struct buf *o
         for (struct queue_of *queue = r->queues; queue && count < w->max && out->len < ANSWER_SIZE_MAX;
              queue = queue->next) {
             if (!wants(w, queue)) continue;
-            struct task *task = queue->first;
+            struct worker_task *task = queue->first;
             if (!worker) worker = worker_seen(r, w->tenant, w->pool, w->worker);
             task_lease(r, task, worker);
             if (count++ > 0) buf_byte(out, ',');
@@ -121,7 +121,7 @@ static size_t take_tasks(struct remote *r, const struct waiter *w, struct buf *o
 // ---- heartbeats
 static struct remote_answer beat_state(struct remote *r, const struct waiter *w, struct str token, bool *news)
 {
-    struct task *task = task_find(r, token);
+    struct worker_task *task = task_find(r, token);
     struct remote_caller caller = {.tenant = w->tenant, .pool = w->pool};
     struct remote_answer answer = {.state = REMOTE_OK};
     if (!task || task->queue || !task_allowed(task, &caller)) {
@@ -169,7 +169,7 @@ static void answer_beat(struct remote *r, struct waiter *w)
     bool news = false;
     for (size_t i = 0; answers && i < w->token_count; i++) {
         answers[i] = beat_state(r, w, w->tokens[i], &news);
-        struct task *task = answers[i].state == REMOTE_CANCEL ? task_find(r, w->tokens[i]) : NULL;
+        struct worker_task *task = answers[i].state == REMOTE_CANCEL ? task_find(r, w->tokens[i]) : NULL;
         if (task) task_told(task, true);
     }
     body.failed = !answers;
@@ -244,7 +244,7 @@ static void wait_or_answer(struct remote *r, struct waiter *w)
     w->until = w->until > 0 ? now + w->until : now;
     struct remote_caller caller = {.tenant = w->tenant, .pool = w->pool};
     for (size_t i = 0; i < w->token_count; i++) { // whether the answer comes now or later: the worker lives
-        struct task *task = task_find(r, w->tokens[i]);
+        struct worker_task *task = task_find(r, w->tokens[i]);
         if (task && !task->queue && task_allowed(task, &caller)) task_renew(r, task);
     }
     if (try_waiter(r, w, now)) {
@@ -272,7 +272,7 @@ static bool keep_strings(struct arena *arena, const struct json *list, const cha
     return all != NULL;
 }
 
-static void note_worker(struct remote *r, const struct call *call, const struct waiter *w)
+static void note_worker(struct remote *r, const struct worker_call *call, const struct waiter *w)
 {
     const struct json *draining = json_key(&call->body, "draining");
     pthread_mutex_lock(&r->mutex);
@@ -282,7 +282,7 @@ static void note_worker(struct remote *r, const struct call *call, const struct 
     pthread_mutex_unlock(&r->mutex);
 }
 
-static void serve_waiting_call(struct remote *r, const struct call *call)
+static void serve_waiting_call(struct remote *r, const struct worker_call *call)
 {
     struct waiter *w = calloc(1, sizeof(*w));
     if (!w) {
@@ -316,12 +316,12 @@ static void serve_waiting_call(struct remote *r, const struct call *call)
 
 // ---- logs
 struct chunk {
-    struct task *task; // referenced
+    struct worker_task *task; // referenced
     bool is_stderr;
     struct str text;
 };
 
-static void live_lines(struct remote *r, const struct task *task, bool is_stderr, struct str text)
+static void live_lines(struct remote *r, const struct worker_task *task, bool is_stderr, struct str text)
 {
     while (r->engine && text.len > 0) {
         size_t end = str_find(text, '\n', 0);
@@ -337,7 +337,7 @@ static enum remote_state take_chunk(struct remote *r, const struct remote_caller
 {
     struct str token = json_text(json_key(item, "token")), stream = json_text(json_key(item, "stream"));
     struct str text = json_text(json_key(item, "text"));
-    struct task *task;
+    struct worker_task *task;
     enum remote_state state = task_leased(r, caller, token, &task);
     if (!task) return state;
     bool is_stderr = str_is(stream, "stderr");
@@ -355,7 +355,7 @@ static enum remote_state take_chunk(struct remote *r, const struct remote_caller
     return REMOTE_OK;
 }
 
-static void serve_logs(struct remote *r, const struct call *call)
+static void serve_logs(struct remote *r, const struct worker_call *call)
 {
     const struct json *list = json_key(&call->body, "chunks");
     size_t count = json_is(list, JSON_ARRAY) ? list->count : 0;
@@ -385,7 +385,7 @@ static void serve_logs(struct remote *r, const struct call *call)
 }
 
 // ---- all of them
-static const char *refused_because(const struct call *call, int *status)
+static const char *refused_because(const struct worker_call *call, int *status)
 {
     struct str name = call->worker;
     *status = 400;
@@ -404,7 +404,7 @@ static const char *refused_because(const struct call *call, int *status)
     return NULL;
 }
 
-static void serve_parsed(struct remote *r, struct call *call, const struct remote_caller *caller)
+static void serve_parsed(struct remote *r, struct worker_call *call, const struct remote_caller *caller)
 {
     call->worker = json_text(json_key(&call->body, "worker"));
     call->execution = caller->execution;
@@ -431,7 +431,8 @@ void remote_serve(struct remote *r, enum remote_call kind, const struct remote_c
     struct arena arena;
     struct error err = {0};
     arena_init(&arena, 16384, (size_t)256 << 20);
-    struct call call = {.kind = kind, .arena = &arena, .reply = reply, .alive = caller->alive, .context = context};
+    struct worker_call call = {
+        .kind = kind, .arena = &arena, .reply = reply, .alive = caller->alive, .context = context};
     enum code rc = json_parse(body, &json_limits_result, &arena, &call.body, &err);
     if (rc)
         call_refuse(reply, context, rc == E_NOMEM ? 503 : 400, "INVALID_REQUEST", err.message);
@@ -441,7 +442,7 @@ void remote_serve(struct remote *r, enum remote_call kind, const struct remote_c
 }
 
 // ---- artifacts
-static enum code artifact_path(const struct task *task, struct str name, struct buf *path, struct error *err)
+static enum code artifact_path(const struct worker_task *task, struct str name, struct buf *path, struct error *err)
 {
     bool declared = false;
     for (size_t i = 0; i < task->artifact_count; i++) declared = declared || str_eq(task->artifacts[i], name);
@@ -468,8 +469,8 @@ static enum code write_artifact(const char *path, struct str bytes, struct error
 }
 
 // With the lock: the task that the caller has leased, or why not, in the words of a request of its own.
-static enum code leased_task(struct remote *r, const struct remote_caller *caller, struct str token, struct task **out,
-                             struct error *err)
+static enum code leased_task(struct remote *r, const struct remote_caller *caller, struct str token,
+                             struct worker_task **out, struct error *err)
 {
     enum remote_state state = task_leased(r, caller, token, out);
     if (*out) return OK;
@@ -480,7 +481,7 @@ static enum code leased_task(struct remote *r, const struct remote_caller *calle
 enum code remote_whose(struct remote *r, const struct remote_caller *caller, struct str token, struct arena *arena,
                        struct str *tenant, struct str *run, struct error *err)
 {
-    struct task *task;
+    struct worker_task *task;
     pthread_mutex_lock(&r->mutex);
     enum code rc = leased_task(r, caller, token, &task, err);
     if (!rc) {
@@ -499,7 +500,7 @@ enum code remote_artifact(struct remote *r, const struct remote_caller *caller, 
     struct buf path;
     buf_init(&path, 8192);
     pthread_mutex_lock(&r->mutex);
-    struct task *task;
+    struct worker_task *task;
     enum code rc = leased_task(r, caller, token, &task, err);
     if (!rc) rc = artifact_path(task, name, &path, err);
     if (!rc) task_renew(r, task);

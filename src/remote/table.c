@@ -69,12 +69,12 @@ uint64_t name_key(const struct digest *name)
 }
 
 // ---- tasks
-struct task *task_find(const struct remote *r, struct str token)
+struct worker_task *task_find(const struct remote *r, struct str token)
 {
     struct digest name = token_name(token);
     uint64_t key = name_key(&name);
     for (struct link *link = index_first(&r->names, key); link; link = link->next) {
-        struct task *task = CONTAINER_OF(link, struct task, by_name);
+        struct worker_task *task = CONTAINER_OF(link, struct worker_task, by_name);
         if (link->key == key && same_bytes(task->token, token)) return task;
     }
     return NULL;
@@ -86,15 +86,16 @@ enum remote_state token_state(struct remote *r, struct str token)
     return token_genuine(&r->options.key, token) ? REMOTE_STALE : REMOTE_DENIED;
 }
 
-bool task_allowed(const struct task *task, const struct remote_caller *caller)
+bool task_allowed(const struct worker_task *task, const struct remote_caller *caller)
 {
     return (caller->tenant.len == 0 || str_eq(caller->tenant, task->tenant)) &&
            (caller->pool.len == 0 || str_eq(caller->pool, task->pool));
 }
 
-enum remote_state task_leased(struct remote *r, const struct remote_caller *caller, struct str token, struct task **out)
+enum remote_state task_leased(struct remote *r, const struct remote_caller *caller, struct str token,
+                              struct worker_task **out)
 {
-    struct task *task = task_find(r, token);
+    struct worker_task *task = task_find(r, token);
     *out = NULL;
     if (!task) return token_state(r, token);
     if (task->queue || !task_allowed(task, caller)) return REMOTE_DENIED;
@@ -102,7 +103,7 @@ enum remote_state task_leased(struct remote *r, const struct remote_caller *call
     return REMOTE_OK;
 }
 
-static void set_due(struct remote *r, struct task *task)
+static void set_due(struct remote *r, struct worker_task *task)
 {
     heap_remove(&r->due, &task->due);
     int64_t due = task->lease_until < task->stop_at ? task->lease_until : task->stop_at;
@@ -110,7 +111,7 @@ static void set_due(struct remote *r, struct task *task)
     if (heap_peek(&r->due) == &task->due) pthread_cond_signal(&r->changed);
 }
 
-void task_renew(struct remote *r, struct task *task)
+void task_renew(struct remote *r, struct worker_task *task)
 {
     int64_t now = remote_now(r);
     task->lease_until = now + r->options.lease_ms;
@@ -118,15 +119,15 @@ void task_renew(struct remote *r, struct task *task)
     set_due(r, task);
 }
 
-void task_hurry(struct remote *r, struct task *task)
+void task_hurry(struct remote *r, struct worker_task *task)
 {
     set_due(r, task);
 }
 
-static void queue_remove_task(struct remote *r, struct task *task)
+static void queue_remove_task(struct remote *r, struct worker_task *task)
 {
     struct queue_of *queue = task->queue;
-    struct task **at = &queue->first;
+    struct worker_task **at = &queue->first;
     while (*at != task) at = &(*at)->next;
     *at = task->next;
     if (!*at) queue->last = at;
@@ -135,7 +136,7 @@ static void queue_remove_task(struct remote *r, struct task *task)
     r->waiting--;
 }
 
-void task_lease(struct remote *r, struct task *task, struct worker *worker)
+void task_lease(struct remote *r, struct worker_task *task, struct worker *worker)
 {
     queue_remove_task(r, task);
     task->worker = worker;
@@ -146,7 +147,7 @@ void task_lease(struct remote *r, struct task *task, struct worker *worker)
     task_renew(r, task);
 }
 
-void task_told(struct task *task, bool told)
+void task_told(struct worker_task *task, bool told)
 {
     bool known = !task->cancelled || task->told;
     if (task->worker && known != told) task->worker->untold += told ? UINT64_MAX : 1;
@@ -154,14 +155,14 @@ void task_told(struct task *task, bool told)
     task->told = told;
 }
 
-void task_drop(struct task *task)
+void task_drop(struct worker_task *task)
 {
     if (--task->references > 0) return;
     step_log_release(&task->log);
     free(task);
 }
 
-void task_end(struct remote *r, struct task *task)
+void task_end(struct remote *r, struct worker_task *task)
 {
     if (task->queue) queue_remove_task(r, task);
     heap_remove(&r->due, &task->due);
@@ -206,7 +207,7 @@ struct queue_of *queue_for(struct remote *r, struct str tenant, struct str pool,
     return *at = queue;
 }
 
-void queue_add_task(struct remote *r, struct queue_of *queue, struct task *task)
+void queue_add_task(struct remote *r, struct queue_of *queue, struct worker_task *task)
 {
     task->queue = queue;
     task->queued_ms = remote_now(r);
@@ -234,7 +235,7 @@ void tell_engine(struct remote *r, struct tool_result *result)
         tool_result_free(result);
 }
 
-void tell_fault(struct remote *r, struct task *task, const char *code, const char *category, bool retryable,
+void tell_fault(struct remote *r, struct worker_task *task, const char *code, const char *category, bool retryable,
                 const char *message)
 {
     size_t size = strlen(message) + 1;
@@ -249,7 +250,7 @@ void tell_fault(struct remote *r, struct task *task, const char *code, const cha
     tell_engine(r, &result);
 }
 
-void tell_lost(struct remote *r, struct task *task)
+void tell_lost(struct remote *r, struct worker_task *task)
 {
     struct tool_result result = {.ticket = task->ticket, .lost = true};
     os_log(LOG_WARN, "worker lost worker=%.*s step=%.*s", STR_ARG(task->worker ? task->worker->name : STR("?")),

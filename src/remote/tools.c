@@ -21,7 +21,7 @@ int64_t remote_now(const struct remote *r)
 }
 
 // ---- time
-static void expire(struct remote *r, struct task *task, int64_t now)
+static void expire(struct remote *r, struct worker_task *task, int64_t now)
 {
     char message[96], took[24];
     if (task->cancelled) {
@@ -39,7 +39,7 @@ static void look(struct remote *r)
 {
     int64_t now = remote_now(r);
     for (struct heap_node *node = heap_peek(&r->due); node && node->due <= now; node = heap_peek(&r->due))
-        expire(r, CONTAINER_OF(node, struct task, due), now);
+        expire(r, CONTAINER_OF(node, struct worker_task, due), now);
     r->dirty = false;
     serve_waiters(r);
 }
@@ -89,14 +89,14 @@ static struct str put(char **at, struct str text)
     return (struct str){to, text.len};
 }
 
-static struct task *task_new(const struct tool_request *request, struct str token, struct str wire)
+static struct worker_task *task_new(const struct tool_request *request, struct str token, struct str wire)
 {
     struct str texts[] = {token,        wire,          request->tenant, request->pool,         request->kind,
                           request->run, request->step, request->log,    request->artifacts_dir};
     size_t size = request->artifact_count * sizeof(struct str) + 16;
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) size += texts[i].len + 1;
     for (size_t i = 0; i < request->artifact_count; i++) size += request->artifacts[i].path.len + 1;
-    struct task *task = calloc(1, sizeof(*task) + size);
+    struct worker_task *task = calloc(1, sizeof(*task) + size);
     if (!task) return NULL;
     task->references = 1;
     task->ticket = request->ticket;
@@ -120,7 +120,7 @@ static struct task *task_new(const struct tool_request *request, struct str toke
 }
 
 // Encoded here, on the engine thread, without the lock: once for each attempt, however many polls there are.
-static struct task *task_of(const struct remote *r, const struct tool_request *request)
+static struct worker_task *task_of(const struct remote *r, const struct tool_request *request)
 {
     struct task_claim claim = {.tenant = request->tenant,
                                .run = request->run,
@@ -129,7 +129,7 @@ static struct task *task_of(const struct remote *r, const struct tool_request *r
                                .engine = request->engine,
                                .epoch = request->epoch};
     struct buf token, wire;
-    struct task *task = NULL;
+    struct worker_task *task = NULL;
     buf_init(&token, 16384);
     buf_init(&wire, (size_t)256 << 20);
     auth_task_seal(&r->options.key, &claim, &token);
@@ -140,7 +140,7 @@ static struct task *task_of(const struct remote *r, const struct tool_request *r
     return task;
 }
 
-static bool enter(struct remote *r, struct task *task)
+static bool enter(struct remote *r, struct worker_task *task)
 {
     struct queue_of *queue = queue_for(r, task->tenant, task->pool, task->kind);
     if (!queue || !index_add(&r->names, &task->by_name, name_key(&task->name))) return false;
@@ -157,7 +157,7 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
 {
     struct remote *r = of(tools);
     INVARIANT(request->pool.len > 0);
-    struct task *task = task_of(r, request);
+    struct worker_task *task = task_of(r, request);
     if (!task) return error_nomem(err);
     enum code rc = OK;
     pthread_mutex_lock(&r->mutex);
@@ -170,14 +170,14 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
     return rc;
 }
 
-static struct task *task_with(const struct remote *r, uint64_t ticket)
+static struct worker_task *task_with(const struct remote *r, uint64_t ticket)
 {
     for (struct link *link = index_first(&r->tickets, ticket); link; link = link->next)
-        if (link->key == ticket) return CONTAINER_OF(link, struct task, by_ticket);
+        if (link->key == ticket) return CONTAINER_OF(link, struct worker_task, by_ticket);
     return NULL;
 }
 
-static void cancel_task(struct remote *r, struct task *task, int64_t grace_ms)
+static void cancel_task(struct remote *r, struct worker_task *task, int64_t grace_ms)
 {
     if (task->queue) {
         tell_fault(r, task, "CANCELLED", "", false, "cancelled before a worker took it");
@@ -195,7 +195,7 @@ static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
 {
     struct remote *r = of(tools);
     pthread_mutex_lock(&r->mutex);
-    struct task *task = task_with(r, ticket);
+    struct worker_task *task = task_with(r, ticket);
     if (task) cancel_task(r, task, grace_ms);
     pthread_mutex_unlock(&r->mutex);
 }
@@ -296,7 +296,7 @@ void remote_free(struct remote *r)
     if (!r) return;
     remote_shut(r);
     for (size_t i = 0; i < r->tickets.size; i++)
-        while (r->tickets.slots[i]) task_end(r, CONTAINER_OF(r->tickets.slots[i], struct task, by_ticket));
+        while (r->tickets.slots[i]) task_end(r, CONTAINER_OF(r->tickets.slots[i], struct worker_task, by_ticket));
     while (r->pools) {
         struct pool *next = r->pools->next;
         free(r->pools);
