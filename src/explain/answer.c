@@ -23,7 +23,7 @@ void put_dependencies(struct maker *m, struct json *out, const struct view_of_st
         struct json item = JSON_OF(m->arena, {"step", json_some(path)},
                                    {"state", json_name(explain_state_name(dep.state))},
                                    {"reason", json_name(dep.reason)}, AT(state_place(&dep)));
-        const struct attempt_note *attempt = last_attempt(dep.note);
+        const struct attempt_finding *attempt = last_attempt(dep.note);
         JSON_ADD(m->arena, &item,
                  {"errorCode", attempt && attempt->end == ATTEMPT_FAILED ? json_some(attempt->fault.code)
                   : json_none()});
@@ -39,7 +39,7 @@ struct tally {
 static struct tally tally_of(const struct view_of_step *v)
 {
     const struct run_step *s = &v->e->run->steps[v->step];
-    const struct join_note *join = v->note ? &v->note->join : NULL;
+    const struct join_finding *join = v->note ? &v->note->join : NULL;
     if (join && join->at.seq > 0) return (struct tally){0, join->success, join->failed, join->skipped};
     if (v->current) return (struct tally){s->waiting, s->success, s->failed, s->skipped};
     return (struct tally){.waiting = v->ps->dep_count};
@@ -113,7 +113,7 @@ static struct json combined(const struct json *atoms)
 
 enum code put_when(struct maker *m, struct json *out, const struct view_of_step *v, struct error *err)
 {
-    const struct join_note *join = v->note ? &v->note->join : NULL;
+    const struct join_finding *join = v->note ? &v->note->join : NULL;
     if (v->ps->when_text.len == 0 || (join && join->reuse)) return OK;
     bool decided = join && join->at.seq > 0;
     struct json when = json_object(), atoms = {0};
@@ -137,7 +137,7 @@ enum code put_when(struct maker *m, struct json *out, const struct view_of_step 
 void put_retry(struct maker *m, struct json *out, const struct view_of_step *v)
 {
     const struct retry_policy *policy = &v->ps->retry;
-    const struct attempt_note *last = last_attempt(v->note);
+    const struct attempt_finding *last = last_attempt(v->note);
     bool failed = last && last->end == ATTEMPT_FAILED;
     if (policy->max_attempts <= 1 && !failed) return;
     uint32_t used = last ? last->logical - v->note->base : 0;
@@ -168,7 +168,7 @@ void put_attempts(struct maker *m, struct json *out, const struct view_of_step *
     static const char *const causes[] = {"", "first", "retry", "person", "reuse"};
     struct json list = json_array();
     for (size_t i = 0; v->note && i < v->note->attempt_count; i++) {
-        const struct attempt_note *a = &v->note->attempts[i];
+        const struct attempt_finding *a = &v->note->attempts[i];
         struct json item = JSON_OF(m->arena, {"attempt", json_int(a->logical)},
                                    {"startedBy", json_name(causes[a->cause])}, AT(a->start),
                                    {"startedAt", json_time_some(m->arena, a->started_ms)},

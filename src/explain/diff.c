@@ -75,7 +75,7 @@ static bool look_both(const struct pair *p, struct str path, struct view_of_step
 
 static struct str error_code(const struct view_of_step *v)
 {
-    const struct attempt_note *attempt = last_attempt(v->note);
+    const struct attempt_finding *attempt = last_attempt(v->note);
     return attempt && attempt->end == ATTEMPT_FAILED ? attempt->fault.code : no_text;
 }
 
@@ -132,7 +132,7 @@ static bool put_path(struct pair *p, struct json *out)
 // ---- outputs
 
 // Outputs that are kept as blobs are read when they differ and are not too large to look at.
-static bool output_of(struct maker *m, const struct explain *e, const struct step_note *note, struct json *out)
+static bool output_of(struct maker *m, const struct explain *e, const struct step_finding *note, struct json *out)
 {
     struct str bytes;
     struct error ignored = {0};
@@ -142,7 +142,7 @@ static bool output_of(struct maker *m, const struct explain *e, const struct ste
            json_parse(bytes, &json_limits_result, m->arena, out, &ignored) == OK;
 }
 
-static bool same_output(const struct step_note *a, const struct step_note *b)
+static bool same_output(const struct step_finding *a, const struct step_finding *b)
 {
     if (a->has_blob != b->has_blob) return false;
     if (a->has_blob) return digest_eq(&a->blob, &b->blob);
@@ -150,8 +150,8 @@ static bool same_output(const struct step_note *a, const struct step_note *b)
     return json_equal(a->value.type ? &a->value : &none, b->value.type ? &b->value : &none);
 }
 
-static void put_output(struct pair *p, struct json *steps, struct str name, const struct step_note *a,
-                       const struct step_note *b)
+static void put_output(struct pair *p, struct json *steps, struct str name, const struct step_finding *a,
+                       const struct step_finding *b)
 {
     struct json changes = json_array(), left, right;
     struct json item = JSON_OF(p->m->arena, {"step", json_some(name)});
@@ -169,7 +169,7 @@ static bool put_outputs(struct pair *p, struct json *out)
     struct json outputs = json_object(), steps = json_array();
     struct str name;
     for (struct walk walk = {0}; next_path(p, &walk, &name);) {
-        const struct step_note *a = note_find(p->a, name), *b = note_find(p->b, name);
+        const struct step_finding *a = note_find(p->a, name), *b = note_find(p->b, name);
         if (!a || !b || a->state != NODE_SUCCESS || b->state != NODE_SUCCESS || same_output(a, b)) continue;
         put_output(p, &steps, name, a, b);
     }
@@ -181,9 +181,9 @@ static bool put_outputs(struct pair *p, struct json *out)
 // ---- timing
 
 // From the first start to the last end; -1: it has not ended.
-static int64_t duration_of(const struct step_note *note)
+static int64_t duration_of(const struct step_finding *note)
 {
-    const struct attempt_note *last = last_attempt(note);
+    const struct attempt_finding *last = last_attempt(note);
     if (!last || last->end == ATTEMPT_OPEN || note->state < NODE_SUCCESS || note->reused_from.len > 0 ||
         last->cause == START_REUSE)
         return -1;
@@ -224,7 +224,7 @@ static bool put_timing(struct pair *p, struct json *out)
     bool same = run_duration(p->a->run) == run_duration(p->b->run);
     put_durations(p->m, &run, run_duration(p->a->run), run_duration(p->b->run));
     for (struct walk walk = {0}; next_path(p, &walk, &name);) {
-        const struct step_note *a = note_find(p->a, name), *b = note_find(p->b, name);
+        const struct step_finding *a = note_find(p->a, name), *b = note_find(p->b, name);
         int64_t left = a ? duration_of(a) : -1, right = b ? duration_of(b) : -1;
         if (left < 0 && right < 0) continue;
         struct json item = JSON_OF(p->m->arena, {"step", json_some(name)});
@@ -264,10 +264,10 @@ static bool link_events(const struct explain *e, struct arena *arena, struct cha
 struct parting {
     bool found;
     uint64_t order;
-    const struct event_note *a, *b;
+    const struct event_finding *a, *b;
 };
 
-static bool same_event(const struct pair *p, const struct event_note *a, const struct event_note *b)
+static bool same_event(const struct pair *p, const struct event_finding *a, const struct event_finding *b)
 {
     bool content = (p->parts & DIFF_OUTPUTS) || a->kind != MOMENT_STEP_COMPLETED;
     return a->kind == b->kind && a->logical == b->logical && (!content || a->content == b->content);
@@ -282,15 +282,15 @@ static void part_at(const struct pair *p, const struct chains *a, size_t at, con
         other = b->next[other];
     }
     if (at == CHAIN_END && other == CHAIN_END) return;
-    const struct event_note *x = at == CHAIN_END ? NULL : &p->a->events[at];
-    const struct event_note *y = other == CHAIN_END ? NULL : &p->b->events[other];
+    const struct event_finding *x = at == CHAIN_END ? NULL : &p->a->events[at];
+    const struct event_finding *y = other == CHAIN_END ? NULL : &p->b->events[other];
     uint64_t order = x ? x->seq : y ? y->seq : 0;
     if (out->found && out->order <= order) return;
     *out = (struct parting){.found = true, .order = order, .a = x, .b = y};
 }
 
 static void put_event(struct maker *m, struct json *out, const char *key, const struct explain *e,
-                      const struct event_note *event)
+                      const struct event_finding *event)
 {
     if (!event) return;
     struct json item = json_object();

@@ -10,7 +10,7 @@
 #define TEXT_TAIL 2000 // of what a step wrote last
 
 // Where a moment stands: event `seq` of the log, or in the ledger behind it.
-struct place {
+struct log_position {
     uint64_t seq; // 0 = it has not happened, or is not decided
     bool ledger;
 };
@@ -18,49 +18,49 @@ struct place {
 enum start_cause { START_JOIN = 1, START_POLICY, START_BY_HAND, START_REUSE };
 enum attempt_end { ATTEMPT_OPEN = 0, ATTEMPT_DONE, ATTEMPT_FAILED, ATTEMPT_SKIPPED };
 
-struct attempt_note {
+struct attempt_finding {
     uint32_t logical, engine; // engine > 1: dispatched again after a crash, engine - 1 times
     enum start_cause cause;
-    struct place start, redispatch, over;
+    struct log_position start, redispatch, over;
     int64_t started_ms, ended_ms, duration_ms;
     enum attempt_end end;
     struct fault fault;
     enum retry_verdict retry; // failed: what the policy said; 0 = it was not asked
-    struct place due;
+    struct log_position due;
     int64_t due_ms; // of the next attempt
 };
 
-struct join_note { // how rule and condition were decided
-    struct place at;
+struct join_finding { // how rule and condition were decided
+    struct log_position at;
     enum join_verdict verdict;
     uint32_t success, failed, skipped;
     struct json atoms; // type 0 = no condition, or not reached
     bool reuse;        // not asked: the result of an earlier run is taken over
 };
 
-struct arrival_note { // playbooks: an arc to the step was asked
+struct arrival_finding { // playbooks: an arc to the step was asked
     uint32_t from, visit;
-    struct place at;
+    struct log_position at;
     bool holds, taken, merged;
     struct json arc; // {step, when, holds, values}
 };
 
-struct rule_note { // playbooks: what the policy of a task said
+struct rule_finding { // playbooks: what the policy of a task said
     uint32_t task, iteration, attempt;
     int32_t index; // -1: no rule matched
-    struct place at;
+    struct log_position at;
     struct str action;
     int64_t due_ms;
 };
 
-struct step_note { // a step in one iteration
+struct step_finding { // a step in one iteration
     struct str path;
     uint32_t step;
     uint8_t state;   // enum node_state
-    struct place at; // of the moment that brought the state
+    struct log_position at; // of the moment that brought the state
     int64_t at_ms;
-    struct join_note join;
-    struct attempt_note *attempts;
+    struct join_finding join;
+    struct attempt_finding *attempts;
     size_t attempt_count, attempt_capacity;
     uint32_t base; // as in struct run_step
     int64_t due_ms;
@@ -73,23 +73,23 @@ struct step_note { // a step in one iteration
     uint64_t blob_size;
     uint32_t checked, reproduced; // decisions about it, and those that came out the same again
     struct str doubt;             // the first that did not
-    struct arrival_note *arrivals;
+    struct arrival_finding *arrivals;
     size_t arrival_count, arrival_capacity;
-    struct rule_note *rules;
+    struct rule_finding *rules;
     size_t rule_count, rule_capacity;
-    struct place admitted;
+    struct log_position admitted;
     bool allowed;
     int32_t admit_rule; // -1: none matched
 };
 
-struct signal_note {
+struct signal_finding {
     struct str id, type, step, reason, actor, role, decision_id, error_code, error_message;
     bool accepted;
-    struct place at;
+    struct log_position at;
     int64_t at_ms;
 };
 
-struct event_note { // for the first place where two runs part
+struct event_finding { // for the first place where two runs part
     enum moment_kind kind;
     uint32_t note; // index, NOTE_RUN for moments of the run
     uint32_t logical;
@@ -103,16 +103,16 @@ struct explain {
     struct run *run;
     const struct program *program;
     struct kernel_env env;
-    struct step_note **notes; // order of first appearance
+    struct step_finding **notes; // order of first appearance
     size_t note_count, note_capacity;
     struct map index; // path -> note
-    struct signal_note *signals;
+    struct signal_finding *signals;
     size_t signal_count, signal_capacity;
-    struct event_note *events;
+    struct event_finding *events;
     size_t event_count, event_capacity;
     uint64_t seq;
     int64_t at_ms;
-    struct place pause, end;
+    struct log_position pause, end;
     int64_t pause_ms;
     struct str pause_reason, pause_signal;
     uint32_t checked, reproduced; // decisions of the whole run
@@ -120,23 +120,23 @@ struct explain {
 };
 
 // ---- notes.c
-struct step_note *note_find(const struct explain *e, struct str path); // NULL: nothing has happened to it
-enum code note_for(struct explain *e, struct str path, uint32_t step, struct step_note **out,
+struct step_finding *note_find(const struct explain *e, struct str path); // NULL: nothing has happened to it
+enum code note_for(struct explain *e, struct str path, uint32_t step, struct step_finding **out,
                    struct error *err) MUST_CHECK; // made when there is none
 // The path of a dependency as seen from `path`: same scope, same iteration.
 struct str sibling_path(struct str path, struct str id, struct arena *arena);
 struct str scope_path(struct str path); // "loop[2]." of "loop[2].tick"; empty at the top
-const struct signal_note *signal_find(const struct explain *e, struct str id);
+const struct signal_finding *signal_find(const struct explain *e, struct str id);
 
-// ---- judge.c: asks again before a moment is folded
-enum code judge_moment(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
+// ---- reproduce.c: asks again before a moment is folded
+enum code judge_moment(struct explain *e, const struct moment *m, struct step_finding *note, struct log_position at,
                        struct error *err) MUST_CHECK;
 // Every comparison of the condition with its value as far as it can be had now.
 enum code atoms_now(const struct explain *e, uint32_t step, struct arena *arena, struct json *out,
                     struct error *err) MUST_CHECK;
 
 // ---- net.c: playbooks
-enum code net_note(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
+enum code net_note(struct explain *e, const struct moment *m, struct step_finding *note, struct log_position at,
                    struct error *err) MUST_CHECK; // before the moment is folded
 
 // ---- make.c: JSON whose failures are seen once, at the end
@@ -156,7 +156,7 @@ struct maker {
     {                                                                                                                  \
         (place).ledger ? prefix "AfterSeq" : prefix "Seq", place_json(place)                                           \
     }
-static inline struct json place_json(struct place place)
+static inline struct json place_json(struct log_position place)
 {
     return json_when(place.seq != 0 || place.ledger, json_count(place.seq));
 }
@@ -166,7 +166,7 @@ struct str shorten(struct arena *arena, struct str text, size_t max);
 struct str kept(struct maker *m, struct buf *buf); // copies into the arena and releases the buf
 struct json json_short(struct maker *m, struct str text, size_t max); // none when empty
 struct json fault_json(struct maker *m, const struct fault *fault);
-struct json signal_json(struct maker *m, const struct signal_note *signal);
+struct json signal_json(struct maker *m, const struct signal_finding *signal);
 void put_pause(struct maker *m, struct json *object);
 void message_told(struct buf *out, struct str message);      // its first line, shortened
 void fault_told(struct buf *out, const struct fault *fault); // "EXIT_NONZERO exit 1", "TIMEOUT: the step took too long"
@@ -182,16 +182,16 @@ struct view_of_step {
     struct str path;
     uint32_t step;
     const struct program_step *ps;
-    const struct step_note *note; // NULL: nothing has happened to it
+    const struct step_finding *note; // NULL: nothing has happened to it
     bool current;                 // of the iteration that the run is in: struct run_step is about it
     enum explain_state state;
     const char *reason; // code
 };
 bool look_at(const struct explain *e, struct str path, struct view_of_step *out); // false: no such step
-const struct attempt_note *last_attempt(const struct step_note *note);            // NULL: none
+const struct attempt_finding *last_attempt(const struct step_finding *note);      // NULL: none
 const char *retry_verdict_name(enum retry_verdict verdict);                       // "MAX_ATTEMPTS"
 bool step_given(const struct view_of_step *v);          // success: by a person, when the run was forked
-struct place state_place(const struct view_of_step *v); // of the moment that decided the state
+struct log_position state_place(const struct view_of_step *v); // of the moment that decided the state
 
 bool net_told(struct buf *out, const struct view_of_step *v); // net.c: playbooks; false: as of any step
 

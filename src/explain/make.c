@@ -69,7 +69,7 @@ struct json fault_json(struct maker *m, const struct fault *fault)
                    {"detail", json_some(tail_of(fault->detail, TEXT_TAIL))});
 }
 
-struct json signal_json(struct maker *m, const struct signal_note *signal)
+struct json signal_json(struct maker *m, const struct signal_finding *signal)
 {
     return JSON_OF(m->arena, {"type", json_some(signal->type)}, {"step", json_some(signal->step)},
                    {"decision", json_word(signal->accepted ? "ACCEPTED" : "REJECTED")},
@@ -84,7 +84,7 @@ void put_pause(struct maker *m, struct json *object)
 {
     const struct explain *e = m->e;
     if (e->run->status != RUN_STATUS_PAUSED) return;
-    const struct signal_note *signal = signal_find(e, e->pause_signal);
+    const struct signal_finding *signal = signal_find(e, e->pause_signal);
     JSON_ADD(m->arena, object, {"pause", JSON_OF(m->arena, {"cycle", json_int(e->run->pause_cycle)},
                                                  {"since", json_time_some(m->arena, e->pause_ms)}, AT(e->pause),
                                                  {"by", signal ? json_some(signal->actor) : json_none()},

@@ -12,31 +12,31 @@ static bool is_next(const struct json *selected, uint32_t next, struct str step,
     return str_eq(json_text(json_key(&selected->items[next], "step")), step);
 }
 
-static enum code add_arrival(struct explain *e, const struct moment *m, struct place at, const struct json *arc,
+static enum code add_arrival(struct explain *e, const struct moment *m, struct log_position at, const struct json *arc,
                              bool taken, bool merged, struct error *err)
 {
-    struct step_note *note;
+    struct step_finding *note;
     struct str to = json_text(json_key(arc, "step"));
     enum code rc = note_for(e, to, program_find(e->program, PROGRAM_TOP, to), &note, err);
     if (rc || note->arrival_count >= NOTES_MAX) return rc;
-    struct arrival_note *grown = arena_grow(&e->arena, note->arrivals, note->arrival_count, note->arrival_count + 1,
-                                            sizeof(*grown), &note->arrival_capacity);
+    struct arrival_finding *grown = arena_grow(&e->arena, note->arrivals, note->arrival_count, note->arrival_count + 1,
+                                               sizeof(*grown), &note->arrival_capacity);
     if (!grown) return error_nomem(err);
     note->arrivals = grown;
-    struct arrival_note *arrival = &note->arrivals[note->arrival_count++];
+    struct arrival_finding *arrival = &note->arrivals[note->arrival_count++];
     const struct json *holds = json_key(arc, "holds");
-    *arrival = (struct arrival_note){.from = program_find(e->program, PROGRAM_TOP, m->step),
-                                     .visit = m->visit,
-                                     .at = at,
-                                     .holds = json_is(holds, JSON_BOOL) && holds->boolean,
-                                     .taken = taken,
-                                     .merged = merged};
+    *arrival = (struct arrival_finding){.from = program_find(e->program, PROGRAM_TOP, m->step),
+                                        .visit = m->visit,
+                                        .at = at,
+                                        .holds = json_is(holds, JSON_BOOL) && holds->boolean,
+                                        .taken = taken,
+                                        .merged = merged};
     return json_copy(&e->arena, arc, &arrival->arc) ? OK : error_nomem(err);
 }
 
 // The arcs of a step that has ended, asked again: the first that holds, or all, must be those that were taken.
-static enum code note_routed(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
-                             struct error *err)
+static enum code note_routed(struct explain *e, const struct moment *m, struct step_finding *note,
+                             struct log_position at, struct error *err)
 {
     struct json arcs, value = m->value;
     arena_reset(&e->scratch);
@@ -68,31 +68,31 @@ static enum code note_routed(struct explain *e, const struct moment *m, struct s
     return rc;
 }
 
-static enum code note_rule(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
+static enum code note_rule(struct explain *e, const struct moment *m, struct step_finding *note, struct log_position at,
                            struct error *err)
 {
     if (note->rule_count >= NOTES_MAX) return OK;
     const struct net_step *around = &e->program->net->steps[note->step];
     for (uint32_t i = 0; i < around->task_count; i++) // without rules there is nothing to explain
         if (str_eq(around->tasks[i].label, m->task) && !around->tasks[i].has_policy) return OK;
-    struct rule_note *grown = arena_grow(&e->arena, note->rules, note->rule_count, note->rule_count + 1, sizeof(*grown),
-                                         &note->rule_capacity);
+    struct rule_finding *grown = arena_grow(&e->arena, note->rules, note->rule_count, note->rule_count + 1,
+                                            sizeof(*grown), &note->rule_capacity);
     if (!grown) return error_nomem(err);
     note->rules = grown;
-    struct rule_note *rule = &note->rules[note->rule_count++];
+    struct rule_finding *rule = &note->rules[note->rule_count++];
     const struct net_step *ns = &e->program->net->steps[note->step];
-    *rule = (struct rule_note){.iteration = m->iteration,
-                               .attempt = m->logical,
-                               .at = at,
-                               .index = (int32_t)json_integer(json_key(&m->value, "matched_rule_index"), -1),
-                               .due_ms = m->due_ms};
+    *rule = (struct rule_finding){.iteration = m->iteration,
+                                  .attempt = m->logical,
+                                  .at = at,
+                                  .index = (int32_t)json_integer(json_key(&m->value, "matched_rule_index"), -1),
+                                  .due_ms = m->due_ms};
     for (uint32_t i = 0; i < ns->task_count; i++)
         if (str_eq(ns->tasks[i].label, m->task)) rule->task = i;
     rule->action = arena_copy(&e->arena, json_text(json_at(&m->value, STR("action.do"))));
     return rule->action.ptr ? OK : error_nomem(err);
 }
 
-enum code net_note(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
+enum code net_note(struct explain *e, const struct moment *m, struct step_finding *note, struct log_position at,
                    struct error *err)
 {
     switch ((int)m->kind) {
@@ -119,7 +119,7 @@ static struct str step_id(const struct explain *e, uint32_t step)
 }
 
 // `end`: what stands at the other end of the arc, and under which name.
-static void put_arrival(struct maker *m, struct json *list, const struct arrival_note *a, const char *end,
+static void put_arrival(struct maker *m, struct json *list, const struct arrival_finding *a, const char *end,
                         uint32_t step)
 {
     struct json one = JSON_OF(m->arena, {end, json_some(step_id(m->e, step))},
@@ -163,7 +163,7 @@ void put_rules(struct maker *m, struct json *out, const struct view_of_step *v)
     const struct net_step *ns = &m->e->program->net->steps[v->step];
     struct json list = json_array();
     for (size_t i = 0; i < v->note->rule_count; i++) {
-        const struct rule_note *r = &v->note->rules[i];
+        const struct rule_finding *r = &v->note->rules[i];
         const struct net_task *task = &ns->tasks[r->task];
         struct json one = JSON_OF(m->arena, {"task", json_some(task->label)}, {"iteration", json_nonzero(r->iteration)},
                                   {"attempt", json_int(r->attempt)}, AT(r->at), {"action", json_some(r->action)},
@@ -186,7 +186,7 @@ static void arrivals_told(struct buf *out, const struct view_of_step *v, bool ta
     const struct explain *e = v->e;
     uint32_t told = 0;
     for (size_t i = 0; v->note && i < v->note->arrival_count; i++) {
-        const struct arrival_note *a = &v->note->arrivals[i];
+        const struct arrival_finding *a = &v->note->arrivals[i];
         if (a->taken != taken || told++ >= 3) continue;
         struct str id = step_id(e, a->from), when = json_text(json_key(&a->arc, "when"));
         buf_text(out, told == 1 ? "" : "; ");

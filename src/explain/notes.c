@@ -41,7 +41,7 @@ void explain_close(struct explain *e)
 
 // ---- finding
 
-struct step_note *note_find(const struct explain *e, struct str path)
+struct step_finding *note_find(const struct explain *e, struct str path)
 {
     uint32_t at = map_get(&e->index, path);
     return at == MAP_NONE ? NULL : e->notes[at];
@@ -65,20 +65,20 @@ struct str sibling_path(struct str path, struct str id, struct arena *arena)
     return (struct str){text, scope.len + id.len};
 }
 
-const struct signal_note *signal_find(const struct explain *e, struct str id)
+const struct signal_finding *signal_find(const struct explain *e, struct str id)
 {
     for (size_t i = 0; id.len > 0 && i < e->signal_count; i++)
         if (str_eq(e->signals[i].id, id)) return &e->signals[i];
     return NULL;
 }
 
-enum code note_for(struct explain *e, struct str path, uint32_t step, struct step_note **out, struct error *err)
+enum code note_for(struct explain *e, struct str path, uint32_t step, struct step_finding **out, struct error *err)
 {
     *out = note_find(e, path);
     if (*out) return OK;
-    struct step_note **grown =
+    struct step_finding **grown =
         arena_grow(&e->arena, e->notes, e->note_count, e->note_count + 1, sizeof(*grown), &e->note_capacity);
-    struct step_note *note = grown ? ARENA_NEW(&e->arena, struct step_note) : NULL;
+    struct step_finding *note = grown ? ARENA_NEW(&e->arena, struct step_finding) : NULL;
     struct str kept = note ? arena_copy(&e->arena, path) : (struct str){0};
     if (!kept.ptr) return error_nomem(err);
     e->notes = grown;
@@ -113,15 +113,16 @@ static enum code keep_fault(struct explain *e, struct fault *to, const struct fa
     return rc;
 }
 
-static enum code note_start(struct explain *e, struct step_note *note, const struct moment *m, struct place at,
-                            struct error *err)
+static enum code note_start(struct explain *e, struct step_finding *note, const struct moment *m,
+                            struct log_position at, struct error *err)
 {
-    struct attempt_note *grown = arena_grow(&e->arena, note->attempts, note->attempt_count, note->attempt_count + 1,
-                                            sizeof(*grown), &note->attempt_capacity);
+    struct attempt_finding *grown = arena_grow(&e->arena, note->attempts, note->attempt_count, note->attempt_count + 1,
+                                               sizeof(*grown), &note->attempt_capacity);
     if (!grown) return error_nomem(err);
     note->attempts = grown;
-    struct attempt_note *attempt = &note->attempts[note->attempt_count++];
-    *attempt = (struct attempt_note){.logical = m->logical, .engine = m->engine, .start = at, .started_ms = m->at_ms};
+    struct attempt_finding *attempt = &note->attempts[note->attempt_count++];
+    *attempt =
+        (struct attempt_finding){.logical = m->logical, .engine = m->engine, .start = at, .started_ms = m->at_ms};
     attempt->cause = note->join.reuse ? START_REUSE : START_JOIN;
     if (note->state == NODE_HELD) attempt->cause = START_BY_HAND;
     if (note->state == NODE_DELAYED) attempt->cause = START_POLICY;
@@ -139,10 +140,10 @@ static enum code note_start(struct explain *e, struct step_note *note, const str
     return keep(e, &note->message, json_text(json_key(&with, "message")), err);
 }
 
-static enum code note_end(struct explain *e, struct step_note *note, const struct moment *m, struct place at,
+static enum code note_end(struct explain *e, struct step_finding *note, const struct moment *m, struct log_position at,
                           enum attempt_end end, struct error *err)
 {
-    struct attempt_note *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
+    struct attempt_finding *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
     if (!attempt || attempt->end != ATTEMPT_OPEN) return OK; // skipped before it started, or between two attempts
     attempt->end = end;
     attempt->over = at;
@@ -151,7 +152,7 @@ static enum code note_end(struct explain *e, struct step_note *note, const struc
     return end == ATTEMPT_FAILED ? keep_fault(e, &attempt->fault, &m->fault, err) : OK;
 }
 
-static enum code note_output(struct explain *e, struct step_note *note, const struct moment *m, struct error *err)
+static enum code note_output(struct explain *e, struct step_finding *note, const struct moment *m, struct error *err)
 {
     note->has_blob = m->has_blob;
     note->blob = m->blob;
@@ -162,10 +163,10 @@ static enum code note_output(struct explain *e, struct step_note *note, const st
     return json_copy(&e->arena, &m->value, &note->value) ? OK : error_nomem(err);
 }
 
-static enum code note_step(struct explain *e, struct step_note *note, const struct moment *m, struct place at,
+static enum code note_step(struct explain *e, struct step_finding *note, const struct moment *m, struct log_position at,
                            struct error *err)
 {
-    struct attempt_note *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
+    struct attempt_finding *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
     enum code rc = OK;
     bool task = m->task.len > 0 || m->iteration > 0; // of a playbook: the step goes on
     switch (task ? (int)MOMENT_UNKNOWN : (int)m->kind) {
@@ -212,24 +213,24 @@ static enum code signal_target(struct explain *e, const struct moment *m, struct
     return OK;
 }
 
-static enum code signal_add(struct explain *e, struct str id, struct signal_note **out, struct error *err)
+static enum code signal_add(struct explain *e, struct str id, struct signal_finding **out, struct error *err)
 {
     *out = NULL;
     for (size_t i = 0; i < e->signal_count; i++)
         if (str_eq(e->signals[i].id, id)) *out = &e->signals[i];
     if (*out) return OK;
-    struct signal_note *grown =
+    struct signal_finding *grown =
         arena_grow(&e->arena, e->signals, e->signal_count, e->signal_count + 1, sizeof(*grown), &e->signal_capacity);
     if (!grown) return error_nomem(err);
     e->signals = grown;
     *out = &e->signals[e->signal_count++];
-    **out = (struct signal_note){0};
+    **out = (struct signal_finding){0};
     return keep(e, &(*out)->id, id, err);
 }
 
-static enum code note_signal(struct explain *e, const struct moment *m, struct place at, struct error *err)
+static enum code note_signal(struct explain *e, const struct moment *m, struct log_position at, struct error *err)
 {
-    struct signal_note *s;
+    struct signal_finding *s;
     enum code rc = signal_add(e, m->signal_id, &s, err);
     if (rc) return rc;
     s->accepted = m->kind == MOMENT_SIGNAL_ACCEPTED;
@@ -251,13 +252,13 @@ static enum code note_signal(struct explain *e, const struct moment *m, struct p
 
 enum code explain_decision(struct explain *e, const struct json *record, uint64_t seq, struct error *err)
 {
-    struct signal_note *s;
+    struct signal_finding *s;
     struct str id = json_text(json_key(record, "signalId"));
     if (id.len == 0 || signal_find(e, id)) return OK;                                    // its moment tells the same
     if (str_is(json_text(json_key(record, "decision")), "REVISION_REQUIRED")) return OK; // nothing is decided yet
     enum code rc = signal_add(e, id, &s, err);
     s->accepted = str_is(json_text(json_key(record, "decision")), "ACCEPTED");
-    s->at = (struct place){seq, true};
+    s->at = (struct log_position){seq, true};
     if (!civil_parse(json_text(json_key(record, "engineProcessedAt")), &s->at_ms)) s->at_ms = e->at_ms;
     const struct {
         struct str *to;
@@ -275,7 +276,7 @@ enum code explain_decision(struct explain *e, const struct json *record, uint64_
     return rc;
 }
 
-static enum code note_run(struct explain *e, const struct moment *m, struct place at, struct error *err)
+static enum code note_run(struct explain *e, const struct moment *m, struct log_position at, struct error *err)
 {
     if (m->kind == MOMENT_SIGNAL_ACCEPTED || m->kind == MOMENT_SIGNAL_REJECTED) return note_signal(e, m, at, err);
     if (moment_is_terminal(m->kind)) e->end = at;
@@ -310,23 +311,23 @@ static uint64_t content_of(const struct moment *m)
     return hash;
 }
 
-static enum code note_event(struct explain *e, const struct moment *m, const struct step_note *note, struct place at,
-                            struct error *err)
+static enum code note_event(struct explain *e, const struct moment *m, const struct step_finding *note,
+                            struct log_position at, struct error *err)
 {
     if (!tells_the_path(m->kind)) return OK;
-    struct event_note *grown =
+    struct event_finding *grown =
         arena_grow(&e->arena, e->events, e->event_count, e->event_count + 1, sizeof(*grown), &e->event_capacity);
     if (!grown) return error_nomem(err);
     e->events = grown;
-    e->events[e->event_count++] = (struct event_note){.kind = m->kind,
-                                                      .note = note ? map_get(&e->index, note->path) : NOTE_RUN,
-                                                      .logical = m->logical,
-                                                      .seq = at.seq,
-                                                      .content = content_of(m)};
+    e->events[e->event_count++] = (struct event_finding){.kind = m->kind,
+                                                         .note = note ? map_get(&e->index, note->path) : NOTE_RUN,
+                                                         .logical = m->logical,
+                                                         .seq = at.seq,
+                                                         .content = content_of(m)};
     return OK;
 }
 
-static void note_state(struct explain *e, struct step_note *note, const struct moment *m, struct place at)
+static void note_state(struct explain *e, struct step_finding *note, const struct moment *m, struct log_position at)
 {
     const struct run_step *s = &e->run->steps[note->step];
     if (s->state != note->state || m->kind == MOMENT_STEP_STARTED) {
@@ -341,10 +342,10 @@ static void note_state(struct explain *e, struct step_note *note, const struct m
 enum code explain_fold(struct explain *e, const struct moment *m, uint64_t seq, struct error *err)
 {
     bool ended = run_status_terminal(e->run->status);
-    struct step_note *note = NULL;
+    struct step_finding *note = NULL;
     enum code rc = OK;
     enum vocabulary words = program_vocabulary(e->program);
-    struct place at = {seq, m->kind != MOMENT_UNKNOWN && !moment_word(m->kind, words)};
+    struct log_position at = {seq, m->kind != MOMENT_UNKNOWN && !moment_word(m->kind, words)};
     e->seq = seq;
     if (m->at_ms > e->at_ms) e->at_ms = m->at_ms;
     if (ended || m->kind == MOMENT_LATE_RESULT) return kernel_fold(e->run, m, err); // kept for audit, changes nothing

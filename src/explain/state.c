@@ -15,7 +15,7 @@ const char *explain_state_name(enum explain_state state)
     return "?";
 }
 
-const struct attempt_note *last_attempt(const struct step_note *note)
+const struct attempt_finding *last_attempt(const struct step_finding *note)
 {
     return note && note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
 }
@@ -52,7 +52,7 @@ static bool is_current(const struct explain *e, struct str path)
     struct str loop;
     int64_t iteration;
     if (!enclosing(path, &loop, &iteration)) return true;
-    const struct step_note *note = note_find(e, loop);
+    const struct step_finding *note = note_find(e, loop);
     return note && note->state == NODE_RUNNING && note->iteration == iteration && is_current(e, loop);
 }
 
@@ -84,7 +84,7 @@ struct str explain_path(const struct explain *e, size_t *cursor, struct arena *a
         return path;
     }
     for (; *cursor < e->program->step_count + e->note_count; (*cursor)++) {
-        const struct step_note *note = e->notes[*cursor - e->program->step_count];
+        const struct step_finding *note = e->notes[*cursor - e->program->step_count];
         if (scope_path(note->path).len == 0) continue;
         struct str latest = latest_path(e, note->step, arena);
         if (!latest.ptr) return latest;
@@ -169,7 +169,7 @@ static bool look_without_note(struct view_of_step *v)
 
 static bool step_cancelled(const struct view_of_step *v)
 {
-    const struct attempt_note *attempt = last_attempt(v->note);
+    const struct attempt_finding *attempt = last_attempt(v->note);
     return attempt && attempt->end == ATTEMPT_FAILED && attempt->retry == RETRY_CANCELLING &&
            str_is(attempt->fault.code, "CANCELLED");
 }
@@ -177,14 +177,14 @@ static bool step_cancelled(const struct view_of_step *v)
 // Its output was given by a person when the run was forked.
 bool step_given(const struct view_of_step *v)
 {
-    const struct attempt_note *attempt = last_attempt(v->note);
+    const struct attempt_finding *attempt = last_attempt(v->note);
     return attempt && attempt->cause == START_REUSE && attempt->end == ATTEMPT_DONE && v->note->reused_from.len == 0;
 }
 
 static bool look_at_running(struct view_of_step *v)
 {
     bool stopping = v->e->run->cancelling;
-    const struct attempt_note *attempt = last_attempt(v->note);
+    const struct attempt_finding *attempt = last_attempt(v->note);
     if (attempt && attempt->cause == START_REUSE) return set(v, STATE_RUNNING, "REUSING");
     switch (v->ps->kind) {
     case STEP_APPROVAL:
@@ -216,7 +216,7 @@ const char *retry_verdict_name(enum retry_verdict verdict)
     return (size_t)verdict < ARRAY_COUNT(names) ? names[verdict] : "";
 }
 
-static const char *failure_reason(const struct attempt_note *attempt)
+static const char *failure_reason(const struct attempt_finding *attempt)
 {
     bool judged = attempt && attempt->retry && attempt->retry != RETRY_AGAIN;
     return judged ? retry_verdict_name(attempt->retry) : "CONDITION_FAULT";
@@ -235,7 +235,7 @@ static const char *skip_reason(struct str reason)
 static bool look_with_note(struct view_of_step *v)
 {
     const struct run *run = v->e->run;
-    const struct step_note *note = v->note;
+    const struct step_finding *note = v->note;
     bool ended = run_status_terminal(run->status);
     switch ((enum node_state)note->state) {
     case NODE_WAITING:
@@ -273,8 +273,8 @@ bool look_at(const struct explain *e, struct str path, struct view_of_step *out)
     return out->note ? look_with_note(out) : look_without_note(out);
 }
 
-struct place state_place(const struct view_of_step *v)
+struct log_position state_place(const struct view_of_step *v)
 {
     if (v->note) return v->note->at;
-    return v->state == STATE_CANCELLED || v->state == STATE_NOT_RUN ? v->e->end : (struct place){0};
+    return v->state == STATE_CANCELLED || v->state == STATE_NOT_RUN ? v->e->end : (struct log_position){0};
 }

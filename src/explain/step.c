@@ -4,7 +4,7 @@
 static void put_gate(struct maker *m, struct json *out, const struct view_of_step *v)
 {
     if (v->ps->kind != STEP_APPROVAL) return;
-    const struct attempt_note *attempt = last_attempt(v->note);
+    const struct attempt_finding *attempt = last_attempt(v->note);
     struct json gate = json_object();
     struct str message = v->note ? v->note->message : json_text(json_key(&v->ps->with, "message"));
     JSON_ADD(m->arena, &gate, {"message", json_short(m, message, TEXT_LONG)}, {"role", json_word("Operator")},
@@ -63,7 +63,7 @@ static void put_loop(struct maker *m, struct json *out, const struct view_of_ste
 }
 
 // Decisions by people that bear on the step: about it, or about the run when that is why.
-static bool bears_on(const struct view_of_step *v, const struct signal_note *signal)
+static bool bears_on(const struct view_of_step *v, const struct signal_finding *signal)
 {
     if (signal->step.len > 0) return str_eq(signal->step, v->path);
     enum signal_type type = signal_parse(signal->type);

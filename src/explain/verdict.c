@@ -74,10 +74,10 @@ static void by_told(struct buf *out, struct str actor, struct str reason)
 }
 
 // The last signal of that type that was accepted for the step ("" = the run).
-static const struct signal_note *accepted(const struct explain *e, const char *type, struct str step)
+static const struct signal_finding *accepted(const struct explain *e, const char *type, struct str step)
 {
     for (size_t i = e->signal_count; i > 0; i--) {
-        const struct signal_note *s = &e->signals[i - 1];
+        const struct signal_finding *s = &e->signals[i - 1];
         if (s->accepted && str_is(s->type, type) && str_eq(s->step, step)) return s;
     }
     return NULL;
@@ -86,7 +86,7 @@ static const struct signal_note *accepted(const struct explain *e, const char *t
 // " by ann: reason", for a cancellation that a person asked for.
 static void canceller_told(struct buf *out, const struct explain *e)
 {
-    const struct signal_note *signal = signal_find(e, e->run->cancel_signal);
+    const struct signal_finding *signal = signal_find(e, e->run->cancel_signal);
     if (!signal) signal = accepted(e, "REJECT", (struct str){"", 0});
     by_told(out, signal ? signal->actor : (struct str){0}, signal ? signal->reason : e->run->cancel_reason);
 }
@@ -116,7 +116,7 @@ static void waiting_told(struct maker *m, struct buf *out, const struct view_of_
         buf_text(out, " waits for ");
         open_dependencies_told(m, out, v);
     } else if (str_is(reason, "RUN_PAUSED")) {
-        const struct signal_note *signal = signal_find(e, e->pause_signal);
+        const struct signal_finding *signal = signal_find(e, e->pause_signal);
         buf_text(out, " could start, but the run was paused");
         by_told(out, signal ? signal->actor : (struct str){0}, e->pause_reason);
     } else if (str_is(reason, "RUN_FAILING")) {
@@ -194,7 +194,7 @@ static void skipped_told(struct maker *m, struct buf *out, const struct view_of_
     } else if (str_is(reason, SKIP_CONDITION_BROKEN)) {
         buf_text(out, " was skipped: its condition cannot be read, which counts as false");
     } else if (str_is(reason, SKIP_OPERATOR)) {
-        const struct signal_note *signal = accepted(m->e, "SKIP_STEP", v->path);
+        const struct signal_finding *signal = accepted(m->e, "SKIP_STEP", v->path);
         buf_text(out, " was skipped");
         by_told(out, signal ? signal->actor : (struct str){0}, v->note->skip_detail);
     } else {
@@ -206,7 +206,7 @@ static void skipped_told(struct maker *m, struct buf *out, const struct view_of_
 
 static void running_told(struct maker *m, struct buf *out, const struct view_of_step *v)
 {
-    const struct attempt_note *attempt = last_attempt(v->note);
+    const struct attempt_finding *attempt = last_attempt(v->note);
     struct str reason = str_from(v->reason);
     INVARIANT(attempt);
     if (str_is(reason, "RUN_CANCELLING")) {
@@ -242,7 +242,7 @@ static void running_told(struct maker *m, struct buf *out, const struct view_of_
 
 static void retrying_told(struct maker *m, struct buf *out, const struct view_of_step *v)
 {
-    const struct attempt_note *attempt = last_attempt(v->note);
+    const struct attempt_finding *attempt = last_attempt(v->note);
     buf_text(out, " waits for ");
     attempt_told(out, v, attempt->logical + 1);
     if (str_is(str_from(v->reason), "RUN_PAUSED"))
@@ -260,7 +260,7 @@ static void retrying_told(struct maker *m, struct buf *out, const struct view_of
 static void no_retry_told(struct buf *out, const struct view_of_step *v)
 {
     const struct retry_policy *retry = &v->ps->retry;
-    const struct attempt_note *attempt = last_attempt(v->note);
+    const struct attempt_finding *attempt = last_attempt(v->note);
     switch (attempt ? (int)attempt->retry : 0) {
     case RETRY_SPENT:
         if (retry->max_attempts == 1)
@@ -284,7 +284,7 @@ static void no_retry_told(struct buf *out, const struct view_of_step *v)
 
 static void failed_told(struct buf *out, const struct view_of_step *v)
 {
-    const struct attempt_note *attempt = last_attempt(v->note);
+    const struct attempt_finding *attempt = last_attempt(v->note);
     bool held = v->state == STATE_HELD;
     if (str_is(str_from(v->reason), "CONDITION_FAULT")) {
         buf_text(out, " failed: its condition could not be evaluated: ");
@@ -300,7 +300,7 @@ static void failed_told(struct buf *out, const struct view_of_step *v)
 
 static void done_told(struct buf *out, const struct view_of_step *v)
 {
-    const struct attempt_note *attempt = last_attempt(v->note);
+    const struct attempt_finding *attempt = last_attempt(v->note);
     char text[24];
     if (v->state == STATE_REUSED) {
         buf_printf(out, " was not run again: its output is taken over from run %.*s", STR_ARG(v->note->reused_from));
@@ -469,7 +469,7 @@ static uint32_t in_state_told(const struct maker *m, struct buf *out, enum expla
     uint32_t found = 0;
     for (size_t i = 0; i < m->e->note_count; i++) {
         struct view_of_step v;
-        const struct step_note *note = m->e->notes[i];
+        const struct step_finding *note = m->e->notes[i];
         bool loop = m->e->program->steps[note->step].kind == STEP_LOOP;
         if (!look_at(m->e, note->path, &v) || v.state != state || (loop && state == STATE_RUNNING)) continue;
         if (found < NAMED_MAX) buf_printf(out, "%s%.*s", found ? ", " : "", STR_ARG(note->path));
@@ -513,7 +513,7 @@ static const char *failed_run_told(struct buf *out, const struct run *run)
 static const char *paused_told(const struct maker *m, struct buf *out)
 {
     const struct explain *e = m->e;
-    const struct signal_note *signal = signal_find(e, e->pause_signal);
+    const struct signal_finding *signal = signal_find(e, e->pause_signal);
     buf_text(out, " is PAUSED");
     since_told(out, m, e->pause_ms);
     by_told(out, signal ? signal->actor : (struct str){0}, e->pause_reason);

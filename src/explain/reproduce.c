@@ -2,8 +2,8 @@
 // against the moment: a decision that comes out the same is reproduced.
 #include "explain/inside.h"
 
-static enum code count(struct explain *e, struct step_note *note, const struct moment *m, bool same, const char *said,
-                       struct error *err)
+static enum code count(struct explain *e, struct step_finding *note, const struct moment *m, bool same,
+                       const char *said, struct error *err)
 {
     e->checked++;
     e->reproduced += same;
@@ -60,7 +60,7 @@ enum code atoms_now(const struct explain *e, uint32_t step, struct arena *arena,
 
 // ---- the decision about a step that waited
 
-static enum code ask_join(struct explain *e, struct step_note *note, struct place at, struct join *join,
+static enum code ask_join(struct explain *e, struct step_finding *note, struct log_position at, struct join *join,
                           struct error *err)
 {
     const struct run_step *s = &e->run->steps[note->step];
@@ -69,15 +69,15 @@ static enum code ask_join(struct explain *e, struct step_note *note, struct plac
     enum code rc = kernel_join(e->run, note->step, &e->env, &e->scratch, join, &local);
     if (rc == E_NOMEM) return error_nomem(err);
     if (rc) *join = (struct join){.verdict = JOIN_FAULT}; // an output is not there any more
-    note->join = (struct join_note){
+    note->join = (struct join_finding){
         .at = at, .verdict = join->verdict, .success = s->success, .failed = s->failed, .skipped = s->skipped};
     bool reached = join->verdict == JOIN_START || join->verdict == JOIN_FALSE || join->verdict == JOIN_FAULT;
     if (!reached || !e->program->steps[note->step].when) return OK;
     return atoms_now(e, note->step, &e->arena, &note->join.atoms, err);
 }
 
-static enum code judge_start(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
-                             struct error *err)
+static enum code judge_start(struct explain *e, const struct moment *m, struct step_finding *note,
+                             struct log_position at, struct error *err)
 {
     const struct run_step *s = &e->run->steps[note->step];
     bool runs = e->run->status == RUN_STATUS_RUNNING && !e->run->cancelling;
@@ -90,7 +90,7 @@ static enum code judge_start(struct explain *e, const struct moment *m, struct s
     // What a worker starts was let through; what the engine itself starts is the form of a result that is taken over, and
     // nothing but the dependencies is asked (or it starts to fail at once: FAULT).
     if (m->kind == MOMENT_STEP_STARTED && m->by == EMITTER_ENGINE && join.verdict != JOIN_FAULT) {
-        note->join = (struct join_note){.reuse = true};
+        note->join = (struct join_finding){.reuse = true};
         return count(e, note, m, runs && s->waiting == 0, "a dependency has not ended", err);
     }
     bool starts = join.verdict == JOIN_START || join.verdict == JOIN_FAULT;
@@ -105,8 +105,8 @@ static bool asked_to_skip(const struct explain *e, struct str path)
     return false;
 }
 
-static enum code judge_skip(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
-                            struct error *err)
+static enum code judge_skip(struct explain *e, const struct moment *m, struct step_finding *note,
+                            struct log_position at, struct error *err)
 {
     if (str_is(m->reason, SKIP_OPERATOR))
         return count(e, note, m, asked_to_skip(e, m->step), "nobody has asked to skip it", err);
@@ -125,9 +125,9 @@ static bool loop_agrees(const struct explain *e, const struct moment *m, uint32_
     return verdict == (str_is(m->fault.code, "LOOP_EXHAUSTED") ? LOOP_EXHAUSTED : LOOP_BODY_FAILED);
 }
 
-static enum code judge_failure(struct explain *e, const struct moment *m, struct step_note *note, struct error *err)
+static enum code judge_failure(struct explain *e, const struct moment *m, struct step_finding *note, struct error *err)
 {
-    struct attempt_note *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
+    struct attempt_finding *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
     bool last = m->kind == MOMENT_STEP_FAILED;
     bool first = attempt && attempt->cause == START_JOIN;
     if (first && note->join.verdict == JOIN_FAULT) // the condition could not be evaluated: no policy is asked
@@ -140,8 +140,8 @@ static enum code judge_failure(struct explain *e, const struct moment *m, struct
     return count(e, note, m, (verdict == RETRY_AGAIN) != last, "the retry policy says otherwise", err);
 }
 
-static enum code judge_loop(struct explain *e, const struct moment *m, struct step_note *note, enum loop_verdict want,
-                            struct error *err)
+static enum code judge_loop(struct explain *e, const struct moment *m, struct step_finding *note,
+                            enum loop_verdict want, struct error *err)
 {
     const struct run_step *s = &e->run->steps[note->step];
     note->loop = want;
@@ -151,7 +151,7 @@ static enum code judge_loop(struct explain *e, const struct moment *m, struct st
 
 static bool rejected_start(const struct explain *e)
 {
-    const struct signal_note *last = e->signal_count ? &e->signals[e->signal_count - 1] : NULL;
+    const struct signal_finding *last = e->signal_count ? &e->signals[e->signal_count - 1] : NULL;
     return e->run->status == RUN_STATUS_PENDING && last && last->accepted && str_is(last->type, "REJECT");
 }
 
@@ -168,7 +168,7 @@ static enum code judge_end(struct explain *e, const struct moment *m, struct err
     return count(e, NULL, m, same, "the run would not end like this", err);
 }
 
-enum code judge_moment(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
+enum code judge_moment(struct explain *e, const struct moment *m, struct step_finding *note, struct log_position at,
                        struct error *err)
 {
     if (moment_is_terminal(m->kind)) return judge_end(e, m, err);
