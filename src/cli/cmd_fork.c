@@ -6,6 +6,7 @@
 #include "cli/drive.h"
 #include "cli/fork.h"
 #include "cli/inputs.h"
+#include "term/fork_preview.h"
 #include "term/text.h"
 #include "reading/reading.h"
 
@@ -142,7 +143,7 @@ static int show_preview(struct wish *wish, const struct fork *fork)
         return EXIT_OK;
     }
     buf_init(&text, (size_t)64 << 20);
-    preview_write(cli, &text, dry ? &cli->io.out : &cli->io.err, fork, wish->how);
+    preview_write(&cli->io, &text, dry ? &cli->io.out : &cli->io.err, fork, wish->how);
     if (dry)
         cli_print(cli, &text);
     else if (!cli->io.quiet)

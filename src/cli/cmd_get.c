@@ -59,6 +59,7 @@ static int show(struct session *session, const struct card *card, const struct s
 {
     struct cli *cli = session->cli;
     enum format format = format_of(cli, FORMAT_TEXT);
+    struct step_facts facts;
     struct json json;
     struct buf text;
     if (format == FORMAT_JSON || format == FORMAT_YAML || args_has(&cli->args, FLAG_FIELDS)) {
@@ -67,14 +68,15 @@ static int show(struct session *session, const struct card *card, const struct s
         return ok ? show_data(cli, format, &json) : cli_nomem(cli);
     }
     buf_init(&text, TEXT_MAX);
+    if (format != FORMAT_NAME && step) step_facts_read(session, card, step, attempt, &facts);
     if (format == FORMAT_NAME && step)
         buf_printf(&text, "%.*s/%.*s\n", STR_ARG(card->head.ids.run), STR_ARG(step->id));
     else if (format == FORMAT_NAME)
         buf_printf(&text, "%.*s\n", STR_ARG(card->head.ids.run));
-    else if (step)
-        step_card_write(session, &text, &cli->io.out, card, step, attempt);
+    else if (!step)
+        card_write(&cli->io, &text, &cli->io.out, card, format == FORMAT_WIDE);
     else
-        card_write(session, &text, &cli->io.out, card, format == FORMAT_WIDE);
+        step_card_write(&cli->io, &text, &cli->io.out, card, step, attempt, &facts);
     cli_print(cli, &text);
     buf_release(&text);
     return EXIT_OK;

@@ -219,7 +219,7 @@ static void summarize(struct session *session, struct str run)
     struct card card = {0};
     if (store_head(session->store, session->tenant, run, &session->cli->io.arena, &head, &err) == OK &&
         card_load(session, &head, TARGET_NOW, &card) == EXIT_OK)
-        card_summary(session, &card);
+        card_summary(&session->cli->io, &card);
     card_release(&card);
 }
 

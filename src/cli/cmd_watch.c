@@ -16,7 +16,7 @@ static void end(struct session *session, const struct watching *watching, struct
     }
     if (store_head(session->store, session->tenant, run, &cli->io.arena, &head, &err) == OK &&
         card_load(session, &head, TARGET_NOW, &card) == EXIT_OK)
-        card_summary(session, &card);
+        card_summary(&session->cli->io, &card);
     card_release(&card);
 }
 

@@ -8,7 +8,7 @@ static int print_end(struct session *session, const struct card *card, enum prog
     enum format format = format_of(cli, FORMAT_NONE);
     struct json json;
     struct buf text;
-    if (mode == PROGRESS_TREE || mode == PROGRESS_PLAIN) card_summary(session, card);
+    if (mode == PROGRESS_TREE || mode == PROGRESS_PLAIN) card_summary(&session->cli->io, card);
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
         if (!view_json(&card->view, &cli->io.arena, &json)) return cli_nomem(cli);
         bool lines = mode == PROGRESS_JSON && format == FORMAT_JSON;

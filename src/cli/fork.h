@@ -1,4 +1,4 @@
-// fork, rerun and retry of a step with all below it: what the user wants to be different, what would come of it, the editor.
+// fork, rerun and retry of a step with all below it: what the user wants to be different, the editor.
 #ifndef CAIRN_CLI_FORK_H
 #define CAIRN_CLI_FORK_H
 
@@ -17,8 +17,5 @@ int changes_read(struct cli *cli, const struct fork *base, struct changes *out);
 // --edit-file FILE, or --edit: a file with the inputs and the outputs of steps that have ended, in $VISUAL or $EDITOR. What
 // comes back different becomes a change. *unchanged: the editor was left with nothing different.
 int changes_edit(struct cli *cli, const struct fork *base, struct changes *out, bool *unchanged);
-
-// What is kept and what runs, and why, for people; `how` is "fork", "rerun" or "retry".
-void preview_write(struct cli *cli, struct buf *out, const struct term *term, const struct fork *fork, const char *how);
 
 #endif

@@ -1,5 +1,4 @@
-#include "cli/cli.h"
-#include "cli/fork.h"
+#include "term/fork_preview.h"
 #include "term/text.h"
 
 #include <string.h>
@@ -47,7 +46,7 @@ static enum row row_of(const struct fork *fork, uint32_t step)
     return ROW_TO_COME;
 }
 
-static const char *reason_of(struct cli *cli, const struct fork *fork, uint32_t step)
+static const char *reason_of(struct console *console, const struct fork *fork, uint32_t step)
 {
     const struct step_fate *fate = &fork->fates[step];
     switch (fate->why) {
@@ -56,9 +55,9 @@ static const char *reason_of(struct cli *cli, const struct fork *fork, uint32_t 
     case AGAIN_BODY:
         return "its definition differs";
     case AGAIN_INPUT:
-        return cli_format(cli, "uses the input %.*s, which differs", STR_ARG(fate->input));
+        return console_format(console, "uses the input %.*s, which differs", STR_ARG(fate->input));
     case AGAIN_DEPENDENCY:
-        return cli_format(cli, "hangs on %.*s", STR_ARG(fork->program->steps[fate->cause].id));
+        return console_format(console, "hangs on %.*s", STR_ARG(fork->program->steps[fate->cause].id));
     case AGAIN_NO_RESULT:
         return "has no result";
     case AGAIN_ALWAYS_RUN:
@@ -133,7 +132,8 @@ static size_t id_width(const struct fork *fork)
 }
 
 // One line each, with the reason.
-static void write_told(struct cli *cli, struct buf *out, const struct term *term, const struct fork *fork, enum row row)
+static void write_fates(struct console *console, struct buf *out, const struct term *term, const struct fork *fork,
+                        enum row row)
 {
     size_t width = id_width(fork), count = 0;
     for (uint32_t i = 0; i < fork->program->top_count; i++) {
@@ -142,7 +142,7 @@ static void write_told(struct cli *cli, struct buf *out, const struct term *term
         size_t from = out->len;
         text_safe(out, fork->program->steps[i].id);
         text_pad(out, text_width(str_slice(buf_str(out), from, out->len)), width + 2);
-        text_safe(out, str_from(reason_of(cli, fork, i)));
+        text_safe(out, str_from(reason_of(console, fork, i)));
         text_trim(out);
         buf_byte(out, '\n');
     }
@@ -203,13 +203,14 @@ static void write_head(struct buf *out, const struct term *term, const struct fo
     buf_printf(out, "%s\n", same ? " (the same)" : "");
 }
 
-void preview_write(struct cli *cli, struct buf *out, const struct term *term, const struct fork *fork, const char *how)
+void preview_write(struct console *console, struct buf *out, const struct term *term, const struct fork *fork,
+                   const char *how)
 {
     write_head(out, term, fork, how);
     write_inputs(out, term, fork);
     for (enum row row = ROW_DONE; row < ROW_COUNT; row++) {
         if (row == ROW_AGAIN || row == ROW_GOES_ON)
-            write_told(cli, out, term, fork, row);
+            write_fates(console, out, term, fork, row);
         else
             write_row(out, term, fork, row);
     }
