@@ -1,7 +1,7 @@
 // Conversion: there and back compiles to the same program, runs take the same path, and what cannot be said is refused.
 #include "program_kit.h"
 
-#include "author/author.h"
+#include "author/fmt.h"
 #include "support/worlds.h"
 
 static struct kit kit;
@@ -165,12 +165,30 @@ static void converted_documents_take_the_same_path(void)
     kit_release(&kit);
 }
 
+static void texts_of_documents_are_written_so_that_readers_keep_them(void)
+{
+    struct arena arena;
+    struct buf out;
+    struct json document;
+    struct error err = {0};
+    arena_init(&arena, 4096, 1 << 20);
+    buf_init(&out, 4096);
+    struct str text =
+        STR("{\"a\":\"x\\u0085y\",\"b\":\"z\\u2028\",\"c\":\"grün\\nblau\\n\",\"d\":\"No\",\"e\":\"a b\"}");
+    CHECK_OK(json_parse(text, &json_limits_default, &arena, &document, &err), &err);
+    yaml_document(&out, &document);
+    CHECK_STR(buf_str(&out), STR("a: \"x\\u0085y\"\nb: \"z\\u2028\"\nc: |\n  grün\n  blau\nd: \"No\"\ne: a b\n"));
+    buf_release(&out);
+    arena_release(&arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(every_kind_there_and_back),
         TEST(what_cannot_be_said_is_refused),
         TEST(converted_documents_take_the_same_path),
+        TEST(texts_of_documents_are_written_so_that_readers_keep_them),
     };
     return test_main("author_convert", tests, ARRAY_COUNT(tests), argc, argv);
 }
