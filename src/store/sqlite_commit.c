@@ -96,27 +96,27 @@ static enum code write_head(struct sqlite_store *store, struct commit_head *head
 
 // ---- events and ledger
 
-struct place {
+struct insert_place {
     int64_t run_no;
     size_t index;
 };
 
 static int compare_places(const void *a, const void *b)
 {
-    const struct place *left = a;
-    const struct place *right = b;
+    const struct insert_place *left = a;
+    const struct insert_place *right = b;
     if (left->run_no != right->run_no) return left->run_no < right->run_no ? -1 : 1;
     return left->index < right->index ? -1 : 1;
 }
 
 // Run by run, so that one page of the index is filled before the next one is fetched.
-static struct place *order_events(const struct commit *commit, struct arena *turn)
+static struct insert_place *order_events(const struct commit *commit, struct arena *turn)
 {
-    struct place *places = ARENA_ARRAY(turn, commit->event_count, struct place);
+    struct insert_place *places = ARENA_ARRAY(turn, commit->event_count, struct insert_place);
     if (!places) return NULL;
     bool sorted = true;
     for (size_t i = 0; i < commit->event_count; i++) {
-        places[i] = (struct place){commit->events[i].log->backend_id, i};
+        places[i] = (struct insert_place){commit->events[i].log->backend_id, i};
         sorted = sorted && (i == 0 || places[i - 1].run_no <= places[i].run_no);
     }
     if (!sorted) qsort(places, commit->event_count, sizeof(*places), compare_places);
@@ -143,7 +143,7 @@ static enum code write_events(struct sqlite_store *store, const struct commit *c
                               struct error *err)
 {
     enum code rc = OK;
-    const struct place *places = order_events(commit, turn);
+    const struct insert_place *places = order_events(commit, turn);
     if (!places) return error_nomem(err);
     char time[CIVIL_SIZE];
     int64_t time_ms = INT64_MIN;
