@@ -330,11 +330,7 @@ enum code input_fault(struct engine *engine, struct resident *resident, uint32_t
                       struct fault fault, struct error *err) MUST_CHECK;
 enum code input_unavailable(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,
                             uint32_t k, enum code why, const char *told, struct error *err) MUST_CHECK;
-// Results larger than this fail their step. output_fits: adds what a step's output weighs when it is fetched.
-#define RESULT_MAX ((size_t)32 << 20)
 #define RESULT_ARENA_MAX ((size_t)512 << 20) // one as text, as a tree of json_limits_result, and as a blob
-#define RESULT_TOO_LARGE "the result is larger than 32 MiB"
-bool output_fits(const struct run *run, uint32_t step, uint64_t *total) MUST_CHECK;
 enum code canonical(struct arena *arena, struct str bytes, struct json *out, struct error *err) MUST_CHECK;
 enum code input_value(struct engine *engine, struct queued *queued, const struct json *value,
                       struct error *err) MUST_CHECK;

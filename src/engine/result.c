@@ -92,81 +92,23 @@ enum code input_fault(struct engine *engine, struct resident *resident, uint32_t
     return undo(engine, error_nomem(err));
 }
 
-bool output_fits(const struct run *run, uint32_t step, uint64_t *total)
-{
-    if (!run->net && run->steps[step].blob) *total += run->steps[step].blob->size;
-    return *total <= RESULT_MAX;
-}
-
 // What a step needs cannot be had: it fails and says why. Only memory and the disk itself are worth another try.
 enum code input_unavailable(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,
                             uint32_t k, enum code why, const char *told, struct error *err)
 {
     if (why == E_NOMEM || why == E_IO) return error_set(err, why, "%s", told);
-    struct fault fault = {
-        .code = STR("REFERENCE_NOT_AVAILABLE"), .message = str_from(told), .category = STR("validation")};
-    if (why == E_LIMIT) fault.code = STR("PAYLOAD_TOO_LARGE");
-    if (why == E_UNREACHABLE) { // it is there, and may be had later
-        fault.category = STR("infrastructure");
-        fault.retryable = true;
-    }
-    if (why == E_CORRUPT) {
-        fault.code = STR("OUTPUT_DAMAGED");
-        fault.category = STR("infrastructure");
-    }
-    return input_fault(engine, resident, step, logical, k, fault, err);
-}
-
-// ---- kinds without a tool
-static enum code merge_value(struct engine *engine, struct resident *resident, uint32_t step, struct json *out,
-                             struct error *err)
-{
-    const struct program_step *ps = &resident->run->program->steps[step];
-    if (!json_object_with(&engine->turn, ps->dep_count, out)) return error_nomem(err);
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < ps->dep_count; i++) {
-        struct json value;
-        if (!output_fits(resident->run, ps->deps[i], &total)) return error_set(err, E_LIMIT, RESULT_TOO_LARGE);
-        enum code rc = kernel_output(resident->run, ps->deps[i], &engine->env, &engine->turn, &value, err);
-        if (rc) return rc;
-        if (value.type == 0) value = json_null();
-        if (!json_put(&engine->turn, out, resident->run->program->steps[ps->deps[i]].id, value))
-            return error_nomem(err);
-    }
-    return OK;
-}
-
-static bool simulated_fault(const struct program_step *ps, struct fault *fault)
-{
-    struct str how = json_text(json_key(&ps->with, "simulateError"));
-    if (how.len == 0) return false;
-    *fault = (struct fault){.code = STR("SIMULATED_ERROR"),
-                            .message = STR("simulateError in the plan"),
-                            .category = STR("business"),
-                            .retryable = str_is(how, "transient")};
-    return true;
+    return input_fault(engine, resident, step, logical, k, kernel_unavailable(why, str_from(told)), err);
 }
 
 enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
                         struct error *err)
 {
-    const struct program_step *ps = &resident->run->program->steps[step];
-    struct fault fault;
-    if (simulated_fault(ps, &fault)) return input_fault(engine, resident, step, logical, k, fault, err);
-    struct json value = json_null();
-    struct error local = {0};
-    enum code rc = OK;
-    if (ps->kind == STEP_MERGE) {
-        rc = merge_value(engine, resident, step, &value, &local);
-    } else if (ps->kind == STEP_ECHO) {
-        struct json with;
-        rc = kernel_render(resident->run, step, &engine->env, &engine->turn, &with, &local);
-        const struct json *message = rc ? NULL : json_key(&with, "message");
-        if (message) value = *message;
-    }
-    if (rc) return input_unavailable(engine, resident, step, logical, k, rc, local.message, err);
+    struct instant answer;
+    enum code rc = kernel_instant(resident->run, step, &engine->env, &engine->turn, &answer, err);
+    if (rc) return rc;
+    if (!answer.ok) return input_fault(engine, resident, step, logical, k, answer.fault, err);
     struct queued *queued = queue_result(engine, resident, step, logical, k);
-    return queued ? undo(engine, input_value(engine, queued, &value, err)) : error_nomem(err);
+    return queued ? undo(engine, input_value(engine, queued, &answer.value, err)) : error_nomem(err);
 }
 
 // ---- results of tools
@@ -373,12 +315,11 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
     queued->input.lost = result->lost;
     queued->stopping = ticket->stopping;
     enum code rc = OK;
-    const struct program_step *ps = &resident->run->program->steps[kernel_place(resident->run, ticket->step)];
     bool lane = ticket->step >= resident->run->program->step_count;
-    bool exited = result->ok || str_is(result->fault.code, "EXIT_NONZERO");
-    if (ps->condition && exited) {
-        queued->input.ok = true; // a condition answers, it does not fail
-        queued->input.value = json_bool(result->ok);
+    struct json answer;
+    if (kernel_condition(resident->run, ticket->step, result->ok, &result->fault, &answer)) {
+        queued->input.ok = true;
+        queued->input.value = answer;
     } else if (result->ok && lane) {
         rc = outcome_value(engine, queued, kernel_task_of(resident->run, ticket->step), result->output, err);
     } else if (result->ok && result->is_json) {

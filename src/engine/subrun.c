@@ -27,7 +27,7 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
     for (uint32_t i = 0; i < run->program->top_count; i++) {
         if (run->program->steps[i].dependent_count > 0 || run->steps[i].state != NODE_SUCCESS) continue;
         struct json value;
-        if (!output_fits(run, i, total)) return error_set(err, E_LIMIT, RESULT_TOO_LARGE);
+        if (!kernel_output_fits(run, i, total)) return error_set(err, E_LIMIT, RESULT_TOO_LARGE);
         enum code rc = kernel_output(run, i, &engine->env, arena, &value, err);
         if (rc) return rc;
         if (value.type == 0) value = json_null();

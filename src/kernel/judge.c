@@ -89,3 +89,71 @@ enum moment_kind kernel_end(const struct run *run)
     if (run->net) failed = run->net->unhandled > 0;
     return failed ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED;
 }
+
+// ---- kinds without a tool
+
+static enum code merge_value(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                             struct json *out, struct error *err)
+{
+    const struct program_step *ps = &run->program->steps[step];
+    if (!json_object_with(arena, ps->dep_count, out)) return error_nomem(err);
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < ps->dep_count; i++) {
+        struct json value;
+        if (!kernel_output_fits(run, ps->deps[i], &total)) return error_set(err, E_LIMIT, RESULT_TOO_LARGE);
+        enum code rc = kernel_output(run, ps->deps[i], env, arena, &value, err);
+        if (rc) return rc;
+        if (value.type == 0) value = json_null();
+        if (!json_put(arena, out, run->program->steps[ps->deps[i]].id, value)) return error_nomem(err);
+    }
+    return OK;
+}
+
+struct fault kernel_unavailable(enum code why, struct str told)
+{
+    struct fault fault = {.code = STR("REFERENCE_NOT_AVAILABLE"), .message = told, .category = STR("validation")};
+    if (why == E_LIMIT) fault.code = STR("PAYLOAD_TOO_LARGE");
+    if (why == E_CORRUPT) fault.code = STR("OUTPUT_DAMAGED");
+    if (why == E_CORRUPT || why == E_UNREACHABLE) fault.category = STR("infrastructure");
+    fault.retryable = why == E_UNREACHABLE; // it is there, and may be had later
+    return fault;
+}
+
+enum code kernel_instant(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                         struct instant *out, struct error *err)
+{
+    const struct program_step *ps = &run->program->steps[step];
+    struct str wanted = json_text(json_key(&ps->with, "simulateError"));
+    *out = (struct instant){.ok = wanted.len == 0, .value = json_null()};
+    if (!out->ok) {
+        out->fault = (struct fault){.code = STR("SIMULATED_ERROR"),
+                                    .message = STR("simulateError in the plan"),
+                                    .category = STR("business"),
+                                    .retryable = str_is(wanted, "transient")};
+        return OK;
+    }
+    struct error local = {0};
+    struct json with;
+    enum code rc = OK;
+    if (ps->kind == STEP_MERGE) {
+        rc = merge_value(run, step, env, arena, &out->value, &local);
+    } else if (ps->kind == STEP_ECHO) {
+        rc = kernel_render(run, step, env, arena, &with, &local);
+        const struct json *message = rc ? NULL : json_key(&with, "message");
+        if (message) out->value = *message;
+    }
+    if (!rc) return OK;
+    if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
+    struct str told = arena_copy(arena, str_from(local.message));
+    if (!told.ptr) return error_nomem(err);
+    out->ok = false;
+    out->fault = kernel_unavailable(rc, told);
+    return OK;
+}
+
+bool kernel_condition(const struct run *run, uint32_t step, bool ok, const struct fault *fault, struct json *out)
+{
+    if (!run->program->steps[kernel_place(run, step)].condition) return false;
+    *out = json_bool(ok);
+    return ok || str_is(fault->code, "EXIT_NONZERO");
+}

@@ -313,6 +313,11 @@ struct scope kernel_scope(struct kernel_scope *scope); // for subst_shell; `scop
 enum code kernel_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                         struct json *out, struct error *err) MUST_CHECK;
 
+// Results larger than this fail their step. kernel_output_fits adds what a step's output weighs when it is fetched.
+#define RESULT_MAX ((size_t)32 << 20)
+#define RESULT_TOO_LARGE "the result is larger than 32 MiB"
+bool kernel_output_fits(const struct run *run, uint32_t step, uint64_t *total) MUST_CHECK;
+
 // ---- decisions as functions of the state. The kernel decides by asking them; who wants to know why asks again, with the
 // state as it was, and gets the same answer.
 enum join_verdict {
@@ -350,6 +355,19 @@ enum loop_verdict {
     LOOP_EXHAUSTED, // max_iterations reached before the condition held
 };
 enum loop_verdict kernel_loop(const struct run *run, uint32_t loop); // a running loop
+// What an attempt of a kind without a tool (noop, echo, merge) gives, or fails with. The attempt is under way; its result is an input as
+// any other. What cannot be read now is a failure as well (kernel_unavailable). Values in `arena`, or the run's. E_NOMEM, E_IO.
+struct instant {
+    bool ok;
+    struct json value;
+    struct fault fault; // !ok; its texts too
+};
+enum code kernel_instant(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                         struct instant *out, struct error *err) MUST_CHECK;
+// What a step fails with that needs something which cannot be had, for a reason besides E_NOMEM and E_IO. `told` is borrowed.
+struct fault kernel_unavailable(enum code why, struct str told);
+// A condition that is a command answers by its exit and does not fail. False: it is none, or it did not come to its end.
+bool kernel_condition(const struct run *run, uint32_t step, bool ok, const struct fault *fault, struct json *out);
 // The moment that ends the run now that nothing else is decidable; MOMENT_UNKNOWN: it goes on.
 enum moment_kind kernel_end(const struct run *run);
 // Why the run of a playbook fails before its first step: its workload cannot be rendered. No code: it can. E_NOMEM, E_IO, E_CORRUPT.

@@ -83,6 +83,12 @@ enum code kernel_output(const struct run *run, uint32_t step, const struct kerne
     return json_parse(bytes, &json_limits_result, arena, out, err);
 }
 
+bool kernel_output_fits(const struct run *run, uint32_t step, uint64_t *total)
+{
+    if (!run->net && run->steps[step].blob) *total += run->steps[step].blob->size;
+    return *total <= RESULT_MAX;
+}
+
 static enum code lookup_output(const struct kernel_scope *scope, const struct ref *ref, struct arena *arena,
                                struct json *out, struct error *err)
 {

@@ -184,6 +184,32 @@ test_nx_7_3_while_nats_is_away_runs_wait_and_tasks_say_what_is_missing() {
     read_is r2 '{"length":200017,"where":"nats_object"}'
 }
 
+# A server that accepts connections and says nothing: the run that needs it waits, and no other does.
+test_nx_7_3_while_nats_does_not_answer_a_service_starts_other_runs() {
+    nats_up
+    big 200000 object 'while [ ! -e go ]; do sleep 0.05; done' 50
+    "$CAIRN" run big.yaml "${store[@]}" "${results[@]}" --run-id r1 --progress none >/dev/null 2>&1 &
+    wait_for step_is r1 hold RUNNING
+    kill -9 $! && wait $! 2>/dev/null
+    kill -STOP "$nats"
+    jq -n --arg url "nats://127.0.0.1:$nats_port" '{url: $url, bucket: "res", timeoutMs: 60000}' >results.json
+    serve --results results.json
+    trap 'kill -9 $nats $server 2>/dev/null' EXIT
+    touch go
+    wait_for grep -q 'run waits for a result' serve.err
+    for i in 1 2 3; do
+        ask POST /v1/runs "{\"document\":$(plan_text p '{"stepId":"a","kind":"noop","dependsOn":[]}'),\"runId\":\"s$i\"}" 'Prefer: wait=30'
+        answers 200
+        equal "$(jq -r .status body)" COMPLETED "run s$i"
+    done
+    step_is r1 hold RUNNING || fail "it decided without the result: $("$CAIRN" get r1 "${store[@]}" -o json | jq -c .steps)"
+    kill -CONT "$nats"
+    wait_for status_is r1 COMPLETED
+    read_is r1 '{"length":200017,"where":"nats_object"}'
+    stop_serving
+    kill -9 "$nats"
+}
+
 test_nx_7_3_an_object_that_is_not_what_was_stored_is_not_available() {
     nats_up
     big 200000 object 'while [ ! -e go ]; do sleep 0.05; done'

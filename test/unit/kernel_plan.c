@@ -350,10 +350,38 @@ static void backoff_arithmetic_C_46(void)
         CHECK(retry_delay_ms(&policy, 4, r) >= 0 && retry_delay_ms(&policy, 4, r) <= 500);
 }
 
+// Asked of the state, once and again: the answer is an input as any other.
+static void steps_without_a_tool_are_answered_by_the_kernel(void)
+{
+    struct story s;
+    struct instant answer;
+    struct error err = {0};
+    story_open(&s, PLAN("{\"stepId\":\"a\",\"kind\":\"echo\",\"with\":{\"message\":{\"n\":1}}},"
+                        "{\"stepId\":\"m\",\"kind\":\"merge\",\"dependsOn\":[\"a\"]},"
+                        "{\"stepId\":\"x\",\"kind\":\"noop\",\"dependsOn\":[\"m\"],\"simulateError\":\"transient\"}"));
+    story_start(&s);
+    struct arena arena;
+    arena_init(&arena, 4096, 1 << 20);
+    CHECK_OK(kernel_instant(s.run, kernel_find(s.run, STR("a")), &story_env, &arena, &answer, &err), &err);
+    CHECK(answer.ok && json_integer(json_key(&answer.value, "n"), 0) == 1);
+    story_done(&s, "a", "{\"n\":1}");
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(kernel_instant(s.run, kernel_find(s.run, STR("m")), &story_env, &arena, &answer, &err), &err);
+        CHECK(answer.ok && json_integer(json_at(&answer.value, STR("a.n")), 0) == 1);
+    }
+    story_done(&s, "m", "{\"a\":{\"n\":1}}");
+    CHECK_OK(kernel_instant(s.run, kernel_find(s.run, STR("x")), &story_env, &arena, &answer, &err), &err);
+    CHECK(!answer.ok && answer.fault.retryable);
+    CHECK_STR(answer.fault.code, STR("SIMULATED_ERROR"));
+    arena_release(&arena);
+    story_close(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(linear_plan_runs_in_declaration_order_RE_1_1a),
+        TEST(steps_without_a_tool_are_answered_by_the_kernel),
         TEST(diamond_overlaps_its_middle_ES_1_2_s11_WE_1g),
         TEST(failed_step_lets_siblings_finish_then_fails_the_run_C_35_RE_3e),
         TEST(failing_plan_starts_no_unrelated_work_but_runs_handlers_C_35),
