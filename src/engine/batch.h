@@ -7,6 +7,7 @@
 struct decided { // one input and what it led to
     struct queued queued;
     struct outcome outcome;
+    struct order *orders; // what the effects that start something say; NULL: none does
     size_t first_item, item_count;
     uint32_t group;
     struct resident *made;       // RETRY_RUN: the new run, whose start is stored in the same batch

@@ -304,9 +304,32 @@ enum code execution_open(struct engine *engine, const struct run_ids *ids, struc
 void executors_flush(const struct engine *engine);
 void executors_close(struct engine *engine);
 
+// order.c: what effects say, rendered when they are decided. All of it lives in the arena of the turn.
+struct order {
+    bool failed; // it cannot be rendered: the attempt fails with `fault`
+    struct fault fault;
+    struct str path; // of the step
+    struct str pool; // where a person sent it
+    int64_t timeout_ms;
+    const struct str *argv; // a process
+    size_t argc;
+    const struct tool_env *env;
+    size_t env_count;
+    struct str cwd;
+    struct str input;           // for its stdin; of a task or a function its JSON
+    struct instant answer;       // kinds without a tool
+    struct start_request child; // EFFECT_SUBRUN of one child
+    struct str child_path;      // of the playbook that a task names
+};
+// One for each effect; *out NULL: none of them starts anything. E_NOMEM, E_IO.
+enum code orders_render(struct engine *engine, struct resident *resident, const struct outcome *outcome,
+                        struct order **out, struct error *err) MUST_CHECK;
+enum executor order_form(const struct run *run, uint32_t step, struct str *kind);
+
 // dispatch.c: effects, after they are durable
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,
-                   struct error *err) MUST_CHECK;
+                   const struct order *order, struct error *err) MUST_CHECK; // order: of those that start something
+bool effect_is_stale(const struct run *run, const struct effect *effect);
 void ticket_close(struct engine *engine, uint64_t id);
 void ticket_cancel(struct engine *engine, size_t index, int64_t grace_ms);
 struct ticket *ticket_find(struct engine *engine, uint64_t id);
@@ -322,8 +345,8 @@ void check_budget(const struct engine *engine, struct queued *queued);
 // result.c: what comes back from outside as an input
 enum code input_from_result(struct engine *engine, struct tool_result *result, const struct declared_files *files,
                             struct error *err) MUST_CHECK; // files: may be NULL
-enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
-                        struct error *err) MUST_CHECK;
+enum code input_instant(struct engine *engine, struct resident *resident, const struct effect *effect,
+                        const struct json *value, struct error *err) MUST_CHECK;
 enum code input_outcome(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
                         const struct json *result, struct error *err) MUST_CHECK; // of a task that went well
 enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
@@ -360,7 +383,9 @@ enum code child_playbook(struct engine *engine, const struct resident *parent, u
                          struct program **out, struct error *err) MUST_CHECK;
 
 enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect,
-                       struct error *err) MUST_CHECK;
+                       const struct order *order, struct error *err) MUST_CHECK;
+enum code subrun_render(struct engine *engine, struct resident *parent, uint32_t step, struct order *out,
+                        struct error *err) MUST_CHECK;
 enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect,
                         struct error *err) MUST_CHECK;
 enum code subrun_refused(struct engine *engine, struct str tenant, const struct start_facts *facts, enum code why,

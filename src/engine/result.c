@@ -100,15 +100,11 @@ enum code input_unavailable(struct engine *engine, struct resident *resident, ui
     return input_fault(engine, resident, step, logical, k, kernel_unavailable(why, str_from(told)), err);
 }
 
-enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
-                        struct error *err)
+enum code input_instant(struct engine *engine, struct resident *resident, const struct effect *effect,
+                        const struct json *value, struct error *err)
 {
-    struct instant answer;
-    enum code rc = kernel_instant(resident->run, step, &engine->env, &engine->turn, &answer, err);
-    if (rc) return rc;
-    if (!answer.ok) return input_fault(engine, resident, step, logical, k, answer.fault, err);
-    struct queued *queued = queue_result(engine, resident, step, logical, k);
-    return queued ? undo(engine, input_value(engine, queued, &answer.value, err)) : error_nomem(err);
+    struct queued *queued = queue_result(engine, resident, effect->step, effect->logical, effect->engine);
+    return queued ? undo(engine, input_value(engine, queued, value, err)) : error_nomem(err);
 }
 
 // ---- results of tools

@@ -188,28 +188,44 @@ enum code subrun_request(struct engine *engine, struct resident *parent, uint32_
     return inputs_of(engine, parent, step, out, &ignored, err);
 }
 
-static enum code start_child(struct engine *engine, struct resident *parent, uint32_t step, struct str id,
-                             struct error *err)
+enum code subrun_render(struct engine *engine, struct resident *parent, uint32_t step, struct order *out,
+                        struct error *err)
+{
+    if (kernel_fans_out(parent->run, step)) return OK; // each child when it is started
+    struct error local = {0};
+    struct str id = kernel_child_id(parent->run, step, &engine->turn);
+    if (!id.ptr) return error_nomem(err);
+    fill_request(engine, parent->run, step, id, &out->child);
+    enum code rc = inputs_of(engine, parent, step, &out->child, &out->child_path, &local);
+    if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
+    if (!rc) return OK;
+    out->failed = true;
+    out->fault = (struct fault){.code = STR("CHILD_NOT_STARTED"),
+                                .message = arena_copy(&engine->turn, str_from(local.message)),
+                                .category = STR("validation")};
+    return out->fault.message.ptr ? OK : error_nomem(err);
+}
+
+static enum code start_child(struct engine *engine, struct resident *parent, const struct effect *effect,
+                             const struct order *order, struct error *err)
 {
     const struct run *run = parent->run;
+    uint32_t step = effect->step;
     bool lane = step >= run->program->step_count;
     struct program *program = NULL; // of a task: found now, and held until the run holds it
-    struct start_request request;
-    const struct run_step *s = &run->steps[step];
+    struct start_request request = order->child;
     struct error local = {0};
-    struct str path = {0};
-    fill_request(engine, run, step, id, &request);
-    enum code rc = inputs_of(engine, parent, step, &request, &path, &local);
     char ignored[129];
-    if (!rc && lane) rc = check_depth(engine, run, &local);
-    if (!rc && lane) rc = child_playbook(engine, parent, step, path, &program, &local);
+    if (order->failed) return input_fault(engine, parent, step, effect->logical, effect->engine, order->fault, err);
+    enum code rc = lane ? check_depth(engine, run, &local) : OK;
+    if (!rc && lane) rc = child_playbook(engine, parent, step, order->child_path, &program, &local);
     if (lane) request.program = program;
     if (!rc) rc = engine_start(engine, &request, ignored, &local);
     if (program) program_release(program);
     if (rc == OK || rc == E_NOMEM || rc == E_IO) return rc ? error_set(err, rc, "%s", local.message) : OK;
     struct fault fault = {
         .code = STR("CHILD_NOT_STARTED"), .message = str_from(local.message), .category = STR("validation")};
-    return input_fault(engine, parent, step, s->logical, s->engine, fault, err);
+    return input_fault(engine, parent, step, effect->logical, effect->engine, fault, err);
 }
 
 // The child is owned by another process, whose end nobody tells us: the parent looks again every second.
@@ -218,7 +234,7 @@ enum code subrun_look_again(struct engine *engine, struct resident *parent, uint
     parent->run->steps[step].live = false;
     struct effect later = {
         .kind = EFFECT_TIMER, .step = step, .timer = TIMER_LOOK, .due_ms = engine->now.wall_ms + 1000, .lasts_ms = 1000};
-    return dispatch(engine, parent, &later, err);
+    return dispatch(engine, parent, &later, NULL, err);
 }
 
 static enum code taken(struct engine *engine, struct resident *parent, const struct effect *effect, struct str id,
@@ -235,7 +251,8 @@ static enum code taken(struct engine *engine, struct resident *parent, const str
 }
 
 // Starts the child, or takes up the one that an earlier owner of the parent started.
-enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
+enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect,
+                       const struct order *order, struct error *err)
 {
     if (kernel_fans_out(parent->run, effect->step)) return fan_start(engine, parent, effect, err);
     struct str id = kernel_child_id(parent->run, effect->step, &engine->turn);
@@ -254,7 +271,7 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
         if (!rc) return OK;
         if (!here) resident_remove(engine, child);
     }
-    if (rc == E_NOT_FOUND) return start_child(engine, parent, effect->step, id, err);
+    if (rc == E_NOT_FOUND) return start_child(engine, parent, effect, order, err);
     if (rc == E_LOCKED) return subrun_look_again(engine, parent, effect->step, err); // it lives in another process
     if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
     if (rc) {

@@ -119,6 +119,7 @@ static enum code step_one(struct batch *batch, struct decided *decided, struct e
     decided->outcome = (struct outcome){.turn = &engine->turn};
     engine->deciding = batch;
     rc = kernel_step(queued->resident->run, input, &engine->env, &decided->outcome, err);
+    if (!rc) rc = orders_render(engine, queued->resident, &decided->outcome, &decided->orders, err);
     engine->deciding = NULL;
     return rc;
 }
@@ -364,7 +365,7 @@ static enum code carry_out(struct batch *batch, struct decided *decided, struct 
     for (size_t i = 0; i < decided->outcome.effect_count; i++) {
         const struct effect *effect = &decided->outcome.effects[i];
         if (effect->kind == EFFECT_DECISION) tell_decision(engine, batch, decided, effect, new_run);
-        enum code rc = dispatch(engine, resident, effect, err);
+        enum code rc = dispatch(engine, resident, effect, decided->orders ? &decided->orders[i] : NULL, err);
         if (rc) return rc;
     }
     if (resident->terminal) resident_gone(engine, resident);

@@ -288,19 +288,40 @@ static void nothing_is_decided_while_it_cannot_be_read(void)
     end();
 }
 
+#define NEEDED                                                                                                         \
+    "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\nworkflow:\n"                              \
+    "- step: make\n  tool: {kind: python, code: x, spec: {result: {store: object}}}\n"                                 \
+    "  next: {arcs: [{step: use}]}\n"                                                                                  \
+    "- step: use\n  tool: {kind: python, code: x}\n"                                                                   \
+    "  next: {arcs: [{step: last}]}\n"                                                                                 \
+    "- step: last\n  tool: {kind: python, code: x, args: {n: \"{{ make.n }}\"}}\n"
+
+// No arc asks for it, and the batch that starts the task does not hold it.
 static void a_task_that_needs_it_fails_and_may_try_again_NX_7_3(void)
 {
+    static const enum code ways[] = {E_UNREACHABLE, E_NOT_FOUND};
+    for (size_t i = 0; i < ARRAY_COUNT(ways); i++) {
+        open_with(NEEDED, true);
+        give();
+        CHECK(comes("STEP_STARTED use"));
+        place.away = ways[i];
+        give_of('y');
+        CHECK(comes("ATTEMPT_FAILED last"));
+        CHECK(kit_told(&k, "REFERENCE_NOT_AVAILABLE"));
+        end();
+    }
+}
+
+// The batch that stores the result starts the task: nothing has to be read back.
+static void a_task_that_starts_with_the_result_gets_it_whatever_the_place_says(void)
+{
     open_with(PLAYBOOK("object"), true);
-    place.away = E_UNREACHABLE; // the arc still has it, the task asks for it
+    place.away = E_UNREACHABLE;
     give();
-    CHECK(comes("ATTEMPT_FAILED use"));
-    CHECK(kit_told(&k, "REFERENCE_NOT_AVAILABLE"));
-    end();
-    open_with(PLAYBOOK("object"), true);
-    place.away = E_NOT_FOUND;
-    give();
-    CHECK(comes("ATTEMPT_FAILED use"));
-    CHECK(kit_told(&k, "REFERENCE_NOT_AVAILABLE"));
+    CHECK(comes("ATTEMPT_STARTED use"));
+    kit_idle(&k);
+    CHECK(!kit_told(&k, "ATTEMPT_FAILED"));
+    CHECK_INT(k.attempt_count, 2);
     end();
 }
 
@@ -397,6 +418,7 @@ int main(int argc, char **argv)
         TEST(a_full_store_delays_it_and_doubles_nothing),
         TEST(nothing_is_decided_while_it_cannot_be_read),
         TEST(a_task_that_needs_it_fails_and_may_try_again_NX_7_3),
+        TEST(a_task_that_starts_with_the_result_gets_it_whatever_the_place_says),
         TEST(a_run_that_waits_for_it_can_be_stopped),
         TEST(a_posted_signal_that_waits_for_a_result_is_on_its_way_once_I23),
         TEST(the_engine_goes_on_while_the_place_does_not_answer),

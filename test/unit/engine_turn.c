@@ -124,6 +124,32 @@ static void the_queue_does_not_grow_while_the_disk_is_full_I9(void)
     kit_close(&k);
 }
 
+// What an attempt gets is what was there when it was ordered, also when more is decided in the same batch.
+static void parameters_that_change_in_the_same_batch_are_for_later_attempts(void)
+{
+    struct kit k;
+    kit_open(&k, "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"inputs\":{\"m\":1},"
+                 "\"steps\":[" SHELL("a", "", "") ",{\"stepId\":\"b\",\"kind\":\"exec\",\"dependsOn\":[\"a\"],\"with\":{"
+                 "\"argv\":[\"do\",\"m=$INPUTS.m\"]}},{\"stepId\":\"c\",\"kind\":\"exec\",\"dependsOn\":[\"b\"],\"with\":{"
+                 "\"argv\":[\"do\",\"m=$INPUTS.m\"]}}]}");
+    kit_start(&k, "r1");
+    char id[UUID_SIZE];
+    struct signal update = kit_make_signal(&k, SIGNAL_UPDATE_PARAMS, "", id);
+    struct error err = {0};
+    CHECK_OK(json_parse(STR("{\"params\":{\"m\":2}}"), &json_limits_default, &k.memory, &update.payload, &err), &err);
+    uint32_t before = k.commit_count;
+    struct tool_result result = {.ticket = kit_attempt(&k, "a")->ticket, .ok = true, .output = STR("ok")};
+    kit_attempt(&k, "a")->over = true;
+    CHECK_OK(input_from_result(k.engine, &result, NULL, &err), &err); // before the signal, in its batch
+    kit_send(&k, "r1", &update);
+    kit_turn(&k);
+    CHECK_INT(k.commit_count, before + 1);
+    CHECK_TEXT(kit_attempt(&k, "b")->said, "m=1");
+    kit_done(&k, "b", "ok");
+    CHECK_TEXT(kit_attempt(&k, "c")->said, "m=2");
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -131,6 +157,7 @@ int main(int argc, char **argv)
         TEST(a_start_that_waited_for_room_is_refused_when_its_id_was_taken_meanwhile_I24),
         TEST(a_result_that_waited_for_room_fails_its_step_when_it_is_too_large),
         TEST(the_queue_does_not_grow_while_the_disk_is_full_I9),
+        TEST(parameters_that_change_in_the_same_batch_are_for_later_attempts),
     };
     return test_main("engine_turn", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -31,6 +31,7 @@
 struct kit_attempt {
     uint64_t ticket;
     char run[129], step[129];
+    char said[129]; // its last argument
     uint32_t logical, engine;
     bool cancelled, over;
 };
@@ -75,6 +76,8 @@ UNUSED static enum code kit_tool_start(struct tools *tools, const struct tool_re
     *attempt = (struct kit_attempt){.ticket = request->ticket, .logical = request->logical, .engine = request->engine};
     snprintf(attempt->run, sizeof(attempt->run), "%.*s", STR_ARG(request->run));
     snprintf(attempt->step, sizeof(attempt->step), "%.*s", STR_ARG(request->step));
+    if (request->argc > 0)
+        snprintf(attempt->said, sizeof(attempt->said), "%.*s", STR_ARG(request->argv[request->argc - 1]));
     return OK;
 }
 
