@@ -218,7 +218,7 @@ test_wait_notices_a_dead_owner() {
 test_nothing_waits_for_what_a_step_left_in_place_of_its_artifact() {
     for what in 'mkfifo $ARTIFACTS_DIR/a' 'ln -s /dev/zero $ARTIFACTS_DIR/a' 'mkdir $ARTIFACTS_DIR/a'; do
         plan odd "$(jq -nc --arg command "$what" '{stepId: "make", kind: "shell", with: {command: $command}, artifacts: [{path: "a"}]}')"
-        cairn_is 10 run odd.json "${store[@]}" --progress none; has err 'declared artifact "a" was not written'
+        cairn_is 10 run odd.json "${store[@]}"; has err 'declared artifact "a" was not written'
     done
     plan good '{"stepId":"make","kind":"shell","with":{"command":"echo hello > $ARTIFACTS_DIR/a"},"artifacts":[{"path":"a"}]}'
     cairn_is 0 run good.json "${store[@]}" --run-id g1 --progress none

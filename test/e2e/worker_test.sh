@@ -341,4 +341,16 @@ test_worker_in_python_speaks_the_protocol() {
     stop_serving
 }
 
+# Its result is sent, whatever stands in place of the artifact, and so is that of the step beside it.
+test_a_pipe_in_place_of_an_artifact_keeps_no_worker() {
+    site 30s
+    worker one
+    start r1 "$(jq -nc '{stepId: "a", kind: "shell", dependsOn: [], with: {command: "mkfifo $ARTIFACTS_DIR/p"}, artifacts: [{path: "p"}]}')" \
+        "$(jq -nc '{stepId: "b", kind: "shell", dependsOn: [], with: {command: "echo 42 > $ARTIFACTS_DIR/r"}, artifacts: [{path: "r"}]}')"
+    wait_for ended r1 FAILED
+    "$CAIRN" get r1 "${store[@]}" -o json >got
+    equal "$(jq -r '[.steps[] | .stepId + " " + .status + " " + (.error.code // "")] | join(", ")' got)" 'a FAILED ARTIFACT_MISSING, b SUCCESS '
+    stop_serving
+}
+
 run_tests "$@"
