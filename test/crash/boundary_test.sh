@@ -3,19 +3,19 @@
 # second kill during recovery (I1, I6, I11–I15).
 . "$(dirname "$0")/lib.sh"
 gcc -shared -fPIC -O1 -o "$work/shim.so" test/crash/shim.c -ldl || { not_ok crash_shim "does not compile"; finish boundary; exit 1; }
-document
+shim=$work/shim.so
 
 # crash_at STORE_KIND VARIABLE N [M]: one world. Prints nothing when all holds, else what does not; 3 = the limit was not reached.
 crash_at() {
     local store=$1:$work/$1-$2-$3 run=r$3
     rm -rf "$work/$1-$2-$3"*
     : >"$EFFECTS"
-    env LD_PRELOAD="$work/shim.so" "$2=$3" "$CAIRN" run "$work/doc.json" --store "$store" --run-id "$run" --progress none >/dev/null 2>"$work/err"
+    env LD_PRELOAD="$shim" "$2=$3" "$CAIRN" run "$work/doc.json" --store "$store" --run-id "$run" --progress none >/dev/null 2>"$work/err"
     local rc=$?
     [ $rc -eq 0 ] && return 3
     [ $rc -eq 137 ] || { echo "exit $rc: $(head -n 1 "$work/err")"; return 1; }
     if [ -n "${4:-}" ]; then
-        env LD_PRELOAD="$work/shim.so" KILL_AT="$4" "$CAIRN" recover --store "$store" --progress none >/dev/null 2>"$work/err"
+        env LD_PRELOAD="$shim" KILL_AT="$4" "$CAIRN" recover --store "$store" --progress none >/dev/null 2>"$work/err"
     fi
     "$CAIRN" recover --store "$store" --progress none >/dev/null 2>"$work/err" || {
         # Before the first append there is no run, or no store, to recover: nothing was promised yet.
@@ -50,9 +50,18 @@ walk() { # STORE VARIABLE STRIDE [double]
     if [ -n "$bad" ]; then not_ok "$name" "$bad"; elif [ "$worlds" -lt 10 ]; then not_ok "$name" "only $worlds worlds"; else ok "$name ($worlds worlds)"; fi
 }
 
-for store in sqlite files; do
-    walk $store KILL_AT 1
-    walk $store KILL_AFTER 3
-    walk $store KILL_AT 4 double
-done
+walk_store() { # STORE, in a directory of its own
+    work=$work/$1
+    mkdir "$work"
+    document
+    walk "$1" KILL_AT 1
+    walk "$1" KILL_AFTER 3
+    walk "$1" KILL_AT 4 double
+}
+# Both at once: they wait for the disk most of the time.
+for store in sqlite files; do (trap - EXIT; walk_store $store) >"$work/$store.out" & done
+wait
+cat "$work"/*.out
+passed=$(cat "$work"/*.out | grep -c '^ok ') failed=$(cat "$work"/*.out | grep -c '^not ok ')
+[ $((passed + failed)) = 6 ] || not_ok boundary_walks 'one of them did not come to its end'
 finish boundary

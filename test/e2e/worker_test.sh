@@ -314,6 +314,24 @@ test_worker_with_a_plugin_executes_its_functions_and_survives_kill_9() {
     intact
 }
 
+# A function of a plugin and a kind of task may have one name: the step of a plan gets the function, the task of a playbook the task.
+test_worker_tells_a_function_from_a_task_of_the_same_name() {
+    sed 's/"note"/"python"/' "$e2e/note_plugin.c" >plugin.c
+    ${CC:-cc} -shared -fPIC -I"$root/include" -o plugin.so plugin.c || fail plugin.c
+    site 30s
+    export NOTES=$PWD/notes
+    CAIRN_TOKEN=$worker_token "$CAIRN" worker --server "$url" --name w1 --plugin ./plugin.so >w1.out 2>w1.err &
+    start r1 '{"stepId":"a","kind":"python","with":{"n":42}}'
+    wait_for ended r1 COMPLETED
+    equal "$(cat notes)" 'a 1.1' 'the function'
+    printf 'apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: b, path: b}\nworkflow:\n  - {step: b, tool: {kind: python, code: "result = 6 * 7"}}\n' >b.yaml
+    ask POST /v1/runs "$(jq -nc --rawfile d b.yaml '{document: $d, runId: "r2"}')" && answers 202
+    wait_for ended r2 COMPLETED
+    ask GET /v1/runs/r2 && equal "$(jq -c '.steps[0].result' body)" 42
+    equal "$(cat notes)" 'a 1.1' 'and nothing else'
+    stop_serving
+}
+
 test_worker_without_a_credential_ends_and_says_why() {
     site
     worker_token=cairn_nobody_00000000000000000000000000000000
