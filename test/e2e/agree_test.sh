@@ -15,6 +15,7 @@ agree() {
 
 test_steps_that_the_end_left_behind_have_one_name() {
     plan failing '{"stepId":"a","kind":"shell","with":{"command":"sleep 0.3"},"dependsOn":[]},{"stepId":"f","kind":"shell","with":{"command":"exit 1"},"dependsOn":[]},{"stepId":"b","kind":"noop","dependsOn":["a"]},{"stepId":"c","kind":"noop","dependsOn":["b"]}'
+    sed -i "s|sleep 0.3|until $CAIRN events failing ${store[*]} -o jsonl \| grep -q StepFailed; do sleep 0.05; done|" failing.json
     cairn_is 10 run failing.json "${store[@]}" --run-id failing --progress none
     agree failing a done; agree failing f failed; agree failing b 'not run'; agree failing c 'not run'
     cairn_is 0 get failing "${store[@]}"; has out '1 done, 1 failed, 2 not run of 4'

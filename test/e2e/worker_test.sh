@@ -28,9 +28,11 @@ test_worker_executes_what_the_server_orders_and_drains() {
     ask GET /v1/runs/r1 && equal "$(jq -r '.steps[0].result' body)" hello
     ask GET /v1/runs/r1/steps/a/logs && has body oops
     ask GET /v1/workers && equal "$(jq -r '.items[0].worker' body)" w1
-    start r2 "$(shell a "touch $PWD/up; sleep 1; echo late")"
+    start r2 "$(shell a "touch $PWD/up; until [ -e $PWD/go ]; do sleep 0.05; done; echo late")"
     wait_for test -e up
     kill -TERM "$worker"
+    wait_for grep -q 'draining: 1 step at hand' w1.err
+    touch go
     wait "$worker" || fail "the worker ended with $?"
     has w1.err '3 results handed in'
     wait_for ended r2 COMPLETED
@@ -262,11 +264,12 @@ test_worker_survives_a_server_that_is_killed() {
     site 2s
     worker w1
     port=${url##*:}
-    start r1 "$(shell a "echo x >> $PWD/ran; sleep 0.5; echo done")" "$(shell b 'echo more')"
+    start r1 "$(shell a "echo x >> $PWD/ran; until [ -e $PWD/go ]; do sleep 0.05; done; echo done")" "$(shell b 'echo more')"
     wait_for test -e ran
     kill -9 "$server"
     wait "$server" 2>/dev/null
     wait_for grep -q 'does not answer' w1.err
+    touch go
     "$CAIRN" serve "${store[@]}" --listen "127.0.0.1:$port" --route '*=default' --lease 2s >serve.out 2>serve2.err &
     server=$!
     wait_for ended r1 COMPLETED
