@@ -7,8 +7,6 @@
 #include "os/os.h"
 #include "store/server.h"
 
-#include <string.h>
-
 // ---- what is sent
 
 int put_document(struct cli *cli, const struct document *document, struct json *body)

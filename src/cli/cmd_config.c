@@ -7,7 +7,6 @@
 #include "os/os.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { TEXT_FILE_MAX = 1 << 20 };
@@ -58,8 +57,7 @@ static bool add_serve(struct cli *cli, struct json *rows, struct serve_config *s
             buf_add(&text, json_text(&m->value));
         else
             json_write(&text, &m->value);
-        struct str value = buf_ok(&text) ? arena_copy(&cli->io.arena, buf_str(&text)) : (struct str){0};
-        buf_release(&text);
+        struct str value = buf_keep(&text, &cli->io.arena);
         const char *origin = i < ARRAY_COUNT(serve->origins) ? serve->origins[i] : "";
         if (!value.ptr ||
             !add_row(cli, rows, cli_format(cli, "serve.%.*s", STR_ARG(m->key)), value, origin, "", what_of(m->key)))
@@ -244,8 +242,7 @@ static int set_value(struct cli *cli, const char *name, struct str profile, stru
         buf_add(&line, value);
     else
         json_write_string(&line, value);
-    struct str kept = arena_copy(&cli->io.arena, buf_str(&line));
-    buf_release(&line);
+    struct str kept = buf_keep(&line, &cli->io.arena);
     return kept.ptr ? change(cli, name, profile, kept) : cli_nomem(cli);
 }
 

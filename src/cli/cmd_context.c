@@ -4,8 +4,6 @@
 #include "cli/session.h"
 #include "store/server.h"
 
-#include <string.h>
-
 static const struct column columns[] = {
     {"name", "CONTEXT", CELL_TEXT, false, 0},  {"current", "CURRENT", CELL_TEXT, false, 0},
     {"place", "RUNS AT", CELL_TEXT, false, 0}, {"tokenFile", "TOKEN", CELL_TEXT, true, 0},

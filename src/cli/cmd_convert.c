@@ -5,8 +5,6 @@
 
 #include "author/author.h"
 
-#include <string.h>
-
 static int convert(struct cli *cli, struct document *document, enum document_kind to, struct buf *out)
 {
     struct error err = {0};

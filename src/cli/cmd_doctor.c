@@ -9,7 +9,6 @@
 #include "base/civil.h"
 #include "tool/tool.h"
 
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

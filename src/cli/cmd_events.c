@@ -9,7 +9,6 @@
 
 #include <fnmatch.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { PAGE = 500 };
 

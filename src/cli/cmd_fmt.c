@@ -6,9 +6,6 @@
 #include "author/author.h"
 #include "os/os.h"
 
-#include <stdio.h>
-#include <string.h>
-
 struct tally {
     size_t changed, refused;
 };

@@ -6,10 +6,6 @@
 #include "author/author.h"
 #include "base/civil.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 struct marks {
     struct cli *cli;
     const struct card *card;

@@ -4,7 +4,6 @@
 #include "cli/select.h"
 #include "term/text.h"
 
-
 #include <stdlib.h>
 
 enum { PAGE = 100 };

@@ -4,7 +4,6 @@
 #include "cli/help_text.h"
 
 #include <ctype.h>
-#include <string.h>
 
 // A line of text for mdoc: backslashes kept, nothing taken for a macro.
 static void text(struct buf *out, struct str line)

@@ -6,8 +6,6 @@
 
 #include "author/author.h"
 
-#include <string.h>
-
 struct rendering {
     struct cli *cli;
     const struct program *program;

@@ -9,7 +9,6 @@
 
 #include "base/civil.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

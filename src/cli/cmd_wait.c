@@ -6,8 +6,6 @@
 
 #include "base/civil.h"
 
-#include <string.h>
-
 static const struct column columns[] = {
     {"runId", "RUN", CELL_RUN, false, 36},     {"status", "STATUS", CELL_STATUS, false, 0},
     {"substatus", "", CELL_TEXT, false, 0},    {"planId", "PLAN", CELL_TEXT, false, 32},
@@ -145,8 +143,7 @@ static struct str condition_text(struct cli *cli)
         buf_printf(&text, "%s(%s%.*s)", text.len ? " " : "", step ? "step." : "",
                    STR_ARG(str_slice(part, step ? 5 : 0, part.len)));
     }
-    struct str copy = arena_copy(&cli->io.arena, buf_str(&text));
-    buf_release(&text);
+    struct str copy = buf_keep(&text, &cli->io.arena);
     return copy.ptr ? copy : STR("");
 }
 

@@ -1,7 +1,5 @@
 #include "cli/decision.h"
-#include "term/text.h"
 
-#include <string.h>
 #include <time.h>
 
 enum { WAIT_MS = 10000, POLL_MS = 25, CAUSED_MAX = 64 };

@@ -4,7 +4,6 @@
 #include "os/os.h"
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #define FILE_SIZE_MAX ((size_t)64 << 20) // the reader's own limits are lower and say more

@@ -129,8 +129,7 @@ struct str arguments_read(struct cli *cli)
         buf_text(&text, i ? " " : "");
         buf_add(&text, cli->args.rest[i]);
     }
-    struct str out = arena_copy(&cli->io.arena, buf_str(&text));
-    buf_release(&text);
+    struct str out = buf_keep(&text, &cli->io.arena);
     return out.ptr ? out : STR("");
 }
 

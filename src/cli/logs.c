@@ -180,8 +180,7 @@ static struct str task_path(struct logs *logs, const struct moment *m)
     buf_byte(&path, '/');
     buf_add(&path, m->task);
     if (m->task_run > 1) buf_printf(&path, ":run:%u", m->task_run);
-    struct str kept = buf_ok(&path) ? arena_copy(&logs->arena, buf_str(&path)) : (struct str){0};
-    buf_release(&path);
+    struct str kept = buf_keep(&path, &logs->arena);
     return kept;
 }
 

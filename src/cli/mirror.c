@@ -1,6 +1,5 @@
 #include "cli/mirror.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { TAIL_SIZE = 4096, LINES_AT_ONCE = 64 };

@@ -1,8 +1,6 @@
 #include "cli/select.h"
 #include "term/text.h"
 
-#include <string.h>
-
 // ---- reading the query
 
 struct str query_words(struct cli *cli)
@@ -13,8 +11,7 @@ struct str query_words(struct cli *cli)
         if (i) buf_byte(&text, ' ');
         buf_add(&text, cli->args.words[i]);
     }
-    struct str copy = arena_copy(&cli->io.arena, buf_str(&text));
-    buf_release(&text);
+    struct str copy = buf_keep(&text, &cli->io.arena);
     return copy.ptr ? copy : STR("");
 }
 
@@ -81,8 +78,7 @@ static struct str with_tags(struct cli *cli, struct str text)
         char quote = str_find(tag, '"', 0) < tag.len ? '\'' : '"';
         buf_printf(&whole, " tag=%c%.*s%c", quote, STR_ARG(tag), quote);
     }
-    struct str copy = arena_copy(&cli->io.arena, buf_str(&whole));
-    buf_release(&whole);
+    struct str copy = buf_keep(&whole, &cli->io.arena);
     return copy.ptr ? copy : text;
 }
 

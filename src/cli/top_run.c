@@ -5,7 +5,6 @@
 #include "base/civil.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { PANE_MS = 1000 };
 

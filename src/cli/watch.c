@@ -1,6 +1,5 @@
 #include "cli/watch.h"
 
-#include "cli/decision.h"
 #include "cli/drive.h"
 #include "cli/follow.h"
 #include "cli/interrupt.h"

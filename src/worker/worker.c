@@ -1,6 +1,5 @@
 #include "worker/inside.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
