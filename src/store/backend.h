@@ -101,6 +101,14 @@ struct surplus {
     bool terminal;
 };
 
+// Faults of a report, while they are found.
+struct faults {
+    struct verify_fault *items;
+    size_t count, capacity;
+};
+// Copies the texts. False: out of memory.
+bool fault_add(struct faults *faults, struct arena *arena, const struct verify_fault *one) MUST_CHECK;
+
 struct store_ops {
     const char *kind;
     // All or nothing, durable on OK. E_EXISTS: a created run is there already. E_CONFLICT: epoch or expectation differs.
@@ -136,6 +144,8 @@ struct store_ops {
     // S16. NULL: this store has no feed. `hash` of the records need not be set; `next` is set when it is not the last item's position.
     enum code (*feed)(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
     enum code (*feed_end)(struct store *, uint64_t *, struct error *);
+    // S9: runs that are not there although something still speaks of them: a fault for each, behind those of `out`. NULL: nothing could.
+    enum code (*missing)(struct store *, struct arena *, struct faults *out, struct error *);
     // S14. NULL: not for this store (E_DENIED).
     enum code (*remove)(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
                         struct error *);
@@ -191,6 +201,8 @@ bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena
                    const struct tombstone *one) MUST_CHECK; // copies its strings
 #define NOTE_AUDIT "audit"                                  // the space that is only added to
 enum code run_missing(struct str run, struct error *err);   // E_NOT_FOUND
+// False: the moment tells of a start with another document than the one that the store keeps for the run.
+bool start_fits(const struct moment *moment, const struct digest *document);
 enum code note_missing(struct str space, struct str key, struct error *err);
 enum code note_conflict(const struct note_change *note, struct error *err);
 // For backends whose lists are scans.

@@ -424,6 +424,7 @@ static const struct store_ops files_ops = {
     .next_space = files_next_space,
     .feed = files_feed,
     .feed_end = files_feed_end,
+    .missing = files_missing,
     .remove = files_remove,
     .tombstones = files_tombstones,
     .blobs = files_blobs,

@@ -299,6 +299,7 @@ enum code files_find(struct files_store *files, struct str tenant, struct str ru
 // The same, and E_NOT_FOUND when there is none.
 enum code files_need(struct files_store *files, struct str tenant, struct str run, uint64_t *position,
                      struct disk_slot *slot, struct error *err) MUST_CHECK;
+bool files_knows(struct files_store *files, struct str tenant, struct str run); // or did, before it was removed
 enum code files_refresh(struct files_store *files, struct error *err) MUST_CHECK;    // readers: entries of new runs
 enum code files_load_slots(struct files_store *files, struct error *err) MUST_CHECK; // writer: all entries, checked
 enum code files_reserve_entries(struct files_store *files, uint64_t more, struct error *err) MUST_CHECK;
@@ -351,6 +352,8 @@ enum code feed_open(struct files_store *files, uint64_t first_batch, struct erro
 enum code feed_apply(struct files_store *files, struct str frame, struct error *err) MUST_CHECK;
 // After that, with all slots loaded: adds what a version that does not know the feed has written.
 enum code feed_settle(struct files_store *files, struct error *err) MUST_CHECK;
+// *runs becomes the highest position that an entry names, when it is lower.
+enum code feed_speaks_of(struct files_store *files, bool all, uint64_t *runs, struct error *err) MUST_CHECK;
 enum code files_feed(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
 enum code files_feed_end(struct store *, uint64_t *, struct error *);
 
@@ -392,6 +395,9 @@ enum code files_read_index(struct files_store *files, uint64_t first, struct dis
 enum code files_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
                      struct error *);
 enum code files_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
+enum code files_missing(struct store *, struct arena *, struct faults *, struct error *);
+// How many runs the feed and the index speak of. `all`: every entry of the feed is looked at, not only the newest.
+enum code files_speak_of(struct files_store *files, bool all, uint64_t *runs, struct error *err) MUST_CHECK;
 enum code files_read(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
 enum code files_surplus(struct store *, struct str tenant, struct str run, struct arena *, struct surplus *,
                         struct error *);

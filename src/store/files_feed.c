@@ -345,3 +345,21 @@ enum code files_feed_end(struct store *base, uint64_t *out, struct error *err)
     }
     return rc;
 }
+
+enum code feed_speaks_of(struct files_store *files, bool all, uint64_t *runs, struct error *err)
+{
+    struct disk_feed chunk[CHUNK];
+    uint64_t count = 0, at = 0;
+    enum code rc = open_for_reading(files, &count, err);
+    if (rc == E_UNSUPPORTED) { // nobody has made it yet
+        if (err) *err = (struct error){0};
+        return OK;
+    }
+    if (!all && count > CHUNK) at = count - CHUNK;
+    for (; rc == OK && at < count; at += CHUNK) {
+        rc = read_entries(files, at, chunk, CHUNK, err);
+        for (size_t i = 0; rc == OK && i < CHUNK && at + i < count; i++)
+            if (entry_valid(&chunk[i]) && chunk[i].run > *runs) *runs = chunk[i].run;
+    }
+    return rc;
+}

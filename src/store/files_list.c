@@ -1,6 +1,7 @@
 // Lists walk the index from its end: 40 bytes tell whether a run may match, and only those that may are read.
 #include "store/files.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +54,13 @@ static bool make_unreadable(struct walk *walk, uint64_t position, struct arena *
 {
     char name[48];
     snprintf(name, sizeof(name), "unreadable-%llu", (unsigned long long)position);
-    *out = (struct run_head){.position = position};
+    *out = (struct run_head){
+        .position = position,
+        .vocabulary = VOCABULARY_RUN,
+        .terminal = true, // nobody goes on with it
+        .unreadable = true,
+        .summary = {.status = RUN_STATUS_FAILED, .substatus = "UNREADABLE", .cause = "its slot is damaged"},
+    };
     out->ids.run = arena_copy(arena, str_from(name));
     out->ids.tenant = arena_copy(arena, walk->filter->tenant.len ? walk->filter->tenant : STR("default"));
     return out->ids.run.ptr && out->ids.tenant.ptr;
@@ -68,8 +75,9 @@ static enum code read_head(struct walk *walk, uint64_t position, struct arena *a
     if (rc == OK && (slot.flags & SLOT_REMOVED)) return OK;
     if (rc == OK) rc = files_decode_slot(walk->files, &slot, arena, out, &told);
     if (rc == E_CORRUPT) {
-        *matches = !walk->filter->status_mask && !walk->filter->plan.len && !walk->filter->run_prefix.len;
-        return make_unreadable(walk, position, arena, out) ? OK : error_nomem(err);
+        if (!make_unreadable(walk, position, arena, out)) return error_nomem(err);
+        *matches = run_filter_matches(walk->filter, out);
+        return OK;
     }
     if (rc != OK) return error_set(err, rc, "%s", told.message);
     *matches = run_filter_matches(walk->filter, out);
@@ -117,4 +125,79 @@ enum code files_list(struct store *base, const struct run_filter *filter, struct
         out->items[out->count++] = head;
     }
     return rc;
+}
+
+// ---- runs that are gone
+
+struct search {
+    struct files_store *files;
+    struct arena *arena;
+    struct faults *out;
+    struct str tenant; // of the directory that is looked at
+    uint64_t found;
+};
+
+// Events of a run that the store knows nothing of.
+static bool has_events(const struct search *search, struct str run)
+{
+    char path[PATH_SIZE];
+    struct file *file;
+    uint64_t size = 0;
+    if (files_knows(search->files, search->tenant, run) ||
+        files_run_path(search->tenant, run, "events.jsonl", path, NULL) != OK ||
+        search->files->disk->ops->open(search->files->disk, path, OPEN_READ, &file, NULL) != OK)
+        return false;
+    (void)!search->files->disk->ops->size(file, &size, NULL);
+    search->files->disk->ops->close(file);
+    return size > 0;
+}
+
+static enum code see_directory(void *context, struct str name, bool directory)
+{
+    struct search *search = context;
+    char path[PATH_SIZE];
+    if (!directory || name.ptr[0] == '.') return OK;
+    if (name.ptr[0] == '@' && str_is(search->tenant, "default") && name.len + 1 < sizeof(path)) {
+        struct search below = *search;
+        snprintf(path, sizeof(path), "%.*s", STR_ARG(name));
+        below.tenant = str_slice(str_from(path), 1, name.len);
+        enum code rc = search->files->disk->ops->list(search->files->disk, path, see_directory, &below, NULL);
+        search->found = below.found;
+        return rc == E_NOT_FOUND ? OK : rc;
+    }
+    if (!has_events(search, name)) return OK;
+    struct verify_fault one = {.run = name, .what = STR("its slot is missing, and its events are there")};
+    search->found++;
+    return fault_add(search->out, search->arena, &one) ? OK : E_NOMEM;
+}
+
+enum code files_speak_of(struct files_store *files, bool all, uint64_t *runs, struct error *err)
+{
+    uint64_t size = 0;
+    enum code rc = files->index ? files->disk->ops->size(files->index, &size, err) : OK;
+    *runs = size / sizeof(struct disk_index);
+    return rc == OK ? feed_speaks_of(files, all, runs, err) : rc;
+}
+
+// The feed and the index tell how many runs there were: both are written after the slots. Then the directories: while nobody writes,
+// one with events belongs to a run.
+enum code files_missing(struct store *base, struct arena *arena, struct faults *out, struct error *err)
+{
+    struct files_store *files = files_of(base);
+    struct search search = {.files = files, .arena = arena, .out = out, .tenant = STR("default")};
+    uint64_t told = 0, size = 0;
+    enum code rc = files_speak_of(files, true, &told, err);
+    if (rc == OK) rc = files->disk->ops->size(files->runs, &size, err);
+    if (rc == OK) rc = files_refresh(files, err);
+    if (rc != OK) return rc;
+    bool at_work = files->writer || (files->lock && files->disk->ops->locked(files->lock, 0));
+    if (!at_work) rc = files->disk->ops->list(files->disk, "", see_directory, &search, err);
+    uint64_t there = size / SLOT_SIZE;
+    if (rc != OK || (told <= there + search.found && size % SLOT_SIZE == 0)) return rc;
+    char name[48], what[120];
+    snprintf(name, sizeof(name), "position-%" PRIu64, there + 1);
+    snprintf(what, sizeof(what), "its slot is missing: .cairn/runs ends after %" PRIu64 " of %" PRIu64 " runs", there,
+             told > there ? told : there + 1);
+    struct verify_fault one = {.run = str_from(name), .what = str_from(what)};
+    return fault_add(out, arena, &one) ? OK : error_nomem(err);
 }

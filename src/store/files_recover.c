@@ -68,6 +68,19 @@ static enum code check_touched(struct files_store *files, struct str frame, stru
     return rc;
 }
 
+// New runs would take the places of those that are gone, and the feed would tell of them what was another's.
+static enum code check_count(struct files_store *files, struct error *err)
+{
+    uint64_t told = 0, size = 0;
+    enum code rc = files_speak_of(files, false, &told, err);
+    if (rc == OK) rc = files->disk->ops->size(files->runs, &size, err);
+    if (rc != OK || (told <= files->run_count && size % SLOT_SIZE == 0)) return rc;
+    return error_set(err, E_CORRUPT,
+                     ".cairn/runs ends after %" PRIu64 " runs, and there were %" PRIu64
+                     ": the store can be read, and restored from a backup",
+                     files->run_count, told > files->run_count ? told : files->run_count + 1);
+}
+
 enum code files_recover(struct files_store *files, struct error *err)
 {
     struct journal *journal = &files->journal;
@@ -97,5 +110,5 @@ enum code files_recover(struct files_store *files, struct error *err)
     if (rc == OK) rc = files->disk->ops->size(files->names, &files->names_size, err);
     buf_clear(&files->frame);
     if (rc == OK) rc = feed_settle(files, err);
-    return rc;
+    return rc == OK && !fresh ? check_count(files, err) : rc;
 }

@@ -198,6 +198,12 @@ static uint64_t files_next_candidate(struct files_store *files, uint64_t key, si
     }
 }
 
+bool files_knows(struct files_store *files, struct str tenant, struct str run)
+{
+    size_t probe = 0;
+    return files_next_candidate(files, run_key(tenant, run), &probe) != 0;
+}
+
 enum code files_find(struct files_store *files, struct str tenant, struct str run, uint64_t *position,
                      struct disk_slot *slot, struct error *err)
 {

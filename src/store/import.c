@@ -59,6 +59,8 @@ static enum code check_event(struct intake *intake, const struct run_import *run
     if (!digest_eq(&seal.previous, previous))
         return broken(intake, head, "event", i + 1, "its previous hash is not the hash of the event before it");
     if (!belongs(&told, &head->ids)) return broken(intake, head, "event", i + 1, "it belongs to another run");
+    if (!start_fits(&moment, &head->document))
+        return broken(intake, head, "event", i + 1, "it names another document than the head of the run");
     if (*ended && moment.kind != MOMENT_RUN_PROCESSED) // S7
         return broken(intake, head, "event", i + 1, "it follows the end of the run");
     struct str slot = moment_slot(head->vocabulary, &moment, intake->turn);

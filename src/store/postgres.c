@@ -407,6 +407,7 @@ static const struct store_ops pg_ops = {
     .next_space = pg_next_space,
     .feed = pg_feed,
     .feed_end = pg_feed_end,
+    .missing = pg_missing,
     .remove = pg_remove,
     .tombstones = pg_tombstones,
     .blobs = pg_blobs,

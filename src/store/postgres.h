@@ -96,6 +96,7 @@
     X(REMOVE, "SELECT remove_runs($1::text[],$2::text[],$3::int8,$4::text,$5::int8)")                                  \
     X(TOMBSTONES, "SELECT run_no,tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,removed_ms,reason "             \
                   "FROM tombstones ORDER BY run_no")                                                                   \
+    X(MISSING, SQL_MISSING)                                                                                            \
     X(ENGINES_SEEN, "SELECT last_value,(SELECT count(*) FROM living_engines WHERE engine_no<>$1::int8) "               \
                     "FROM engines_engine_no_seq")                                                                      \
     X(DROP_BLOBS, "SELECT drop_blobs($1::bytea[],$2::int8,$3::int8)")                                                  \
@@ -259,6 +260,7 @@ enum code pg_post(struct store *, struct str tenant, struct str run, struct str 
 enum code pg_inbox(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
 enum code pg_remove(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
                     struct error *);
+enum code pg_missing(struct store *, struct arena *, struct faults *, struct error *);
 enum code pg_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
 enum code pg_blobs(struct store *, struct arena *, struct digests *, struct error *);
 enum code pg_drop_blobs(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);

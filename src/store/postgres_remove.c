@@ -58,6 +58,20 @@ enum code pg_tombstones(struct store *base, struct arena *arena, struct tombston
     return rc;
 }
 
+enum code pg_missing(struct store *base, struct arena *arena, struct faults *out, struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *rows = NULL;
+    pg_clear(store);
+    enum code rc = pg_query(store, PG_MISSING, "look for missing runs", &rows, err);
+    for (int i = 0; !rc && i < PQntuples(rows); i++) {
+        struct sql_row row = pg_row(rows, i);
+        if (sql_take_missing(&row, arena, out)) rc = error_nomem(err);
+    }
+    PQclear(rows);
+    return rc;
+}
+
 // ---- blobs
 
 static enum code note_engines(struct pg_store *store, struct error *err)

@@ -57,6 +57,26 @@ static enum code broken_chain(const struct replay *replay, const char *what, uin
                      STR_ARG(replay->head.ids.run), what, (unsigned long long)number);
 }
 
+bool start_fits(const struct moment *moment, const struct digest *document)
+{
+    if (!moment->start || moment->start->document_sha256.len == 0) return true;
+    char hex[SHA256_HEX + 1];
+    digest_hex(document, hex);
+    return str_is(moment->start->document_sha256, hex);
+}
+
+// The chain says with which document the run was started. A store that keeps another one for it would have that executed instead.
+static enum code visit_moment(struct replay *replay, const struct record *record, const struct moment *moment,
+                              const struct seal *seal, replay_visit visit, void *context)
+{
+    if (moment && !start_fits(moment, &replay->head.document))
+        return error_set(replay->err, E_CORRUPT,
+                         "run %.*s: PLAN_INTEGRITY_VALIDATION_FAILED: the store keeps another document for it than the "
+                         "one that it was started with",
+                         STR_ARG(replay->head.ids.run));
+    return visit(context, record, moment, seal);
+}
+
 static enum code visit_event(struct replay *replay, const struct record *record, replay_visit visit, void *context)
 {
     struct moment moment = {0};
@@ -71,7 +91,7 @@ static enum code visit_event(struct replay *replay, const struct record *record,
         return broken_chain(replay, "event", record->seq);
     if (record->seq == replay->head.last_seq && !digest_eq(&record->hash, &replay->head.head))
         return broken_chain(replay, "the head after event", record->seq);
-    rc = visit(context, record, &moment, &seal);
+    rc = visit_moment(replay, record, &moment, &seal, visit, context);
     if (rc) return rc;
     replay->cursor->seq = record->seq;
     replay->cursor->head = record->hash;
@@ -93,7 +113,7 @@ static enum code visit_ledger(struct replay *replay, const struct record *record
                    (unsigned long long)record->ledger_seq);
         return rc;
     }
-    rc = visit(context, record, told ? &moment : NULL, NULL);
+    rc = visit_moment(replay, record, told ? &moment : NULL, NULL, visit, context);
     if (rc) return rc;
     replay->cursor->ledger_seq = record->ledger_seq;
     replay->cursor->ledger_head = hash;
@@ -156,6 +176,7 @@ enum code store_replay_log(struct store *store, const struct run_log *log, repla
     struct replay_cursor beginning = {0};
     struct run_head head = {.ids = log->ids,
                             .vocabulary = log->vocabulary,
+                            .document = log->document,
                             .last_seq = log->last_seq,
                             .last_ledger_seq = log->ledger_seq,
                             .head = log->head,

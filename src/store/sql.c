@@ -120,6 +120,16 @@ enum code sql_take_item(const struct sql_row *row, struct arena *arena, struct f
     return sql_copy(row, 9, arena, &out->tenant) ? OK : E_NOMEM;
 }
 
+enum code sql_take_missing(const struct sql_row *row, struct arena *arena, struct faults *out)
+{
+    char name[48];
+    struct verify_fault one = {.run = row->bytes(row, 1),
+                               .what = row->number(row, 2) ? STR("its head is missing") : STR("its row is missing")};
+    snprintf(name, sizeof(name), "number-%lld", (long long)row->number(row, 0));
+    if (one.run.len == 0) one.run = str_from(name);
+    return fault_add(out, arena, &one) ? OK : E_NOMEM;
+}
+
 struct sql_record sql_record(const struct encoded *encoded)
 {
     struct str bytes = encoded->bytes;

@@ -12,6 +12,21 @@
     "h.steps_running,h.created_ms,h.started_ms,h.ended_ms,h.cause"
 enum { SQL_HEAD_END = 31 }; // the first column after them
 
+// Numbers of runs of which something speaks (events, ledger entries, a row, a head) and that lack their row or their head: number, name
+// as far as it is known, whether there is a row. The tables are walked from number to number.
+#define SQL_MISSING                                                                                                    \
+    "WITH RECURSIVE told(run_no) AS (SELECT min(run_no) FROM workflow_events UNION ALL SELECT (SELECT min(e.run_no) "  \
+    "FROM workflow_events e WHERE e.run_no>told.run_no) FROM told WHERE told.run_no IS NOT NULL),"                     \
+    "entered(run_no) AS (SELECT min(run_no) FROM ledger UNION ALL SELECT (SELECT min(l.run_no) FROM ledger l WHERE "   \
+    "l.run_no>entered.run_no) FROM entered WHERE entered.run_no IS NOT NULL),"                                         \
+    "known(run_no) AS (SELECT run_no FROM told UNION SELECT run_no FROM entered UNION SELECT run_no FROM runs UNION "  \
+    "SELECT run_no FROM run_heads) "                                                                                   \
+    "SELECT k.run_no,coalesce((SELECT r.run_id FROM runs r WHERE r.run_no=k.run_no),(SELECT e.run_id FROM "            \
+    "workflow_events e WHERE e.run_no=k.run_no ORDER BY e.sequence LIMIT 1),''),"                                      \
+    "CAST(CASE WHEN EXISTS(SELECT 1 FROM runs r WHERE r.run_no=k.run_no) THEN 1 ELSE 0 END AS bigint) FROM known k "   \
+    "WHERE k.run_no IS NOT NULL AND NOT EXISTS(SELECT 1 FROM runs r JOIN run_heads h ON h.run_no=r.run_no WHERE "      \
+    "r.run_no=k.run_no) ORDER BY k.run_no LIMIT 1000"
+
 // A row of an answer. What it points to lives until the answer goes on.
 struct sql_row {
     struct str (*bytes)(const struct sql_row *row, int column); // of a text or a blob
@@ -29,6 +44,9 @@ enum code sql_take_event(const struct sql_row *row, struct arena *arena, struct 
 enum code sql_take_entry(const struct sql_row *row, struct arena *arena, struct record *out) MUST_CHECK;
 // An event, and its position, tenant and vocabulary. E_NOMEM, E_CORRUPT.
 enum code sql_take_item(const struct sql_row *row, struct arena *arena, struct feed_item *out) MUST_CHECK;
+
+// SQL_MISSING. E_NOMEM.
+enum code sql_take_missing(const struct sql_row *row, struct arena *arena, struct faults *out) MUST_CHECK;
 
 // A record is prefix, payload, suffix: the payload stands in a column of its own and nothing is stored twice.
 struct sql_record {

@@ -170,6 +170,7 @@ enum code sqlite_commit_now(struct sqlite_store *store, struct error *err)
         sqlite_rollback(store);
         return rc;
     }
+    if (store->gather.synced) sqlite_mark_log(store);
     if (store->wal_frames < store->next_checkpoint) return OK;
     struct error told = {0};
     // The batch is stored: no code may be returned that says it is not (S10).
@@ -265,6 +266,7 @@ static enum code prepare_writer(struct sqlite_store *store, struct error *err)
     if (store->base.options.exclusive) // before anything is read: a WAL left behind needs shared memory otherwise
         rc = sqlite_run(store, "PRAGMA locking_mode=EXCLUSIVE", err);
     if (!rc) rc = sqlite_check_schema(store, &fresh, err);
+    if (!rc) rc = sqlite_check_log(store, err); // all that the store holds may be in it, and it may look fresh without
     if (rc) return rc;
     if (fresh && !store->base.options.create) return error_set(err, E_NOT_FOUND, "%s holds no store", store->path);
     char sql[256];
@@ -295,6 +297,7 @@ static enum code prepare_reader(struct sqlite_store *store, struct error *err)
     enum code rc = OK;
     if (store->base.options.exclusive) rc = sqlite_run(store, "PRAGMA locking_mode=EXCLUSIVE", err);
     if (!rc) rc = sqlite_check_schema(store, &fresh, err);
+    if (!rc) rc = sqlite_check_log(store, err);
     if (!rc && fresh) return error_set(err, E_NOT_FOUND, "%s holds no store", store->path);
     return rc;
 }
@@ -387,6 +390,7 @@ static const struct store_ops sqlite_ops = {
     .freeze = sqlite_freeze,
     .feed = sqlite_feed,
     .feed_end = sqlite_feed_end,
+    .missing = sqlite_missing,
     .remove = sqlite_remove,
     .tombstones = sqlite_tombstones,
     .blobs = sqlite_blobs,

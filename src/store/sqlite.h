@@ -103,6 +103,8 @@ enum list_way {
     LIST_WAY_COUNT
 };
 
+enum { WAL_HEADER_SIZE = 32, WAL_FRAME_HEADER_SIZE = 24 };
+
 struct sqlite_gather {              // sqlite_gather.c
     sqlite3_io_methods methods;     // of the write-ahead log while COMMIT runs
     const sqlite3_io_methods *base; // its own
@@ -111,6 +113,9 @@ struct sqlite_gather {              // sqlite_gather.c
     int used;
     bool synced; // frames of this COMMIT are
     sqlite3_int64 at;
+    // The last frame that this COMMIT wrote: where it stands, and its header. 0: it wrote none.
+    sqlite3_int64 frame_at;
+    unsigned char frame[WAL_FRAME_HEADER_SIZE];
 };
 
 struct sqlite_store {
@@ -126,6 +131,8 @@ struct sqlite_store {
     int checkpoint_frames;                                          // between two checkpoints
     bool light;                                                     // commits are not synced, see sqlite_light
     struct sqlite_gather gather;
+    struct file *mark; // sqlite_wal.c
+    bool unmarked;     // it cannot be had
     // Leases. The lock file is held through `lock` and looked at through `probe`, so that our own locks show.
     struct disk *disk;
     struct file *lock, *probe;
@@ -208,6 +215,7 @@ bool sqlite_alone(struct sqlite_store *store);                                  
 // sqlite_remove.c
 enum code sqlite_remove(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
                         struct error *);
+enum code sqlite_missing(struct store *, struct arena *, struct faults *, struct error *);
 enum code sqlite_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
 enum code sqlite_blobs(struct store *, struct arena *, struct digests *, struct error *);
 enum code sqlite_drop_blobs(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
@@ -216,6 +224,13 @@ enum code sqlite_usage(struct store *, struct arena *, struct usages *, struct e
 enum code sqlite_write_released(struct sqlite_store *store, struct error *err) MUST_CHECK;
 void sqlite_forget_released(struct sqlite_store *store);
 void sqlite_leave(struct sqlite_store *store);
+// PATH followed by `ending`. E_UNSUPPORTED: there is nothing beside the store (a VFS of the tests without a disk).
+enum code sqlite_open_beside(struct sqlite_store *store, const char *ending, unsigned flags, struct file **out,
+                             struct error *err) MUST_CHECK;
+// After a COMMIT that was synced: remembers how far the log goes.
+void sqlite_mark_log(struct sqlite_store *store);
+// E_CORRUPT: the log ends before the place up to which it was synced.
+enum code sqlite_check_log(struct sqlite_store *store, struct error *err) MUST_CHECK;
 // Makes sure that the write-ahead log is on the disk as it is shown, when nobody who lives has done so.
 enum code sqlite_prove_log(struct sqlite_store *store, struct error *err) MUST_CHECK;
 // Whether the engine lives, ourselves included; *pid gets its process.

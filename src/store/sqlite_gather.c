@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GATHER_SIZE = 128 * 1024, LOG_HEADER_SIZE = 32 };
+enum { GATHER_SIZE = 128 * 1024 };
 
 static struct sqlite_gather *gather_of(sqlite3_file *file)
 {
@@ -27,6 +27,10 @@ static int flush(struct sqlite_gather *gather, sqlite3_file *file)
 static int gather_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at)
 {
     struct sqlite_gather *gather = gather_of(file);
+    if (size == WAL_FRAME_HEADER_SIZE) {
+        memcpy(gather->frame, bytes, WAL_FRAME_HEADER_SIZE);
+        gather->frame_at = at;
+    }
     if (gather->synced) // the commit is on the disk: whatever happens now, it is not "nothing stored"
         return gather->base->xWrite(file, bytes, size, at) == SQLITE_OK ? SQLITE_OK : SQLITE_IOERR_FSYNC;
     if (at != gather->at + gather->used || size > GATHER_SIZE - gather->used) {
@@ -43,7 +47,7 @@ static int gather_write(sqlite3_file *file, const void *bytes, int size, sqlite3
 static int gather_sync(sqlite3_file *file, int flags)
 {
     struct sqlite_gather *gather = gather_of(file);
-    gather->synced = gather->used > 0 && gather->at + gather->used > LOG_HEADER_SIZE;
+    gather->synced = gather->used > 0 && gather->at + gather->used > WAL_HEADER_SIZE;
     int rc = flush(gather, file);
     return rc == SQLITE_OK ? gather->base->xSync(file, flags) : rc;
 }
@@ -73,6 +77,7 @@ void sqlite_gather(struct sqlite_store *store)
 {
     struct sqlite_gather *gather = &store->gather;
     sqlite3_file *file = NULL;
+    gather->frame_at = 0;
     if (store->light || (!gather->bytes && !(gather->bytes = malloc(GATHER_SIZE)))) return; // then piece by piece
     if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) != SQLITE_OK || !file) return;
     if (!file->pMethods) return;

@@ -13,22 +13,27 @@ enum { IDLE_POLLS = 2, POST_WAIT_MS = 5000 };
 
 // ---- engines
 
-// The directory and the name of the lock file. Nothing with a VFS of the tests: then every other engine counts as dead.
-static enum code open_lock_file(struct sqlite_store *store, unsigned flags, struct file **out, struct error *err)
+enum code sqlite_open_beside(struct sqlite_store *store, const char *ending, unsigned flags, struct file **out,
+                             struct error *err)
 {
+    const struct store_options *options = &store->base.options;
+    struct disk *disk = options->vfs ? options->disk : NULL;
+    if (options->vfs && !disk) return error_set(err, E_UNSUPPORTED, "there is nothing beside %s", store->path);
     struct arena scratch;
     arena_init(&scratch, 4096, SIZE_MAX);
     const char *slash = strrchr(store->path, '/');
-    INVARIANT(slash);
-    const struct str directory = {store->path, slash == store->path ? 1 : (size_t)(slash - store->path)};
+    INVARIANT(slash || disk);
+    const char *base = slash ? slash + 1 : store->path;
+    const struct str directory = {store->path, slash > store->path ? (size_t)(slash - store->path) : 1};
     struct str root = arena_copy(&scratch, directory);
-    size_t name_size = strlen(slash + 1) + sizeof("-engines");
+    size_t name_size = strlen(base) + strlen(ending) + 1;
     char *name = arena_alloc(&scratch, name_size);
     enum code rc = root.ptr && name ? OK : error_nomem(err);
-    if (!rc && !store->disk) rc = os_disk_open(root.ptr, &store->disk, err);
+    if (!rc && !disk && !store->disk) rc = os_disk_open(root.ptr, &store->disk, err);
     if (!rc) {
-        sqlite3_snprintf((int)name_size, name, "%s-engines", slash + 1);
-        rc = store->disk->ops->open(store->disk, name, flags, out, err);
+        if (!disk) disk = store->disk;
+        sqlite3_snprintf((int)name_size, name, "%s%s", base, ending);
+        rc = disk->ops->open(disk, name, flags, out, err);
     }
     arena_release(&scratch);
     return rc;
@@ -86,7 +91,7 @@ enum code sqlite_become_engine(struct sqlite_store *store, struct error *err)
     if (store->engine) return OK;
     enum code rc = OK;
     if (!store->base.options.vfs && !store->lock)
-        rc = open_lock_file(store, OPEN_READ | OPEN_WRITE | OPEN_CREATE, &store->lock, err);
+        rc = sqlite_open_beside(store, "-engines", OPEN_READ | OPEN_WRITE | OPEN_CREATE, &store->lock, err);
     if (!rc) rc = light_begin(store, err);
     if (rc) return rc;
     rc = light_end(store, join(store, err), err);
@@ -109,7 +114,7 @@ bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid)
 {
     bool alive = engine == store->engine;
     if (!alive && !store->base.options.vfs) {
-        if (!store->probe && open_lock_file(store, OPEN_READ, &store->probe, NULL)) return false;
+        if (!store->probe && sqlite_open_beside(store, "-engines", OPEN_READ, &store->probe, NULL)) return false;
         unsigned tries = 0;
         do alive = store->probe->disk->ops->locked(store->probe, (uint64_t)engine);
         while (alive && os_lock_lingers(pid_of(store, engine), &tries));
@@ -203,8 +208,9 @@ static enum code flush_released(struct sqlite_store *store, struct error *err)
 void sqlite_leave(struct sqlite_store *store)
 {
     if (!store->base.dead) (void)flush_released(store, NULL);
-    if (store->lock) store->lock->disk->ops->close(store->lock);
-    if (store->probe) store->probe->disk->ops->close(store->probe);
+    struct file *const files[] = {store->lock, store->probe, store->mark};
+    for (size_t i = 0; i < ARRAY_COUNT(files); i++)
+        if (files[i]) files[i]->disk->ops->close(files[i]);
     if (store->disk) os_disk_close(store->disk);
 }
 

@@ -84,6 +84,36 @@ static bool has_tombstones(struct sqlite_store *store)
     return there;
 }
 
+static enum code take_missing(struct sqlite_store *store, const char *sql, struct arena *arena, struct faults *out,
+                              struct error *err)
+{
+    sqlite3_stmt *row = NULL;
+    int got = SQLITE_DONE;
+    enum code rc = prepare(store, sql, &row, err);
+    while (!rc && (got = sqlite3_step(row)) == SQLITE_ROW) {
+        struct sql_row at = sqlite_row(row);
+        if (sql_take_missing(&at, arena, out)) rc = error_nomem(err);
+    }
+    if (!rc && got != SQLITE_DONE) rc = sqlite_code(store, got, "look for missing runs", err);
+    sqlite3_finalize(row);
+    return rc;
+}
+
+// Numbers of runs are given one after the other, and those of removed runs are on their tombstones: a gap is a run that is gone.
+enum code sqlite_missing(struct store *base, struct arena *arena, struct faults *out, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    enum code rc = take_missing(store, SQL_MISSING, arena, out, err);
+    if (rc || !has_tombstones(store)) return rc;
+    return take_missing(store,
+                        "WITH given(run_no) AS (SELECT run_no FROM runs UNION SELECT run_no FROM run_heads UNION "
+                        "SELECT run_no FROM tombstones UNION SELECT 0) SELECT g.run_no+1,'',0 FROM given g "
+                        "WHERE g.run_no<(SELECT max(run_no) FROM given) AND g.run_no+1 NOT IN given "
+                        "AND NOT EXISTS(SELECT 1 FROM workflow_events e WHERE e.run_no=g.run_no+1) "
+                        "AND NOT EXISTS(SELECT 1 FROM ledger l WHERE l.run_no=g.run_no+1) ORDER BY 1 LIMIT 1000",
+                        arena, out, err);
+}
+
 static struct str column(sqlite3_stmt *row, int at)
 {
     const void *bytes = sqlite3_column_blob(row, at);

@@ -308,6 +308,7 @@ struct run_head {
     int64_t owner_pid; // 0 = nobody
     uint64_t position; // order of creation; the cursor of lists
     uint32_t shard;    // S17; 0 = none
+    bool unreadable;   // of a list: the store has something at this position and cannot read it; the summary says so
 };
 
 enum code store_head(struct store *store, struct str tenant, struct str run, struct arena *arena, struct run_head *out,

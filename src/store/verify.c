@@ -17,23 +17,27 @@ static void fault(struct verify *verify, uint64_t seq, bool ledger, const char *
 
 static void fault(struct verify *verify, uint64_t seq, bool ledger, const char *format, ...)
 {
-    struct verify_report *report = verify->report;
-    if (verify->rc || report->fault_count >= FAULTS_MAX) return;
+    if (verify->rc || verify->faults.count >= FAULTS_MAX) return;
     char text[256];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    struct verify_fault *faults = arena_grow(verify->arena, report->faults, report->fault_count,
-                                             report->fault_count + 1, sizeof(*report->faults), &verify->fault_capacity);
-    struct str what = arena_copy(verify->arena, str_from(text));
-    struct str run = arena_copy(verify->arena, verify->head->ids.run);
-    if (!faults || !what.ptr || !run.ptr) {
-        verify->rc = error_nomem(verify->err);
-        return;
-    }
-    report->faults = faults;
-    faults[report->fault_count++] = (struct verify_fault){.run = run, .seq = seq, .ledger = ledger, .what = what};
+    struct verify_fault one = {.run = verify->head->ids.run, .seq = seq, .ledger = ledger, .what = str_from(text)};
+    if (!fault_add(&verify->faults, verify->arena, &one)) verify->rc = error_nomem(verify->err);
+}
+
+bool fault_add(struct faults *faults, struct arena *arena, const struct verify_fault *one)
+{
+    struct verify_fault kept = *one;
+    kept.run = arena_copy(arena, one->run);
+    kept.what = arena_copy(arena, one->what);
+    struct verify_fault *grown =
+        arena_grow(arena, faults->items, faults->count, faults->count + 1, sizeof(*faults->items), &faults->capacity);
+    if (!grown || !kept.run.ptr || !kept.what.ptr) return false;
+    faults->items = grown;
+    faults->items[faults->count++] = kept;
+    return true;
 }
 
 // ---- events
@@ -44,7 +48,7 @@ struct walk {
     int64_t persisted_ms;
     uint64_t terminal_at; // 0: none yet
     enum moment_kind end; // of that event
-    bool documented;      // the run was started, with the document that its head names
+    bool started; // a record tells with which document
     uint64_t suspect;     // event whose previous hash did not fit; 0: none
     struct map keys;
 };
@@ -154,6 +158,15 @@ static void check_blob(struct verify *verify, const struct record *record, const
         fault(verify, record->seq, false, "its output does not have the hash that the event names");
 }
 
+static void check_start(struct verify *verify, struct walk *walk, const struct record *record,
+                        const struct moment *moment)
+{
+    walk->started = walk->started || moment->start;
+    if (!start_fits(moment, &verify->head->document))
+        fault(verify, record->ledger_seq ? record->ledger_seq : record->seq, record->ledger_seq > 0,
+              "it names another document than the one that the store keeps for the run");
+}
+
 // What the record says about itself, against what the store says about it.
 static void check_facts(struct verify *verify, struct walk *walk, const struct record *record,
                         const struct moment *moment, const struct seal *seal, const struct run_ids *told)
@@ -163,11 +176,7 @@ static void check_facts(struct verify *verify, struct walk *walk, const struct r
     if (word && !str_is(record->type, word))
         fault(verify, record->seq, false, "it is stored as %.*s and says %s", STR_ARG(record->type), word);
     check_ids(verify, record->seq, told);
-    if (moment->kind == MOMENT_RUN_STARTED && moment->start) {
-        char hex[SHA256_HEX + 1];
-        digest_hex(&head->document, hex);
-        walk->documented = str_is(moment->start->document_sha256, hex);
-    }
+    check_start(verify, walk, record, moment);
     check_end(verify, walk, record, moment->kind);
     if (record->redacted) { // its values are not there to be compared
         verify->report->redacted_count++;
@@ -297,7 +306,7 @@ static void check_events(struct verify *verify)
         }
     }
     settle(verify, &walk, digest_eq(&walk.previous, &head->head));
-    if (walk.documented && !verify->rc) check_document(verify);
+    if (walk.started && !verify->rc) check_document(verify);
     if (walk.last < head->last_seq)
         fault(verify, walk.last + 1, false, "it is missing; the head of the run knows %llu events",
               (unsigned long long)head->last_seq);
@@ -337,6 +346,8 @@ static void check_entry(struct verify *verify, struct walk *walk, const struct r
         verify->rc = error_nomem(verify->err);
     else if (rc)
         fault(verify, record->ledger_seq, true, "it cannot be read: %s", why.message);
+    else
+        check_start(verify, walk, record, &moment);
     walk->previous = record->hash;
     walk->last = record->ledger_seq;
 }
@@ -456,6 +467,10 @@ void verify_run(struct verify *verify, const struct run_head *head)
 {
     verify->head = head;
     verify->report->run_count++;
+    if (head->unreadable) {
+        fault(verify, 0, false, "%s", head->summary.cause);
+        return;
+    }
     check_events(verify);
     if (!verify->rc) check_ledger(verify);
     if (!verify->rc) check_surplus(verify);
@@ -464,6 +479,8 @@ void verify_run(struct verify *verify, const struct run_head *head)
 
 void verify_end(struct verify *verify)
 {
+    verify->report->faults = verify->faults.items;
+    verify->report->fault_count = verify->faults.count;
     arena_release(&verify->page);
     arena_release(&verify->scratch);
     arena_release(&verify->run_arena);

@@ -11,8 +11,8 @@ struct verify {
     struct arena page, scratch, run_arena;
     struct arena document_arena;
     struct map documents; // hashes of those that were found right
-    struct verify_report *report;
-    size_t fault_capacity;
+    struct verify_report *report; // its faults are set by verify_end
+    struct faults faults;
     struct error *err;
     enum code rc; // the search itself broke down
     const struct run_head *head;

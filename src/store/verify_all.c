@@ -118,9 +118,9 @@ static void stop(struct crowd *crowd, enum code rc)
 
 // ---- workers
 
-static bool note_found(struct worker *worker, uint64_t place, size_t first)
+static bool note_found(struct worker *worker, uint64_t place, size_t first, size_t end)
 {
-    size_t count = worker->report.fault_count - first;
+    size_t count = end - first;
     if (count == 0) return true;
     worker->found = arena_grow(&worker->arena, worker->found, worker->found_count, worker->found_count + 1,
                                sizeof(*worker->found), &worker->found_capacity);
@@ -137,10 +137,10 @@ static void *work(void *context)
     uint64_t place;
     verify_begin(&verify, worker->store, &worker->arena, &worker->report, &worker->err);
     for (const struct run_head *head; (head = take(worker->crowd, &page, &place));) {
-        size_t first = worker->report.fault_count;
+        size_t first = verify.faults.count;
         verify_run(&verify, head);
         leave(worker->crowd, page);
-        if (!verify.rc && !note_found(worker, place, first)) verify.rc = error_nomem(&worker->err);
+        if (!verify.rc && !note_found(worker, place, first, verify.faults.count)) verify.rc = error_nomem(&worker->err);
         if (verify.rc) {
             stop(worker->crowd, verify.rc);
             break;
@@ -185,7 +185,8 @@ static int compare_shown(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static bool gather(const struct worker *workers, size_t count, struct arena *arena, struct verify_report *out)
+static bool gather(const struct worker *workers, size_t count, struct arena *arena, struct verify_report *out,
+                   struct faults *faults)
 {
     size_t runs = 0, at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -193,27 +194,20 @@ static bool gather(const struct worker *workers, size_t count, struct arena *are
         out->run_count += report->run_count;
         out->event_count += report->event_count;
         out->redacted_count += report->redacted_count;
-        out->fault_count += report->fault_count;
         runs += workers[i].found_count;
     }
     struct shown *shown = ARENA_ARRAY(arena, runs + 1, struct shown);
-    out->faults = ARENA_ARRAY(arena, out->fault_count + 1, struct verify_fault);
-    if (!shown || !out->faults) return false;
+    if (!shown) return false;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < workers[i].found_count; k++) {
             const struct found *found = &workers[i].found[k];
             shown[at++] = (struct shown){found->place, &workers[i], found->first, found->count};
         }
+    INVARIANT(at == runs);
     qsort(shown, runs, sizeof(*shown), compare_shown);
-    out->fault_count = 0;
     for (size_t i = 0; i < runs; i++)
-        for (size_t k = 0; k < shown[i].count; k++) {
-            struct verify_fault fault = shown[i].worker->report.faults[shown[i].first + k];
-            fault.run = arena_copy(arena, fault.run);
-            fault.what = arena_copy(arena, fault.what);
-            if (!fault.run.ptr || !fault.what.ptr) return false;
-            out->faults[out->fault_count++] = fault;
-        }
+        for (size_t k = 0; k < shown[i].count; k++)
+            if (!fault_add(faults, arena, &shown[i].worker->report.faults[shown[i].first + k])) return false;
     return true;
 }
 
@@ -244,7 +238,12 @@ static enum code verify_all(struct store *store, struct str tenant, struct arena
     for (size_t i = 0; i < count && !rc; i++)
         if (workers[i].rc) rc = error_set(err, workers[i].rc, "%s", workers[i].err.message);
     if (!rc && crowd.rc) rc = error_set(err, crowd.rc, "%s", crowd.err.message);
-    if (!rc && !gather(workers, count, arena, out)) rc = error_nomem(err);
+    struct faults faults = {0};
+    if (!rc && !gather(workers, count, arena, out, &faults)) rc = error_nomem(err);
+    // What is not there belongs to no tenant.
+    if (!rc && !tenant.len && store->ops->missing) rc = store->ops->missing(store, arena, &faults, err);
+    out->faults = faults.items;
+    out->fault_count = faults.count;
     for (size_t i = 0; i < count; i++) {
         if (i > 0) store_close(workers[i].store);
         arena_release(&workers[i].arena);

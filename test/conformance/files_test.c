@@ -101,12 +101,43 @@ static bool change(struct file_lines *lines, enum tamper what, uint64_t seq)
     case TAMPER_LEDGER_CUT:
         lines->count = seq - 1;
         return true;
+    case TAMPER_DOCUMENT:
+    case TAMPER_RUN:
+        return false; // of slots
     case TAMPER_REPEAT: // no event for any reader, and cut off at the next claim; but it was never stored
         if (lines->count == ARRAY_COUNT(lines->items)) return false;
         lines->items[lines->count++] = line;
         return true;
     }
     return false;
+}
+
+// The slot of a run is found by the id in it. 1: it and those behind it are cut off; 2: one bit of it is flipped; 3: half of it is cut.
+static bool change_slot(const char *path, enum tamper what, struct str run, uint64_t way)
+{
+    struct disk_slot slot;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    CHECK(fd >= 0);
+    off_t at = 0;
+    char name[64];
+    int len = snprintf(name, sizeof(name), "%c%.*s", (int)run.len, STR_ARG(run)); // as it stands in a slot
+    while (pread(fd, &slot, sizeof(slot), at) == (ssize_t)sizeof(slot) &&
+           !memmem(slot.text, slot.names_size, name, (size_t)len))
+        at += (off_t)sizeof(slot);
+    struct digest other = sha256(STR("another document"));
+    bool done = what == TAMPER_DOCUMENT || way <= 3;
+    if (what == TAMPER_DOCUMENT) {
+        memcpy(slot.document, other.b, SHA256_SIZE);
+        slot_seal(&slot);
+    } else if (way == 2) {
+        slot.head[7] ^= 1;
+    }
+    if (done && (what == TAMPER_DOCUMENT || way == 2))
+        CHECK_INT(pwrite(fd, &slot, sizeof(slot), at), (ssize_t)sizeof(slot));
+    else if (done)
+        CHECK_INT(ftruncate(fd, way == 1 ? at : at + (off_t)sizeof(slot) / 2), 0);
+    close(fd);
+    return done;
 }
 
 static bool tamper(struct store *store, enum tamper what, struct str run, uint64_t seq, size_t bit)
@@ -117,6 +148,10 @@ static bool tamper(struct store *store, enum tamper what, struct str run, uint64
     snprintf(path, sizeof(path), "%.*s/%.*s/%s", STR_ARG(str_slice(dir, 6, dir.len)), STR_ARG(run),
              ledger ? "ledger.jsonl" : "events.jsonl");
     if (what == TAMPER_FLIP || what == TAMPER_LEDGER_FLIP) return flip(path, seq, bit);
+    if (what == TAMPER_DOCUMENT || what == TAMPER_RUN) {
+        snprintf(path, sizeof(path), "%.*s/.cairn/runs", STR_ARG(str_slice(dir, 6, dir.len)));
+        return change_slot(path, what, run, seq);
+    }
     struct file_lines *lines = calloc(1, sizeof(*lines));
     CHECK(lines != NULL);
     read_lines(path, lines);

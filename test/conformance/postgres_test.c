@@ -127,6 +127,8 @@ const struct sql_case sql_case = {
     .no_head = "UPDATE run_heads SET head=decode(repeat('00',32),'hex')",
     .other_ledger = "UPDATE run_heads SET ledger_head=decode(repeat('5a',32),'hex')",
     .terminal = "UPDATE run_heads SET terminal=true",
+    .document = "UPDATE runs SET document=sha256('another document') WHERE run_no=%lld",
+    .ways_to_go = 3, // numbers of runs come from a sequence: gaps say nothing
     .stride = 37,
 };
 

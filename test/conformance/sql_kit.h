@@ -14,13 +14,23 @@ struct sql_case {                                      // what is not the same i
     bool (*flip)(struct store *store, const char *table, const char *number, const char *const *columns,
                  size_t column_count, struct str run, uint64_t seq, size_t bit);
     void (*seem_dead)(struct store *store); // whoever else looks believes the owner dead
-    const char *timestamp, *repeat, *no_head, *other_ledger, *terminal;
+    const char *timestamp, *repeat, *no_head, *other_ledger, *terminal, *document;
+    size_t ways_to_go; // of run_gone, those that leave a trace
     size_t stride; // of the bits that are flipped
 };
 extern const struct sql_case sql_case;
 
 static const char *const record_columns[] = {"record_prefix", "payload", "record_suffix"};
 static const char *const entry_columns[] = {"bytes"};
+
+// The row, the head, both of them, and the whole run without a trace but its number.
+static const char *const run_gone[] = {
+    "DELETE FROM runs WHERE run_no=%lld",
+    "DELETE FROM run_heads WHERE run_no=%lld",
+    "DELETE FROM run_heads WHERE run_no=%1$lld;DELETE FROM runs WHERE run_no=%1$lld",
+    "DELETE FROM workflow_events WHERE run_no=%1$lld;DELETE FROM ledger WHERE run_no=%1$lld;"
+    "DELETE FROM run_heads WHERE run_no=%1$lld;DELETE FROM runs WHERE run_no=%1$lld",
+};
 
 UNUSED static void edit(struct store *store, enum tamper what, struct str run, uint64_t seq)
 {
@@ -45,6 +55,12 @@ UNUSED static void edit(struct store *store, enum tamper what, struct str run, u
     case TAMPER_LEDGER_CUT:
         sql = "DELETE FROM ledger WHERE run_no=%lld AND ledger_seq>=%llu";
         break;
+    case TAMPER_DOCUMENT:
+        sql = sql_case.document;
+        break;
+    case TAMPER_RUN:
+        sql = run_gone[seq - 1];
+        break;
     case TAMPER_FLIP:
     case TAMPER_LEDGER_FLIP:
         CHECK(false);
@@ -67,6 +83,7 @@ UNUSED static bool tamper(struct store *store, enum tamper what, struct str run,
                              seq, bit);
     if (what == TAMPER_LEDGER_FLIP)
         return sql_case.flip(store, "ledger", "ledger_seq", entry_columns, ARRAY_COUNT(entry_columns), run, seq, bit);
+    if (what == TAMPER_RUN && seq > sql_case.ways_to_go) return false;
     edit(store, what, run, seq);
     return true;
 }

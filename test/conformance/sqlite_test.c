@@ -34,7 +34,7 @@ static void drop_guards(sqlite3 *db)
               "DROP TRIGGER IF EXISTS workflow_events_no_replace; DROP TRIGGER IF EXISTS ledger_no_update;"
               "DROP TRIGGER IF EXISTS ledger_no_delete; DROP TRIGGER IF EXISTS ledger_no_replace;"
               "DROP TRIGGER IF EXISTS runs_no_update; DROP TRIGGER IF EXISTS runs_no_delete;"
-              "DROP TRIGGER IF EXISTS run_heads_no_delete;");
+              "DROP TRIGGER IF EXISTS run_heads_no_delete;PRAGMA foreign_keys=OFF;");
 }
 
 // One connection for thousands of flips.
@@ -129,6 +129,8 @@ const struct sql_case sql_case = {
     .no_head = "UPDATE run_heads SET head=zeroblob(32)",
     .other_ledger = "UPDATE run_heads SET ledger_head=randomblob(32)",
     .terminal = "UPDATE run_heads SET terminal=1",
+    .document = "UPDATE runs SET document=x'80f165a0a589db5184a4301d53a7b9d382c84b87891187eeb456b5d3fe1f7e92' WHERE run_no=%lld",
+    .ways_to_go = 4,
     .stride = 1,
 };
 

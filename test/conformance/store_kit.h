@@ -39,8 +39,11 @@ static inline struct store_options kit_options(const struct kit *kit, enum store
 
 static inline struct start_facts kit_start_facts(void)
 {
+    static _Thread_local char document[SHA256_HEX + 1];
+    struct digest hash = sha256(STR("document"));
+    digest_hex(&hash, document);
     return (struct start_facts){
-        .document_sha256 = STR("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
+        .document_sha256 = str_from(document),
         .document_kind = STR("plan"),
         .schema_version = STR("1.0"),
         .name = STR("orders"),
@@ -80,6 +83,12 @@ static inline struct run_create kit_run(const char *tenant, const char *run, enu
     };
 }
 
+// Of every run here.
+static inline struct append_blob kit_document(void)
+{
+    return (struct append_blob){.sha256 = sha256(STR("document")), .bytes = STR("document")};
+}
+
 static inline struct run_log *kit_create(struct kit *kit, const char *run, enum vocabulary vocabulary)
 {
     struct run_create create = kit_run("default", run, vocabulary);
@@ -92,7 +101,9 @@ static inline struct run_log *kit_create(struct kit *kit, const char *run, enum 
 static inline enum code kit_try(struct kit *kit, struct run_log *log, struct moment moment, struct append_item *out)
 {
     struct append_item item = {.log = log, .moment = &moment};
-    struct store_batch batch = {.items = &item, .item_count = 1};
+    struct append_blob document = kit_document();
+    struct store_batch batch = {
+        .items = &item, .item_count = 1, .blobs = &document, .blob_count = moment.start ? 1 : 0};
     kit->err = (struct error){0};
     enum code rc = store_append(kit->store, &batch, KIT_NOW, &kit->arena, &kit->err);
     item.moment = NULL;

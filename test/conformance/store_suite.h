@@ -20,6 +20,8 @@ enum tamper {
     TAMPER_LEDGER_FLIP, // the same for ledger entry `seq`
     TAMPER_LEDGER_DELETE,
     TAMPER_LEDGER_CUT,
+    TAMPER_DOCUMENT, // the store keeps the hash of "another document" for the run
+    TAMPER_RUN,      // what tells of the run itself is gone; `seq` says how, from 1 on
 };
 
 struct store_case {

@@ -64,8 +64,9 @@ static struct run_import import_of(const struct source *source)
 
 static enum code take(struct kit *kit, struct run_import *import)
 {
+    struct append_blob document = kit_document();
     kit->err = (struct error){0};
-    return store_import(kit->store, import, 1, NULL, 0, &kit->arena, &kit->err);
+    return store_import(kit->store, import, 1, &document, 1, &kit->arena, &kit->err);
 }
 
 // Everything that is proved by hashes or shown to people is the same on both sides.
@@ -309,7 +310,8 @@ static void S13_several_runs_come_in_together_or_not_at_all_S3(void)
     check_absent(&kit, "r1");
     two.head.head.b[0] ^= 1;
     kit.err = (struct error){0};
-    CHECK_OK(store_import(kit.store, imports, 2, &blob, 1, &kit.arena, &kit.err), &kit.err);
+    struct append_blob blobs[] = {blob, kit_document()};
+    CHECK_OK(store_import(kit.store, imports, 2, blobs, 2, &kit.arena, &kit.err), &kit.err);
     check_same(&kit, &one, "r1");
     check_same(&kit, &two, "r2");
     struct str stored;

@@ -175,7 +175,57 @@ static void S9_replay_stops_before_damage_instead_of_telling_it_I6(void)
     kit_release(&kit);
 }
 
+// The chain names the document that the run was started with: a store that keeps another one for it is neither believed nor replayed.
+static void S9_another_document_for_a_run_is_found_and_not_replayed_I7(void)
+{
+    struct kit kit;
+    start_damaged(&kit);
+    suite_reopen(&kit, STORE_WRITE);
+    struct append_blob other = {.sha256 = sha256(STR("another document")), .bytes = STR("another document")};
+    struct store_batch batch = {.blobs = &other, .blob_count = 1};
+    CHECK_OK(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), &kit.err);
+    suite_reopen(&kit, STORE_READ);
+    CHECK(suite_case->tamper(kit.store, TAMPER_DOCUMENT, STR("r"), 1, 0));
+    suite_reopen(&kit, STORE_READ);
+    check_found(&kit, 1, 1, false, "another document", 0);
+    size_t told = 0;
+    struct error err = {0};
+    CHECK_INT(store_replay(kit.store, STR("default"), STR("r"), ignore, &told, &err), E_CORRUPT);
+    CHECK(strstr(err.message, "PLAN_INTEGRITY_VALIDATION_FAILED"));
+    CHECK_INT(told, 0);
+    kit_release(&kit);
+}
+
+// Whatever is left of a run tells that it was there.
+static void S9_a_run_that_is_gone_is_missed_I7(void)
+{
+    for (uint64_t way = 1;; way++) {
+        struct kit kit;
+        start_damaged(&kit);
+        suite_reopen(&kit, STORE_WRITE); // a run behind it
+        struct run_log *behind = kit_create(&kit, "s", VOCABULARY_RUN);
+        kit_step(&kit, behind, "a");
+        store_release_run(kit.store, behind);
+        suite_reopen(&kit, STORE_READ);
+        bool done = suite_case->tamper(kit.store, TAMPER_RUN, STR("r"), way, 0);
+        struct verify_report report;
+        struct error err = {0};
+        if (done) {
+            suite_reopen(&kit, STORE_READ);
+            CHECK_OK(store_verify(kit.store, STR(""), STR(""), &kit.arena, &report, &err), &err);
+            if (report.fault_count == 0)
+                test_fail(__FILE__, __LINE__, "nothing is missed (way %llu)", (unsigned long long)way);
+            struct run_heads heads;
+            CHECK_OK(store_list(kit.store, &(struct run_filter){.limit = 10}, &kit.arena, &heads, &err), &err);
+        }
+        kit_release(&kit);
+        if (!done) break;
+    }
+}
+
 const struct test suite_verify_tests[] = {
+    TEST(S9_another_document_for_a_run_is_found_and_not_replayed_I7),
+    TEST(S9_a_run_that_is_gone_is_missed_I7),
     TEST(S9_every_flipped_bit_of_an_event_is_found_and_named_I7),
     TEST(S9_every_flipped_bit_of_a_ledger_entry_is_found_and_named_I7),
     TEST(S9_a_removed_event_is_found_and_named_I7),

@@ -67,6 +67,44 @@ test_verify_finds_a_changed_record_in_sqlite() {
     cairn_is 8 log verify --all "${store[@]}"; has_line out 'run v-1 event 4'
     cairn_is 8 log verify v-1 "${store[@]}" -o json; equal "$(jq -r '.faults[0].seq' out)" 4
 }
+# The chain says what was approved. A store that was made to name another document for the run does not get it executed.
+test_a_document_that_was_exchanged_is_not_executed() {
+    command -v sqlite3 >/dev/null || skip 'sqlite3 is not installed'
+    echo '{"planId":"g","planVersion":"1","steps":[{"stepId":"g","kind":"approval"},{"stepId":"a","kind":"shell","dependsOn":["g"],"with":{"command":"touch good"}}]}' >g.json
+    echo '{"planId":"g","planVersion":"1","steps":[{"stepId":"g","kind":"approval"},{"stepId":"a","kind":"shell","dependsOn":["g"],"with":{"command":"touch evil"}}]}' >e.json
+    cairn_is 13 run g.json "${store[@]}" --run-id g-1 --exit-on-wait
+    cairn_is 13 run e.json "${store[@]}" --run-id e-1 --exit-on-wait
+    sqlite3 store.db "drop trigger runs_no_update; update runs set document=(select document from runs where run_id='e-1') where run_id='g-1'" || fail 'not changed'
+    cairn_is 8 approve g-1 "${store[@]}"; has err PLAN_INTEGRITY_VALIDATION_FAILED
+    rc=0; "$CAIRN" recover "${store[@]}" >out 2>err </dev/null || rc=$?
+    [ ! -e evil ] && [ ! -e good ] || fail 'a step ran'
+    cairn_is 8 log verify --all "${store[@]}"; has out 'names another document'
+    cairn_is 8 log replay g-1 "${store[@]}"
+    rc=0; "$CAIRN" doctor "${store[@]}" >out 2>err </dev/null || rc=$?
+    [ "$rc" != 0 ] || fail "doctor found nothing: $(cat out)"
+}
+# What still speaks of a run that is gone is heard.
+test_runs_that_are_gone_are_missed_in_sqlite() {
+    command -v sqlite3 >/dev/null || skip 'sqlite3 is not installed'
+    one_run
+    cairn_is 0 run v.json "${store[@]}" --run-id v-2 --progress none; intact; cp store.db whole.db
+    for sql in "delete from run_heads where run_no=1" "delete from runs where run_no=1" \
+        "delete from workflow_events where run_no=1; delete from ledger where run_no=1; delete from run_heads where run_no=1; delete from runs where run_no=1"; do
+        cp whole.db store.db
+        sqlite3 store.db "drop trigger run_heads_no_delete; drop trigger runs_no_delete; drop trigger workflow_events_no_delete; drop trigger ledger_no_delete; $sql" || fail "not done: $sql"
+        cairn_is 8 log verify --all "${store[@]}"; has out 'is missing'
+    done
+}
+test_slots_that_are_cut_or_damaged_are_told_in_files() {
+    store=(--store "files:$PWD/f"); one_run
+    cairn_is 0 run v.json "${store[@]}" --run-id v-2 --progress none; intact; cp f/.cairn/runs whole
+    truncate -s 512 f/.cairn/runs
+    cairn_is 8 log verify --all "${store[@]}"; has_line out 'run v-2.*slot is missing'
+    rm f/.cairn/journal; : >f/.cairn/journal; cp whole f/.cairn/runs; intact
+    cp whole f/.cairn/runs; printf X | dd of=f/.cairn/runs bs=1 seek=700 conv=notrunc status=none
+    cairn_is 0 ls --all "${store[@]}"; has out UNREADABLE
+    cairn_is 8 log verify --all "${store[@]}"; has_line out 'unreadable-2.*slot is damaged'
+}
 test_verify_reports_what_it_read() {
     one_run
     cairn_is 0 log verify v-1 "${store[@]}"; has out '1 run, 7 events: intact'

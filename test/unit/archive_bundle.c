@@ -28,6 +28,11 @@ static void make_run(struct kit *kit, const char *run, const char *child, struct
     create.document = sha256(document);
     CHECK_OK(store_create_run(kit->store, &create, &log, &kit->err), &kit->err);
     struct moment first = kit_moment(MOMENT_RUN_STARTED, "", 1);
+    struct start_facts facts = *first.start;
+    char hex[SHA256_HEX + 1];
+    digest_hex(&create.document, hex);
+    facts.document_sha256 = str_from(hex);
+    first.start = &facts;
     struct append_item item = {.log = log, .moment = &first};
     struct append_blob blob = {.sha256 = create.document, .bytes = document};
     struct store_batch batch = {.items = &item, .item_count = 1, .blobs = &blob, .blob_count = 1};

@@ -113,8 +113,8 @@ static enum code append_all(struct sweep *sweep, struct arena *turn, struct erro
         {.log = sweep->fresh, .ledger_kind = STR("decision"), .ledger_body = body, .signal_id = STR("signal")},
         {.log = sweep->old, .moment = &moments[4]},
     };
-    struct append_blob blob = {sha256(STR("blob")), STR("blob")};
-    struct store_batch batch = {.items = items, .item_count = ARRAY_COUNT(items), .blobs = &blob, .blob_count = 1};
+    struct append_blob blobs[] = {{sha256(STR("blob")), STR("blob")}, kit_document()};
+    struct store_batch batch = {.items = items, .item_count = ARRAY_COUNT(items), .blobs = blobs, .blob_count = 2};
     enum code rc = store_append(sweep->kit.store, &batch, KIT_NOW + 5, turn, err);
     if (!rc) {
         CHECK_INT(items[0].seq, 2);

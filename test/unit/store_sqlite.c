@@ -462,6 +462,117 @@ static void a_damaged_page_is_told_in_words(void)
 }
 
 // A backup is of one moment, whatever is written meanwhile (I46).
+// ---- a log that lost something
+
+// A process that stored `count` steps and died without closing; its files are beside `path`.
+static void die_after(const char *path, int count)
+{
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        struct kit kit;
+        char step[16];
+        start(&kit, path, NULL);
+        struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+        for (int i = 0; i < count; i++) {
+            snprintf(step, sizeof(step), "s%d", i);
+            kit_step(&kit, log, step);
+        }
+        _exit(0);
+    }
+    int status = 0;
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK_INT(status, 0);
+}
+
+static void put_file(const char *path, const char *ending, struct str bytes)
+{
+    char name[600];
+    snprintf(name, sizeof(name), "%s%s", path, ending);
+    test_write_file(name, bytes);
+}
+
+static struct str get_file(const char *path, const char *ending)
+{
+    char name[600];
+    snprintf(name, sizeof(name), "%s%s", path, ending);
+    return test_read_file(name);
+}
+
+static enum code open_again(const char *path, enum store_mode mode, int expected_events)
+{
+    struct kit kit;
+    char url[600];
+    kit_init(&kit);
+    snprintf(url, sizeof(url), "sqlite:%s", path);
+    struct store_options options = kit_options(&kit, mode);
+    enum code rc = store_open(str_from(url), &options, &kit.store, &kit.err);
+    if (rc == E_CORRUPT) CHECK(strstr(kit.err.message, "-wal is damaged at byte"));
+    if (rc == OK) CHECK_INT(kit_read(&kit, "r").count, expected_events);
+    kit_release(&kit);
+    return rc;
+}
+
+// SQLite would end the log before the change and go on: what follows was acknowledged.
+static void a_flipped_bit_anywhere_in_a_dead_engines_log_is_told_I6(void)
+{
+    enum { STEPS = 6 };
+    const char *path = scratch_path();
+    die_after(path, STEPS);
+    struct str database = get_file(path, ""), log = get_file(path, "-wal");
+    CHECK(log.len > 32 + STEPS * 4120);
+    CHECK_INT(open_again(path, STORE_READ, STEPS), OK);
+    char *bytes = malloc(log.len);
+    CHECK(bytes);
+    size_t flips = 0;
+    for (size_t bit = 0; bit < log.len * 8; bit += bit < 32 * 8 ? 1 : 4099) {
+        memcpy(bytes, log.ptr, log.len);
+        bytes[bit / 8] = (char)((uint8_t)bytes[bit / 8] ^ 1u << bit % 8);
+        put_file(path, "", database);
+        put_file(path, "-wal", (struct str){bytes, log.len});
+        enum code rc = open_again(path, flips++ % 2 ? STORE_READ : STORE_WRITE, STEPS);
+        if (rc != E_CORRUPT) test_fail(__FILE__, __LINE__, "bit %zu gave code %d", bit, (int)rc);
+        struct str after = get_file(path, "-wal");
+        CHECK(after.len == log.len && memcmp(after.ptr, bytes, log.len) == 0); // nothing was made of it
+    }
+    CHECK(flips > 300);
+    free(bytes);
+    put_file(path, "", database);
+    put_file(path, "-wal", log);
+    CHECK_INT(open_again(path, STORE_WRITE, STEPS), OK);
+}
+
+// A log that was cut below the mark has lost commits; what stands behind the mark was never acknowledged.
+static void a_cut_log_is_told_and_a_torn_tail_is_not_S2(void)
+{
+    enum { STEPS = 6 };
+    const char *path = scratch_path();
+    die_after(path, STEPS);
+    struct str database = get_file(path, ""), log = get_file(path, "-wal");
+    for (size_t cut = 1; cut < log.len - 32; cut += 1237) {
+        put_file(path, "", database);
+        put_file(path, "-wal", str_slice(log, 0, log.len - cut));
+        CHECK_INT(open_again(path, STORE_READ, STEPS), E_CORRUPT);
+    }
+    // Half a commit behind the mark: frames of this log with another content.
+    struct buf torn;
+    buf_init(&torn, SIZE_MAX / 4);
+    buf_add(&torn, log);
+    buf_add(&torn, str_slice(log, log.len - 4120, log.len - 100));
+    put_file(path, "", database);
+    put_file(path, "-wal", buf_str(&torn));
+    CHECK_INT(open_again(path, STORE_READ, STEPS), OK);
+    CHECK_INT(open_again(path, STORE_WRITE, STEPS), OK);
+    buf_release(&torn);
+    // Somebody decided to go on without what is lost.
+    char mark[600];
+    snprintf(mark, sizeof(mark), "%s-mark", path);
+    CHECK_INT(unlink(mark), 0);
+    put_file(path, "", database);
+    put_file(path, "-wal", str_slice(log, 0, log.len - 100));
+    CHECK_INT(open_again(path, STORE_WRITE, STEPS - 1), OK);
+}
+
 static void a_frozen_reader_shows_one_moment_I46(void)
 {
     struct kit kit, reader;
@@ -512,6 +623,8 @@ int main(int argc, char **argv)
         TEST(other_files_are_refused_with_words),
         TEST(a_damaged_page_is_told_in_words),
         TEST(a_frozen_reader_shows_one_moment_I46),
+        TEST(a_flipped_bit_anywhere_in_a_dead_engines_log_is_told_I6),
+        TEST(a_cut_log_is_told_and_a_torn_tail_is_not_S2),
     };
     return test_main("store_sqlite", tests, ARRAY_COUNT(tests), argc, argv);
 }
