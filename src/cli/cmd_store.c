@@ -100,6 +100,7 @@ static int copy_and_verify(struct cli *cli, struct store *from, struct store *to
     struct copy_options options = {.tenant = tenant, .files = true, .extend = true, .tell = tell_copy, .context = cli};
     if (tenant.len) how = 0; // tokens and the audit are not of one tenant alone
     if (copy_all(cli, from, to, &options, how, &report, &notes, &err)) return cli_error(cli, &err);
+    if (store_is_restoring(to) && store_restoring(to, false, &err)) return cli_error(cli, &err);
     if (store_verify(to, tenant, STR(""), &cli->io.arena, &proof, &err)) return cli_error(cli, &err);
     for (size_t i = 0; i < report.fault_count; i++) cli_warn(cli, "left out: %.*s", STR_ARG(report.faults[i].what));
     if (notes.void_count)
@@ -171,10 +172,11 @@ int command_store_restore(struct cli *cli)
 {
     struct session from = {0}, to = {0};
     int code = session_open(&to, cli, STORE_WRITE);
-    if (!code) code = check_empty(&to);
+    if (!code && !store_is_restoring(to.store)) code = check_empty(&to);
     if (!code) code = session_open_url(&from, cli, same_kind(cli, &to, cli->args.words[0]), STORE_READ);
     struct error err = {0};
     if (!code && archive_backup_check(from.store, &err)) code = cli_error(cli, &err);
+    if (!code && store_restoring(to.store, true, &err)) code = cli_error(cli, &err);
     if (!code) code = copy_and_verify(cli, from.store, to.store, NOTES_NEXT_LIFE);
     session_close(&from);
     session_close(&to);

@@ -57,7 +57,7 @@ static enum code make_parent(struct cli *cli, const char *url, struct error *err
     path++;
     const char *slash = strrchr(path, '/');
     if (!slash || slash == path) return OK;
-    return os_make_dirs(cli_format(cli, "%.*s", (int)(slash - path), path), err);
+    return os_make_kept_dirs(cli_format(cli, "%.*s", (int)(slash - path), path), err);
 }
 
 int session_contract(struct session *session)
@@ -271,6 +271,7 @@ static int open_store(struct session *session, enum store_mode mode, struct erro
         url = absolute_url(cli, session->address);
     }
     options.contract = session->contract;
+    options.restoring = mode == STORE_WRITE && strcmp(cli->args.command->name, "store restore") == 0;
     if (!*rc) *rc = store_open(str_from(url), &options, &session->store, err);
     if (*rc) session_close(session);
     return EXIT_OK;

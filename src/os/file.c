@@ -171,7 +171,7 @@ void os_remove_tree(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-enum code os_make_dirs(const char *path, struct error *err)
+static enum code make_dirs(const char *path, bool kept, struct error *err)
 {
     char part[PATH_MAX];
     size_t len = strlen(path);
@@ -181,7 +181,12 @@ enum code os_make_dirs(const char *path, struct error *err)
         if (end < len && path[end] != '/') continue;
         memcpy(part, path, end);
         part[end] = '\0';
-        if (mkdir(part, 0700) == 0 || errno == EEXIST || errno == EISDIR) continue;
+        bool made = mkdir(part, 0700) == 0;
+        if (made && kept) {
+            enum code rc = os_sync_parent(part, err);
+            if (rc) return rc;
+        }
+        if (made || errno == EEXIST || errno == EISDIR) continue;
         int reason = errno;
         if (!os_is_dir(part)) { // EROFS and EACCES do not matter when the parent is there
             errno = reason;
@@ -190,6 +195,16 @@ enum code os_make_dirs(const char *path, struct error *err)
     }
     if (!os_is_dir(path)) return error_set(err, E_DENIED, "cannot make directory %s: it is something else", path);
     return OK;
+}
+
+enum code os_make_dirs(const char *path, struct error *err)
+{
+    return make_dirs(path, false, err);
+}
+
+enum code os_make_kept_dirs(const char *path, struct error *err)
+{
+    return make_dirs(path, true, err);
 }
 
 enum code os_absolute(const char *path, struct arena *arena, struct str *out, struct error *err)

@@ -94,6 +94,8 @@ enum code os_sync_parent(const char *path, struct error *err) MUST_CHECK;
 enum code os_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *err) MUST_CHECK;
 enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK; // with parents
 void os_remove_tree(const char *path); // as much of it as can be removed
+// The same for what must be there after a power cut: the name of each directory that was made is durable.
+enum code os_make_kept_dirs(const char *path, struct error *err) MUST_CHECK;
 // Files, directories and symbolic links of `from` (a directory), with their modes; anything else is left out. OK when there is
 // no `from`. E_EXISTS when there is a `to`. What was copied before a failure stays.
 enum code os_copy_tree(const char *from, const char *to, struct error *err) MUST_CHECK;

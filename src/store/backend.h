@@ -161,6 +161,8 @@ struct store_ops {
     enum code (*move)(struct store *, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *, struct error *);
     // NULL: what follows the colon of the URL.
     struct str (*beside)(const struct store *);
+    // NULL: nobody else opens this store.
+    enum code (*restoring)(struct store *, bool begun, struct error *);
     // Where the files of a run go that are no part of the log. `what` is "artifacts" or "logs"; empty: kept nowhere.
     enum code (*run_dir)(const struct store *, const struct run_ids *, const char *what, struct arena *, struct str *);
     // NULL: run_dir is a directory of this machine, and files are read there.
@@ -175,6 +177,7 @@ struct store {                    // backends embed this as their first member
     char *url;                    // set and freed by store.c
     struct str tenant;            // the only one that can be seen; empty: all
     struct store_recovery recovery;
+    bool restoring; // between the two calls of store_restoring, set when it is opened and by store.c
     bool dead; // something that writes failed with E_IO: nothing more is accepted (S10)
     // S17
     uint64_t member; // our number among the engines; 0 = none
@@ -184,6 +187,8 @@ struct store {                    // backends embed this as their first member
     struct patience *patience; // reads what is elsewhere for a handle with keep_wait_ms; made when it is needed
 };
 
+// The store is found to be restored by `store restore`. OK: that is what this handle is for. E_CORRUPT.
+enum code store_found_restoring(struct store *store, struct error *err) MUST_CHECK;
 // E_DENIED: open for reading. E_IO: it is dead.
 enum code store_writable(const struct store *store, struct error *err) MUST_CHECK;
 // Of everything that may write: E_IO is the last that a handle for writing does. Returns `rc`.

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define VERSION_TEXT "cairn files 1\n"
+#define RESTORING_TEXT "cairn files 1, restoring\n"
 #define SETTLE_SIZE                                                                                                    \
     (512u << 10) // closing with more than this in the journal syncs everything, so that opening stays quick
 
@@ -223,13 +225,19 @@ static void files_release(struct store *base, struct run_log *log)
     entry->active = NULL;
 }
 
-static int64_t pid_in_lock(struct files_store *files)
+static int64_t owner_in_lock(struct files_store *files)
 {
     char text[24];
     size_t got = 0;
     int64_t pid = 0;
     if (!files->lock || files->disk->ops->read(files->lock, 0, text, sizeof(text), &got, NULL) != OK) return 0;
     return str_int64(str_trim((struct str){text, got}), &pid) ? pid : 0;
+}
+
+static int64_t pid_in_lock(struct files_store *files)
+{
+    int64_t owner = owner_in_lock(files);
+    return owner > 0 ? owner : 0;
 }
 
 void files_tell_owner(struct files_store *files, struct run_head *head)
@@ -291,6 +299,7 @@ static enum code check_version(struct files_store *files, bool *found, struct er
     struct str version = {text, got};
     *found = true;
     if (str_is(version, VERSION_TEXT)) return OK;
+    if (str_is(version, RESTORING_TEXT)) return store_found_restoring(&files->base, err);
     if (str_starts(version, STR("cairn files ")))
         return error_set(err, E_VERSION, "written by a newer version: %.*s", STR_ARG(str_trim(version)));
     return error_set(err, E_CORRUPT, ".cairn/VERSION is damaged");
@@ -309,14 +318,14 @@ static enum code open_parts(struct files_store *files, unsigned flags, struct er
     return rc == E_NOT_FOUND && !files->writer ? OK : rc;
 }
 
-static enum code write_version(struct files_store *files, struct error *err)
+static enum code write_version(struct files_store *files, const char *text, struct error *err)
 {
     const struct disk_ops *ops = files->disk->ops;
     struct file *file;
     enum code rc =
         open_at(files, ".cairn/VERSION.tmp", OPEN_READ | OPEN_WRITE | OPEN_CREATE | OPEN_TRUNCATE, &file, err);
     if (rc != OK) return rc;
-    rc = ops->write(file, 0, VERSION_TEXT, strlen(VERSION_TEXT), err);
+    rc = ops->write(file, 0, text, strlen(text), err);
     if (rc == OK) rc = ops->sync(file, err);
     ops->close(file);
     // The other entries of the directory must be there before this one is.
@@ -340,7 +349,20 @@ static enum code create_store(struct files_store *files, struct error *err)
     for (size_t i = 0; rc == OK && i < ARRAY_COUNT(parts); i++) rc = files->disk->ops->sync(parts[i], err);
     if (rc == OK) rc = journal_create(files, 1, err);
     if (rc == OK) rc = feed_create(files, err);
-    return rc == OK ? write_version(files, err) : rc;
+    return rc == OK ? write_version(files, VERSION_TEXT, err) : rc;
+}
+
+static enum code files_restoring(struct store *base, bool begun, struct error *err)
+{
+    return write_version(files_of(base), begun ? RESTORING_TEXT : VERSION_TEXT, err);
+}
+
+// In place and of one length, so that a full disk does not keep a store closed. Whoever closes it leaves the number of its opening, below 0.
+static enum code write_owner(struct files_store *files, int64_t owner)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%-20lld\n", (long long)owner);
+    return files->disk->ops->write(files->lock, 0, text, strlen(text), NULL);
 }
 
 static enum code take_lock(struct files_store *files, struct error *err)
@@ -353,10 +375,8 @@ static enum code take_lock(struct files_store *files, struct error *err)
     if (rc == E_LOCKED)
         return error_set(err, E_LOCKED, "process %" PRId64 " has it open for writing", pid_in_lock(files));
     if (rc != OK) return error_set(err, rc, "cannot lock .cairn/lock");
-    // In place and of one length, so that a full disk does not keep a store closed; who has it is for people only.
-    char text[24];
-    snprintf(text, sizeof(text), "%-20lld\n", (long long)getpid());
-    rc = files->disk->ops->write(files->lock, 0, text, strlen(text), NULL);
+    files->closed_before = -owner_in_lock(files);
+    rc = write_owner(files, getpid());
     return rc == OK || rc == E_FULL ? OK : error_set(err, rc, "cannot write .cairn/lock");
 }
 
@@ -374,7 +394,38 @@ static enum code open_writer(struct files_store *files, bool create, struct erro
     // Whoever made the store may have died before its names were durable; when they are, this costs little.
     if (rc == OK) rc = files->disk->ops->sync_dir(files->disk, ".cairn", err);
     if (rc == OK) rc = files->disk->ops->sync_dir(files->disk, "", err);
-    return rc == OK ? files_recover(files, err) : rc;
+    if (rc == OK) rc = files_recover(files, err);
+    bool closed = files->closed_before == (int64_t)files->journal.header.incarnation - 1;
+    return rc == OK && !closed ? files_sweep(files, err) : rc;
+}
+
+// After a crash the journal may hold what is not where readers look: it is put there first, as SQLite does when it opens a log. Another
+// process may be doing that at this moment.
+static enum code catch_up(struct files_store *files, struct error *err)
+{
+    enum { TRIES = 200, PAUSE_NS = 10000000 };
+    for (int i = 0; i < TRIES; i++) {
+        bool behind = false;
+        struct store *writer = NULL;
+        struct error told = {.code = OK};
+        struct store_options options = files->base.options;
+        bool locked = files->lock && files->disk->ops->locked(files->lock, 0);
+        if (locked && i == 0) return OK; // by one that has done it, or does it now
+        enum code rc = files_is_behind(files, &behind, err);
+        if (rc != OK || !behind) return rc;
+        options.mode = STORE_WRITE;
+        options.create = false;
+        rc = locked ? E_LOCKED : store_open_files(str_from(files->dir), &options, &writer, &told);
+        if (rc == OK) {
+            writer->ops->close(writer);
+            return OK;
+        }
+        if (rc != E_LOCKED || !files->own_disk)
+            return error_set(err, rc, "a crash left batches that are not applied, and nobody could do that now: %s",
+                             told.message);
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+    return OK; // whoever writes has no room to apply them
 }
 
 static enum code open_reader(struct files_store *files, struct error *err)
@@ -384,7 +435,7 @@ static enum code open_reader(struct files_store *files, struct error *err)
     if (rc == OK && !found) return error_set(err, E_NOT_FOUND, "there is no store");
     if (rc == OK) rc = open_parts(files, OPEN_READ, err);
     if (rc == OK && open_at(files, ".cairn/lock", OPEN_READ, &files->lock, NULL) != OK) files->lock = NULL;
-    return rc;
+    return rc == OK ? catch_up(files, err) : rc;
 }
 
 static void files_close(struct store *base)
@@ -393,6 +444,7 @@ static void files_close(struct store *base)
     if (files->writer && !base->dead && files->journal.file && files_flush(files, NULL) == OK &&
         files->journal.end > JOURNAL_FRAMES + SETTLE_SIZE)
         (void)!journal_checkpoint(files, NULL); // if not, the next opening has more to apply
+    if (files->writer && !base->dead && files->lock) (void)!write_owner(files, -(int64_t)files->journal.header.incarnation);
     if (files->disk) files_close_cached(files, 0);
     struct file *const parts[] = {files->runs,         files->names, files->index,
                                   files->journal.file, files->lock,  files->feed.file};
@@ -430,6 +482,7 @@ static const struct store_ops files_ops = {
     .blobs = files_blobs,
     .drop_blobs = files_drop_blobs,
     .usage = files_usage,
+    .restoring = files_restoring,
     .run_dir = files_run_dir,
     .close = files_close,
 };

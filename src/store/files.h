@@ -5,7 +5,8 @@
 //                                        the hash is of the body and chained, crc is the CRC-32C of the line with eight zeros for crc
 //   DIR/@{tenant}/{run}/...              the same for other tenants
 //   DIR/.cairn/VERSION                   "cairn files 1\n"; written last, so a store that has it is whole
-//   DIR/.cairn/lock                      the writer's pid; byte 0 is locked while it lives
+//   DIR/.cairn/lock                      the writer's pid; byte 0 is locked while it lives. After it has closed the store, minus the
+//                                        `incarnation` of the journal: another number tells that it died
 //   DIR/.cairn/journal                   what a crash would lose: see below
 //   DIR/.cairn/runs                      one slot of 512 bytes per run, by position (1, 2, ... in order of creation)
 //   DIR/.cairn/index                     40 bytes per run, copied from the slots: lists read this first. May be deleted.
@@ -278,6 +279,7 @@ struct files_store {
     struct buf frame; // the last one
     bool pending;     // it is durable, but not all of it is applied
     bool recovering;  // opening: frames are applied that were applied before
+    int64_t closed_before; // number of the opening whose owner closed the store last
     struct file_cache cache;
     struct read_cursor cursors[CURSOR_COUNT];
     char side_file[PATH_SIZE];
@@ -327,6 +329,8 @@ enum code journal_create(struct files_store *files, uint64_t first_batch, struct
 enum code journal_open(struct files_store *files, struct error *err) MUST_CHECK;
 typedef enum code (*journal_visit)(struct files_store *files, struct str frame, struct error *err);
 enum code journal_frames(struct files_store *files, journal_visit visit, struct error *err) MUST_CHECK;
+// Readers, while nobody writes: `visit` gets every whole frame as it lies there.
+enum code journal_look(struct files_store *files, journal_visit visit, struct error *err) MUST_CHECK;
 // The frame in files->frame becomes durable. E_FULL: it is not there. E_IO: nobody knows.
 enum code journal_append(struct files_store *files, struct error *err) MUST_CHECK;
 enum code journal_checkpoint(struct files_store *files, struct error *err) MUST_CHECK;
@@ -386,6 +390,10 @@ void files_blob_path(const struct digest *sha256, const char *end, char path[PAT
 
 // files_recover.c
 enum code files_recover(struct files_store *files, struct error *err) MUST_CHECK;
+// Readers: *behind, when the journal holds what is not where readers look.
+enum code files_is_behind(struct files_store *files, bool *behind, struct error *err) MUST_CHECK;
+// Directories that a start made whose process died before it was stored.
+enum code files_sweep(struct files_store *files, struct error *err) MUST_CHECK;
 // The files of a run are as its slot says. E_CORRUPT otherwise.
 enum code files_check_run(struct files_store *files, const struct disk_slot *slot, struct error *err) MUST_CHECK;
 enum code files_read_index(struct files_store *files, uint64_t first, struct disk_index *out, size_t count,

@@ -3,6 +3,8 @@
 #include "store/files.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 // A frame whose checksum is right says only things that this code could have written; everything else is damage.
 static enum code check_frame(struct files_store *files, struct str frame, struct error *err)
@@ -67,6 +69,128 @@ static enum code check_touched(struct files_store *files, struct str frame, stru
     }
     return rc;
 }
+
+// ---- before the first writer after a crash
+
+static bool lies_there(struct files_store *files, struct file *file, uint64_t offset, struct str bytes)
+{
+    char there[4096];
+    size_t got = 0;
+    for (size_t at = 0; at < bytes.len; at += got) {
+        size_t want = bytes.len - at < sizeof(there) ? bytes.len - at : sizeof(there);
+        if (files->disk->ops->read(file, offset + at, there, want, &got, NULL) != OK || got != want ||
+            memcmp(there, bytes.ptr + at, want) != 0)
+            return false;
+    }
+    return true;
+}
+
+// After a power cut any of the writes of a frame may be there without the others. Lines and identities never change once they are written;
+// the slot may be one of a later batch.
+static bool part_is_applied(struct files_store *files, const struct frame_part *part, uint64_t batch)
+{
+    struct disk_slot slot;
+    struct file *file;
+    if (files_read_slot(files, part->run.position, &slot, NULL) != OK || slot.batch < batch ||
+        !lies_there(files, files->names, part->run.names_offset, part->names))
+        return false;
+    if (slot.flags & SLOT_REMOVED) return true;
+    if (files_open_run(files, &slot, RUN_EVENTS, false, &file, NULL) != OK ||
+        !lies_there(files, file, part->run.events_offset, part->events))
+        return false;
+    return part->ledger.len == 0 || (files_open_run(files, &slot, RUN_LEDGER, false, &file, NULL) == OK &&
+                                     lies_there(files, file, part->run.ledger_offset, part->ledger));
+}
+
+static enum code is_applied(struct files_store *files, struct str frame, struct error *err UNUSED)
+{
+    struct frame_header header;
+    struct frame_cursor cursor;
+    struct frame_part part;
+    bool fine = frame_begin(frame, &header, &cursor);
+    while (fine && frame_next(&cursor, &part)) fine = part_is_applied(files, &part, header.batch);
+    return fine ? OK : E_CANCELLED; // seen enough
+}
+
+enum code files_is_behind(struct files_store *files, bool *behind, struct error *err)
+{
+    struct error told = {.code = OK};
+    *behind = false;
+    if (!files->journal.file &&
+        files->disk->ops->open(files->disk, ".cairn/journal", OPEN_READ, &files->journal.file, NULL) != OK) {
+        files->journal.file = NULL; // for whoever writes to say
+        return OK;
+    }
+    enum code rc = journal_look(files, is_applied, &told);
+    files_close_cached(files, 0); // of files that recovery may put right
+    *behind = rc == E_CANCELLED;
+    return rc == OK || rc == E_CANCELLED ? OK : error_set(err, rc, "%s", told.message);
+}
+
+// ---- what a killed start left
+
+struct sweep {
+    struct files_store *files;
+    struct str tenant; // of the directory that is looked at
+    const char *path;  // of the run's directory that is looked at
+    bool bare;         // there is nothing in it but empty files of ours
+};
+
+static enum code see_inside(void *context, struct str name, bool directory)
+{
+    struct sweep *sweep = context;
+    const struct disk_ops *ops = sweep->files->disk->ops;
+    char path[PATH_SIZE];
+    struct file *file;
+    uint64_t size = 1;
+    if (!directory && (str_is(name, "events.jsonl") || str_is(name, "ledger.jsonl")) &&
+        snprintf(path, sizeof(path), "%s/%.*s", sweep->path, STR_ARG(name)) < (int)sizeof(path) &&
+        ops->open(sweep->files->disk, path, OPEN_READ, &file, NULL) == OK) {
+        (void)!ops->size(file, &size, NULL);
+        ops->close(file);
+    }
+    sweep->bare = sweep->bare && size == 0;
+    return OK;
+}
+
+static enum code sweep_run(struct sweep *sweep, struct str run)
+{
+    static const char *const names[] = {"events.jsonl", "ledger.jsonl", ""};
+    const struct disk_ops *ops = sweep->files->disk->ops;
+    char path[PATH_SIZE];
+    if (files_run_path(sweep->tenant, run, "", path, NULL) != OK) return OK;
+    sweep->path = path;
+    sweep->bare = true;
+    enum code rc = ops->list(sweep->files->disk, path, see_inside, sweep, NULL);
+    if (rc != OK || !sweep->bare) return rc == E_NOT_FOUND ? OK : rc;
+    os_log(LOG_INFO, "what a start left that was never stored is removed run=%.*s", STR_ARG(run));
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        if (files_run_path(sweep->tenant, run, names[i], path, NULL) == OK)
+            (void)!ops->remove(sweep->files->disk, path, NULL);
+    return OK;
+}
+
+static enum code see_run(void *context, struct str name, bool directory)
+{
+    struct sweep *sweep = context;
+    if (!directory || name.ptr[0] == '.') return OK;
+    if (name.ptr[0] != '@') return files_knows(sweep->files, sweep->tenant, name) ? OK : sweep_run(sweep, name);
+    char path[PATH_SIZE];
+    if (!str_is(sweep->tenant, "default") || name.len >= sizeof(path)) return OK;
+    snprintf(path, sizeof(path), "%.*s", STR_ARG(name));
+    struct sweep below = {.files = sweep->files, .tenant = str_slice(str_from(path), 1, name.len)};
+    enum code rc = sweep->files->disk->ops->list(sweep->files->disk, path, see_run, &below, NULL);
+    return rc == E_NOT_FOUND ? OK : rc;
+}
+
+enum code files_sweep(struct files_store *files, struct error *err)
+{
+    struct sweep sweep = {.files = files, .tenant = STR("default")};
+    enum code rc = files->disk->ops->list(files->disk, "", see_run, &sweep, NULL);
+    return rc == OK ? OK : error_set(err, rc, "cannot look for what a start left: %s", code_text(rc));
+}
+
+// ---- recovery
 
 // New runs would take the places of those that are gone, and the feed would tell of them what was another's.
 static enum code check_count(struct files_store *files, struct error *err)

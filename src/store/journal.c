@@ -267,6 +267,25 @@ enum code journal_frames(struct files_store *files, journal_visit visit, struct 
     return rc;
 }
 
+enum code journal_look(struct files_store *files, journal_visit visit, struct error *err)
+{
+    struct journal *journal = &files->journal;
+    enum code rc = files->disk->ops->size(journal->file, &journal->size, err);
+    if (rc != OK || journal->size == 0) return rc;
+    rc = read_headers(files, err);
+    journal->end = JOURNAL_FRAMES;
+    journal->next_batch = journal->header.first_batch;
+    for (uint64_t at = journal->end; rc == OK;) {
+        struct frame_header header;
+        bool whole;
+        rc = next_frame(files, &at, &header, &whole, err);
+        if (rc != OK || !whole) break;
+        journal->end = at;
+        rc = visit(files, buf_str(&files->frame), err);
+    }
+    return rc;
+}
+
 // ---- appending
 
 enum code journal_checkpoint(struct files_store *files, struct error *err)

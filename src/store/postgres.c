@@ -417,6 +417,7 @@ static const struct store_ops pg_ops = {
     .advise = pg_advise,
     .shards = pg_shards,
     .move = pg_move,
+    .restoring = pg_restoring,
     .run_dir = pg_run_dir,
     .beside = pg_beside,
     .close = pg_close,

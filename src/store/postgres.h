@@ -264,6 +264,7 @@ enum code pg_missing(struct store *, struct arena *, struct faults *, struct err
 enum code pg_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
 enum code pg_blobs(struct store *, struct arena *, struct digests *, struct error *);
 enum code pg_drop_blobs(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
+enum code pg_restoring(struct store *, bool begun, struct error *);
 enum code pg_format(struct store *, struct store_format *, struct error *);
 enum code pg_advise(struct store *, struct arena *, struct advices *, struct error *);
 enum code pg_usage(struct store *, struct arena *, struct usages *, struct error *);

@@ -46,7 +46,10 @@ enum code pg_check_schema(struct pg_store *store, bool *fresh, int64_t *format, 
         *fresh = PQgetvalue(result, 0, 0)[0] == 't';
         PQclear(result);
         if (*fresh) return OK;
-        snprintf(sql, sizeof(sql), "SELECT max(version),max(needs) FROM %s.migrations", store->place.schema);
+        snprintf(sql, sizeof(sql),
+                 "SELECT max(version),max(needs),EXISTS(SELECT 1 FROM %s.notes WHERE space='store' AND "
+                 "key='restoring') FROM %s.migrations",
+                 store->place.schema, store->place.schema);
         result = PQexec(store->link, sql);
     }
     enum code rc = OK;
@@ -59,6 +62,8 @@ enum code pg_check_schema(struct pg_store *store, bool *fresh, int64_t *format, 
             rc = pg_too_new(store, *format, err);
         else if (*format < 1)
             rc = error_set(err, E_CORRUPT, "%s: schema %s has no format", store->where, store->place.schema);
+        else if (PQgetvalue(result, 0, 2)[0] == 't')
+            rc = store_found_restoring(&store->base, err);
     }
     PQclear(result);
     return rc;
@@ -69,6 +74,18 @@ enum code pg_format(struct store *base, struct store_format *out, struct error *
     bool fresh;
     out->newest = pg_known_format();
     return pg_check_schema(pg_of(base), &fresh, &out->have, err);
+}
+
+enum code pg_restoring(struct store *base, bool begun, struct error *err)
+{
+    struct note_put note = {
+        .space = STR("store"), .key = STR("restoring"), .value = STR("begun"), .remove = !begun, .expect = NOTE_ANY};
+    struct store_batch batch = {.notes = &note, .note_count = 1};
+    struct arena turn;
+    arena_init(&turn, 4096, SIZE_MAX);
+    enum code rc = store_append(base, &batch, 0, &turn, err);
+    arena_release(&turn);
+    return rc;
 }
 
 // @S@ becomes the schema.

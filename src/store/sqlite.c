@@ -396,6 +396,7 @@ static const struct store_ops sqlite_ops = {
     .blobs = sqlite_blobs,
     .drop_blobs = sqlite_drop_blobs,
     .usage = sqlite_usage,
+    .restoring = sqlite_restoring,
     .run_dir = sqlite_run_dir,
     .close = sqlite_close,
 };
@@ -427,7 +428,7 @@ static enum code place(struct sqlite_store *store, struct str path, struct arena
     struct str parent = {store->path, slash == store->path ? 1 : (size_t)(slash - store->path)};
     parent = arena_copy(scratch, parent);
     if (!parent.ptr) return error_nomem(err);
-    rc = os_make_dirs(parent.ptr, err);
+    rc = os_make_kept_dirs(parent.ptr, err);
     if (!rc) make_private_file(parent.ptr, slash + 1);
     return rc;
 }

@@ -179,6 +179,8 @@ enum code sqlite_make_schema(struct sqlite_store *store, struct error *err) MUST
 enum code sqlite_upgrade_schema(struct sqlite_store *store, struct error *err) MUST_CHECK;
 enum code sqlite_check_schema(struct sqlite_store *store, bool *fresh, struct error *err) MUST_CHECK;
 
+enum code sqlite_restoring(struct store *, bool begun, struct error *);
+
 enum code sqlite_commit(struct store *, struct commit *, struct arena *turn, struct error *);
 
 struct sql_row sqlite_row(sqlite3_stmt *statement); // that it stands at

@@ -8,6 +8,7 @@
 #include "store/sqlite.h"
 
 #define APPLICATION_ID 1130457458 // "Cair"
+#define RESTORING_ID 1130457426   // "CaiR"
 #define SCHEMA_VERSION 1
 
 // Made later in stores that are older than it.
@@ -222,7 +223,10 @@ enum code sqlite_check_schema(struct sqlite_store *store, bool *fresh, struct er
     if (rc) return rc;
     *fresh = application == 0 && objects == 0;
     if (*fresh) return OK;
-    if (application != APPLICATION_ID)
+    if (application == RESTORING_ID) {
+        enum code restoring = store_found_restoring(&store->base, err);
+        if (restoring) return restoring;
+    } else if (application != APPLICATION_ID)
         return error_set(err, E_INVALID, "%s is a database of another program", store->path);
     if (version > SCHEMA_VERSION)
         return error_set(err, E_VERSION, "%s has format %lld, this version of Cairn reads up to %d; use a newer Cairn",
@@ -250,6 +254,18 @@ enum code sqlite_make_schema(struct sqlite_store *store, struct error *err)
         if (!rc) rc = sqlite_run(store, views, err);
         if (!rc) rc = sqlite_run(store, marks, err);
     }
+    if (!rc) return sqlite_commit_now(store, err);
+    sqlite_rollback(store);
+    return rc;
+}
+
+enum code sqlite_restoring(struct store *base, bool begun, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    char sql[64];
+    sqlite3_snprintf(sizeof(sql), sql, "PRAGMA application_id=%d", begun ? RESTORING_ID : APPLICATION_ID);
+    enum code rc = sqlite_begin(store, err);
+    if (!rc) rc = sqlite_run(store, sql, err);
     if (!rc) return sqlite_commit_now(store, err);
     sqlite_rollback(store);
     return rc;

@@ -206,6 +206,27 @@ static void run_log_free(struct run_log *log)
     free(log);
 }
 
+enum code store_found_restoring(struct store *store, struct error *err)
+{
+    store->restoring = true;
+    if (store->options.restoring) return OK;
+    return error_set(err, E_CORRUPT,
+                     "a restore into it did not end, so it holds only a part; `cairn store restore` goes on with it");
+}
+
+bool store_is_restoring(const struct store *store)
+{
+    return store->restoring;
+}
+
+enum code store_restoring(struct store *store, bool begun, struct error *err)
+{
+    enum code rc = store_writable(store, err);
+    if (!rc && store->ops->restoring) rc = store_heed(store, store->ops->restoring(store, begun, err));
+    if (!rc) store->restoring = begun;
+    return rc;
+}
+
 enum code store_writable(const struct store *store, struct error *err)
 {
     if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");

@@ -64,6 +64,7 @@ struct store_options {
     uint64_t journal_size; // files: bytes of the journal before it is reused; 0 = 64 MiB
     const char *vfs;       // sqlite: name of a VFS (tests); NULL otherwise
     int64_t lock_wait_ms;  // how long to wait for a lock that another process holds; 0 = 30 s
+    bool restoring;        // a store whose restore did not end is opened all the same, to go on with it
     bool exclusive;        // sqlite: locking_mode=EXCLUSIVE (a VFS without shared memory)
     struct str token;      // server: who we are; lives as long as the store
     struct str ca_file;    // server: instead of the system's certificates; lives as long as the store
@@ -433,6 +434,10 @@ struct run_import {
 // when the run is there with less. E_LIMIT: too large for one batch. E_LOCKED: a living process owns the run to be extended.
 enum code store_import(struct store *store, struct run_import *runs, size_t run_count, const struct append_blob *blobs,
                        size_t blob_count, struct arena *turn, struct error *err) MUST_CHECK;
+
+// From `begun` until the end a store is opened by nobody else (E_CORRUPT): what it holds is a part of something. Durable.
+enum code store_restoring(struct store *store, bool begun, struct error *err) MUST_CHECK;
+bool store_is_restoring(const struct store *store);
 
 // ---- removing runs (S14)
 struct tombstone {

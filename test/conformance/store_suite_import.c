@@ -323,7 +323,42 @@ static void S13_several_runs_come_in_together_or_not_at_all_S3(void)
     kit_release(&kit);
 }
 
+// What a restore that was killed left is a part of a store: nobody takes it for the whole.
+static void S13_a_store_that_is_being_restored_is_opened_by_nobody_else_S3(void)
+{
+    if (!suite_case->durable) test_skip("%s ends with its handle", suite_case->name);
+    struct kit kit;
+    suite_start(&kit);
+    struct str url = arena_copy(&kit.arena, store_url(kit.store));
+    CHECK_OK(store_restoring(kit.store, true, &kit.err), &kit.err);
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    kit_step(&kit, log, "a");
+    store_release_run(kit.store, log);
+    for (int end = 0; end < 2; end++) {
+        store_close(kit.store);
+        kit.store = NULL;
+        for (int i = 0; i < 2; i++) {
+            struct store_options options = kit_options(&kit, i ? STORE_WRITE : STORE_READ);
+            if (suite_case->options) suite_case->options(&options);
+            struct store *store = NULL;
+            kit.err = (struct error){0};
+            CHECK_INT(store_open(url, &options, &store, &kit.err), end ? OK : E_CORRUPT);
+            store_close(store);
+        }
+        struct store_options options = kit_options(&kit, STORE_WRITE);
+        if (suite_case->options) suite_case->options(&options);
+        options.restoring = true;
+        kit.err = (struct error){0};
+        CHECK_OK(store_open(url, &options, &kit.store, &kit.err), &kit.err);
+        CHECK_INT(store_is_restoring(kit.store), !end);
+        CHECK_INT(kit_read(&kit, "r").count, 1);
+        CHECK_OK(store_restoring(kit.store, false, &kit.err), &kit.err);
+    }
+    kit_release(&kit);
+}
+
 const struct test suite_import_tests[] = {
+    TEST(S13_a_store_that_is_being_restored_is_opened_by_nobody_else_S3),
     TEST(S13_a_run_comes_in_as_it_was),
     TEST(S13_a_run_with_another_log_is_left_alone),
     TEST(S13_a_run_that_went_on_is_brought_up_to_date_only_when_asked),

@@ -78,6 +78,32 @@ test_a_restored_store_begins_its_next_life_I46() {
     cairn_is 6 store backup "$PWD/backup.db" --store "sqlite:$PWD/next/store.db"
     has err 'another life'
 }
+# Killed anywhere, a restore leaves no store, one that is refused, or all of it.
+test_a_killed_restore_leaves_nothing_that_looks_whole_I46() {
+    [ -x "${CAIRN_FAULTY:-}" ] || skip 'needs a build with faults'
+    echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >v.json
+    for i in 1 2 3; do cairn_is 0 run v.json --store "files:$PWD/f" --run-id "v-$i" --progress none; done
+    cairn_is 0 store backup "files:$PWD/backup" --store "files:$PWD/f"
+    local refused=0 at=20 rc=137
+    while [ $rc = 137 ]; do
+        rm -rf to; rc=0
+        CAIRN_CRASH_AT=$at "$CAIRN_FAULTY" store restore "files:$PWD/backup" --store "files:$PWD/to" >out 2>err </dev/null || rc=$?
+        at=$((at + 6))
+        [ $rc = 137 ] || break
+        rc=0; "$CAIRN" log verify --all --store "files:$PWD/to" >out 2>err </dev/null || rc=$?
+        case $rc in
+        0) grep -qE '^[^0-9]*[03] runs' out || fail "a part passes for the whole: $(cat out)" ;;
+        5) ;; # there is no store yet
+        8) refused=$((refused + 1)); has err 'restore into it did not end' ;;
+        *) fail "verify gave $rc: $(cat err)" ;;
+        esac
+        cairn_is 0 store restore "files:$PWD/backup" --store "files:$PWD/to"
+        equal "$("$CAIRN" ls --all --store "files:$PWD/to" -o json | jq length)" 3 'runs after another try'
+        rc=137
+    done
+    equal "$rc" 0 'the restore that was not killed'
+    [ $refused -gt 3 ] || fail "only $refused were refused"
+}
 test_half_backups_and_stores_in_use_are_refused_I46() {
     serve
     stop_serving

@@ -24,9 +24,35 @@ static void run_until_off(struct lab *lab, uint64_t stop_after, size_t *acked, b
     if (!*reached) CHECK_INT(*acked, LAB_BATCHES);
 }
 
+// A reader that comes before the first writer sees what was acknowledged.
+static void check_reader(struct lab *lab, size_t acked)
+{
+    enum code rc = lab_try_open(lab, STORE_READ, &lab->kit.store);
+    if (rc != OK) {
+        CHECK_INT(rc, E_NOT_FOUND);
+        CHECK_INT(acked, 0);
+        return;
+    }
+    CHECK(lab_held(lab) >= acked);
+    lab_close(lab);
+}
+
+static enum code see_name(void *context, struct str name, bool directory)
+{
+    struct lab *lab = context;
+    struct run_head head;
+    if (!directory || name.ptr[0] == '.' || name.ptr[0] == '@') return OK;
+    if (store_head(lab->kit.store, STR("default"), name, &lab->kit.arena, &head, NULL) != OK)
+        test_fail(__FILE__, __LINE__, "%.*s is no run", STR_ARG(name));
+    return OK;
+}
+
 static void check_survivor(struct lab *lab, size_t acked)
 {
+    check_reader(lab, acked);
     lab_open(lab);
+    struct disk *disk = sim_disk_ops(lab->sim);
+    CHECK_INT(disk->ops->list(disk, "", see_name, lab, NULL), OK); // a start that was not stored leaves nothing
     size_t held = lab_held(lab);
     CHECK(held <= LAB_BATCHES);                // S3
     CHECK(held >= acked && held <= acked + 1); // S2: at most the batch that nobody was told of
