@@ -21,7 +21,11 @@ enum code keys_open(struct service *service, struct error *err)
     if (rc == OK) return key_parse(note.value, &service->bundle_key, err);
     if (rc != E_NOT_FOUND) return rc;
     *err = (struct error){0};
-    return make(service, err);
+    rc = make(service, err);
+    if (rc != E_CONFLICT) return rc;
+    *err = (struct error){0}; // another engine that starts just now was faster
+    keys_close(service);
+    return keys_open(service, err);
 }
 
 void keys_close(struct service *service)

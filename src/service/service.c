@@ -286,8 +286,12 @@ static enum code name_life(struct service *service, struct error *err)
     enum code rc = store_lives(service->store, &service->arena, &lives, err);
     if (rc || lives.id[0]) return rc;
     rc = life_next(&none, 0, os_now().wall_ms, os_entropy(), &service->arena, &put, err);
+    put.expect = 0;
     struct store_batch batch = {.notes = &put, .note_count = 1};
-    return rc ? rc : store_append(service->store, &batch, os_now().wall_ms, &service->arena, err);
+    if (!rc) rc = store_append(service->store, &batch, os_now().wall_ms, &service->arena, err);
+    if (rc != E_CONFLICT) return rc;
+    *err = (struct error){0}; // another engine has named it
+    return OK;
 }
 
 static enum code open_remote(struct service *service, struct error *err)

@@ -225,7 +225,7 @@ static enum code set_session(struct pg_store *store, struct error *err)
              "current_setting('fsync'),current_setting('full_page_writes'),current_setting('server_encoding'),"
              "current_setting('server_version')",
              store->place.schema, (long long)pg_wait_ms(store),
-             store->base.options.mode == STORE_READ ? "SET default_transaction_read_only=on;" : "", tenant);
+             store->base.options.mode == STORE_READ && !store->posting ? "SET default_transaction_read_only=on;" : "", tenant);
     PQfreemem(tenant);
     PGresult *result = PQexec(store->link, sql);
     if (PQresultStatus(result) != PGRES_TUPLES_OK) {

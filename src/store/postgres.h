@@ -149,6 +149,7 @@ struct pg_store {
     PGconn *link;
     bool prepared[PG_STATEMENT_COUNT]; // on this connection
     struct pg_plans plans;
+    bool posting;       // a handle for reading is leaving a signal
     bool warned;        // the server said more than its answers
     char where[200];    // database and host, for people
     char id[UUID_SIZE]; // of this handle, in application_name: the backend of a lost connection is known by it

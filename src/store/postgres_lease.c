@@ -275,16 +275,12 @@ static enum code renew(struct pg_store *store, int64_t now_ms, struct error *err
 
 // ---- inbox
 
-enum code pg_post(struct store *base, struct str tenant, struct str run, struct str signal_id, struct str bytes,
-                  struct error *err)
+static enum code post(struct pg_store *store, const struct run_name *name, struct str signal_id, struct str bytes,
+                      struct error *err)
 {
-    struct pg_store *store = pg_of(base);
-    const struct run_name name = {tenant, run};
-    if (base->options.mode != STORE_WRITE)
-        return sql_post_as_writer(base, store_open_postgres, str_from(base->url), 0, &name, signal_id, bytes, err);
     pg_clear(store);
-    pg_text(store, tenant);
-    pg_text(store, run);
+    pg_text(store, name->tenant);
+    pg_text(store, name->run);
     pg_text(store, signal_id);
     pg_bytes(store, bytes.ptr, bytes.len);
     PGresult *result = NULL;
@@ -298,8 +294,25 @@ enum code pg_post(struct store *base, struct str tenant, struct str run, struct 
         rc = pg_reconnect(store, err);
         return rc ? rc : pg_call(store, PG_POST, "post a signal", err);
     }
-    if (missing) return run_missing(run, err);
+    if (missing) return run_missing(name->run, err);
     return rc ? error_set(err, rc, "%s", local.message) : OK;
+}
+
+// The session of a reader takes no writes but this one.
+enum code pg_post(struct store *base, struct str tenant, struct str run, struct str signal_id, struct str bytes,
+                  struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    const struct run_name name = {tenant, run};
+    if (base->options.mode == STORE_WRITE) return post(store, &name, signal_id, bytes, err);
+    store->posting = true; // also for a session that takes the place of a lost one
+    enum code rc = pg_run(store, "SET default_transaction_read_only=off", "post a signal", NULL);
+    if (rc) rc = pg_reconnect(store, err);
+    if (!rc) rc = post(store, &name, signal_id, bytes, err);
+    store->posting = false;
+    if (pg_run(store, "SET default_transaction_read_only=on", "post a signal", NULL) != OK)
+        os_log(LOG_WARN, "a session for reading takes writes until it ends");
+    return rc;
 }
 
 static enum code read_inbox(struct pg_store *store, struct arena *arena, struct inbox_item **items, size_t *count,

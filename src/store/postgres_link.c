@@ -345,7 +345,8 @@ enum code pg_once(struct pg_store *store, enum pg_statement which, const char *w
     ExecStatusType status = PQresultStatus(result);
     *out = result;
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
-        if (store->base.options.mode != STORE_WRITE || wait_for_standbys(store)) return OK;
+        bool writes = store->base.options.mode == STORE_WRITE || store->posting;
+        if (!writes || wait_for_standbys(store)) return OK;
         *lost = true; // nobody knows whether it will last
         return error_set(err, E_UNREACHABLE, "cannot %s: %s: a standby has not got it", what, store->where);
     }

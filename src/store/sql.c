@@ -156,22 +156,3 @@ void sql_release(struct sql_released_list *list, int64_t run_no, uint64_t epoch)
     }
     list->items[list->count++] = (struct sql_released){run_no, epoch};
 }
-
-enum code sql_post_as_writer(struct store *reader,
-                             enum code (*open)(struct str where, const struct store_options *options,
-                                               struct store **out, struct error *err),
-                             struct str where, int64_t wait_ms, const struct run_name *run, struct str signal_id,
-                             struct str bytes, struct error *err)
-{
-    struct store_options options = reader->options;
-    struct store *writer = NULL;
-    options.mode = STORE_WRITE;
-    options.create = false;
-    if (options.lock_wait_ms == 0) options.lock_wait_ms = wait_ms;
-    enum code rc = open(where, &options, &writer, err);
-    if (rc) return rc;
-    rc = writer->ops->post(writer, run->tenant, run->run, signal_id, bytes, err);
-    writer->dead = writer->dead || rc == E_IO;
-    writer->ops->close(writer);
-    return rc;
-}

@@ -66,12 +66,4 @@ struct sql_released_list {
 // Without memory it is not added: the run stays ours until we end.
 void sql_release(struct sql_released_list *list, int64_t run_no, uint64_t epoch);
 
-// A signal posted by a handle that only reads: through another one, which `open` makes of `where`. `wait_ms` instead of no patience
-// at all.
-enum code sql_post_as_writer(struct store *reader,
-                             enum code (*open)(struct str where, const struct store_options *options,
-                                               struct store **out, struct error *err),
-                             struct str where, int64_t wait_ms, const struct run_name *run, struct str signal_id,
-                             struct str bytes, struct error *err) MUST_CHECK;
-
 #endif

@@ -218,7 +218,7 @@ static enum code read_text(struct sqlite_store *store, const char *sql, char out
 }
 
 // Not what was asked for but what SQLite says it will do: a build or a file system may refuse without an error.
-static enum code pin_durability(struct sqlite_store *store, struct error *err)
+enum code sqlite_pin_durability(struct sqlite_store *store, struct error *err)
 {
     char mode[16] = "";
     char synchronous[16] = "";
@@ -277,7 +277,7 @@ static enum code prepare_writer(struct sqlite_store *store, struct error *err)
     char page_size[48];
     sqlite3_snprintf(sizeof(page_size), page_size, "PRAGMA page_size=%d", PAGE_SIZE);
     if (fresh) rc = sqlite_run(store, page_size, err);
-    if (!rc) rc = pin_durability(store, err);
+    if (!rc) rc = sqlite_pin_durability(store, err);
     if (!rc) rc = plan_checkpoints(store, err);
     if (!rc) rc = sqlite_run(store, sql, err);
     // What a process that died left in the cache may not be on the disk: the names of the files, and the last commits of the
@@ -315,7 +315,7 @@ static enum code why_not_opened(struct sqlite_store *store, struct error *err)
     return error_set(err, E_NOT_FOUND, "there is no store %s", store->path);
 }
 
-static enum code open_database(struct sqlite_store *store, struct error *err)
+enum code sqlite_connect(struct sqlite_store *store, struct error *err)
 {
     bool write = store->base.options.mode == STORE_WRITE;
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
@@ -335,7 +335,14 @@ static enum code open_database(struct sqlite_store *store, struct error *err)
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
-    if (!write) return prepare_reader(store, err);
+    return OK;
+}
+
+static enum code open_database(struct sqlite_store *store, struct error *err)
+{
+    enum code rc = sqlite_connect(store, err);
+    if (rc) return rc;
+    if (store->base.options.mode != STORE_WRITE) return prepare_reader(store, err);
     // Turning a new file to WAL mode is refused at once while another process does the same, without waiting as long as a
     // statement would.
     enum code ready = prepare_writer(store, err);
@@ -355,18 +362,25 @@ static enum code sqlite_run_dir(const struct store *base, const struct run_ids *
     return run_dir_path(str_from(sqlite_of(base)->path), what, ids, arena, out);
 }
 
-static void sqlite_close(struct store *base)
+// The last one to close moves the write-ahead log into the database file and removes it, which is for those who trust it and whose
+// store it is.
+void sqlite_disconnect(struct sqlite_store *store)
 {
-    struct sqlite_store *store = sqlite_of(base);
+    bool ours = !store->base.dead && store->base.ops;
     if (store->db) sqlite_leave(store);
     for (size_t i = 0; i < STATEMENT_COUNT; i++) sqlite3_finalize(store->statements[i]);
     sqlite_forget_lists(store);
     if (store->frozen) sqlite_rollback(store);
-    // The last one to close moves the write-ahead log into the database file and removes it, which is for those who trust it.
-    if (base->dead && store->db) sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    if (!ours && store->db) sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     int rc = sqlite3_close(store->db);
     INVARIANT(rc != SQLITE_BUSY); // somebody kept a statement
     sqlite_gather_free(store);
+}
+
+static void sqlite_close(struct store *base)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite_disconnect(store);
     free(store->released.items);
     free(store->path);
     free(store);

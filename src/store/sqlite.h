@@ -151,6 +151,11 @@ struct sqlite_store {
 };
 
 struct sqlite_store *sqlite_of(const struct store *store);
+// Opens the file that store->path names, as the options say, and nothing more.
+enum code sqlite_connect(struct sqlite_store *store, struct error *err) MUST_CHECK;
+void sqlite_disconnect(struct sqlite_store *store); // everything that hangs on it
+// WAL mode, and a sync for each commit.
+enum code sqlite_pin_durability(struct sqlite_store *store, struct error *err) MUST_CHECK;
 // A statement ready to be bound; NULL after an error (in err). sqlite_done ends it.
 sqlite3_stmt *sqlite_statement(struct sqlite_store *store, enum statement which, enum code *rc, struct error *err);
 void sqlite_done(sqlite3_stmt *statement);

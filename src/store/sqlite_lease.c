@@ -6,6 +6,7 @@
 // the last lease is remembered; after the death of a process the file is what it was.
 #include "store/sqlite.h"
 
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -231,23 +232,44 @@ static enum code add_post(struct sqlite_store *store, struct str tenant, struct 
     return rc;
 }
 
+static enum code post(struct sqlite_store *store, const struct run_name *name, struct str signal_id, struct str bytes,
+                      struct error *err)
+{
+    enum code rc = sqlite_begin(store, err);
+    if (rc) return rc;
+    rc = add_post(store, name->tenant, name->run, signal_id, bytes, err);
+    if (!rc) return sqlite_commit_now(store, err);
+    sqlite_rollback(store);
+    return rc;
+}
+
+// A handle for reading has no right to write: one row through a connection of its own, durable like every commit. A person waits for it.
+static enum code post_beside(struct sqlite_store *reader, const struct run_name *name, struct str signal_id,
+                             struct str bytes, struct error *err)
+{
+    struct sqlite_store link = {
+        .base = {.options = reader->base.options}, .path = reader->path, .next_checkpoint = INT_MAX};
+    link.base.options.mode = STORE_WRITE;
+    link.base.options.create = false;
+    if (link.base.options.lock_wait_ms == 0) link.base.options.lock_wait_ms = POST_WAIT_MS;
+    enum code rc = sqlite_connect(&link, err);
+    if (!rc) rc = sqlite_run(&link, "PRAGMA wal_autocheckpoint=0", err);
+    if (!rc) rc = sqlite_pin_durability(&link, err);
+    if (!rc) rc = sqlite_prove_log(&link, err);
+    if (!rc) rc = post(&link, name, signal_id, bytes, err);
+    sqlite_disconnect(&link);
+    return rc;
+}
+
 enum code sqlite_post(struct store *base, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                       struct error *err)
 {
     struct sqlite_store *store = sqlite_of(base);
     const struct run_name name = {tenant, run};
-    if (base->options.mode != STORE_WRITE) // a person waits for it
-        return sql_post_as_writer(base, store_open_sqlite, str_from(store->path), POST_WAIT_MS, &name, signal_id, bytes,
-                                  err);
-    enum code rc = sqlite_begin(store, err);
-    if (rc) return rc;
-    rc = add_post(store, tenant, run, signal_id, bytes, err);
-    if (rc) {
-        sqlite_rollback(store);
-        return rc;
-    }
-    store->inbox_stale = true;
-    return sqlite_commit_now(store, err);
+    if (base->options.mode != STORE_WRITE) return post_beside(store, &name, signal_id, bytes, err);
+    enum code rc = post(store, &name, signal_id, bytes, err);
+    store->inbox_stale = store->inbox_stale || !rc;
+    return rc;
 }
 
 static enum code look_for_changes(struct sqlite_store *store, struct error *err)

@@ -132,4 +132,22 @@ test_engines_tell_the_truth_of_the_outbox_wherever_they_are_asked_ES_4d_ES_4h() 
     wait_for carried
     kill -TERM "$(cat $idle/pid)"; wait "$(cat $idle/pid)" || fail "it ended with $?: $(tail -n 2 $idle/serve.err)"
 }
+# The first ones on an empty database make the store, and what a service keeps in it, at the same moment.
+test_several_first_engines_on_an_empty_database_all_serve() {
+    postgres_up; mkdir -p files
+    local name
+    for round in 1 2; do
+        pg_sql 'drop schema if exists cairn cascade'; rm -rf files files.token; mkdir -p files
+        for name in a b c d; do
+            mkdir -p "$name"; rm -f "$name/serve.err"; printf '[serve]\nengineLeaseSeconds = 2\n' >"$name/cairn.toml"
+            (cd "$name" && exec "$CAIRN" serve --store "$pg&files=$PWD/../files" --listen 127.0.0.1:0 >/dev/null 2>serve.err) &
+            echo $! >"$name/pid"
+        done
+        for name in a b c d; do
+            wait_for sh -c "grep -q '^listening on' $name/serve.err || ! kill -0 $(cat "$name/pid")"
+            grep -q '^listening on' "$name/serve.err" || fail "engine $name: $(tail -n 2 "$name/serve.err")"
+        done
+        for name in a b c d; do kill "$(cat "$name/pid")"; wait "$(cat "$name/pid")"; done
+    done
+}
 run_tests "$@"

@@ -462,6 +462,32 @@ static void a_damaged_page_is_told_in_words(void)
 }
 
 // A backup is of one moment, whatever is written meanwhile (I46).
+// A signal is one row: it neither brings the store up to date nor moves the log, as a handle for writing would.
+static void a_reader_posts_a_signal_without_opening_the_store_for_writing(void)
+{
+    struct kit kit, reader;
+    const char *path = scratch_path();
+    char url[600];
+    start(&kit, path, NULL);
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    kit_step(&kit, log, "a");
+    store_release_run(kit.store, log);
+    kit_release(&kit);
+    sqlite3 *db = plain(path);
+    CHECK_INT(sqlite3_exec(db, "DROP VIEW noetl_events", NULL, NULL, NULL), SQLITE_OK);
+    kit_init(&reader);
+    snprintf(url, sizeof(url), "sqlite:%s", path);
+    struct store_options options = kit_options(&reader, STORE_READ);
+    CHECK_OK(store_open(str_from(url), &options, &reader.store, &reader.err), &reader.err);
+    CHECK_OK(store_post(reader.store, STR("default"), STR("r"), STR("s-1"), STR("{}"), &reader.err), &reader.err);
+    CHECK_INT(store_post(reader.store, STR("default"), STR("q"), STR("s-2"), STR("{}"), NULL), E_NOT_FOUND);
+    CHECK_INT(ask(db, "SELECT count(*) FROM inbox"), 1);
+    CHECK_INT(ask(db, "SELECT count(*) FROM sqlite_schema WHERE name='noetl_events'"), 0);
+    CHECK_INT(ask(db, "SELECT count(*) FROM engines"), 1);
+    sqlite3_close(db);
+    kit_release(&reader);
+}
+
 // ---- a log that lost something
 
 // A process that stored `count` steps and died without closing; its files are beside `path`.
@@ -623,6 +649,7 @@ int main(int argc, char **argv)
         TEST(other_files_are_refused_with_words),
         TEST(a_damaged_page_is_told_in_words),
         TEST(a_frozen_reader_shows_one_moment_I46),
+        TEST(a_reader_posts_a_signal_without_opening_the_store_for_writing),
         TEST(a_flipped_bit_anywhere_in_a_dead_engines_log_is_told_I6),
         TEST(a_cut_log_is_told_and_a_torn_tail_is_not_S2),
     };
