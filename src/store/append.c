@@ -36,7 +36,7 @@ static enum code load_event_keys(struct run_log *log, struct arena *scratch, str
         arena_reset(scratch);
         struct records page = {0};
         struct record_range range = {.tenant = log->ids.tenant, .run = log->ids.run, .after = after, .limit = PAGE};
-        enum code rc = log->store->ops->read(log->store, &range, scratch, &page, err);
+        enum code rc = log->store->ops->log.read(log->store, &range, scratch, &page, err);
         if (rc) return rc;
         if (page.count == 0)
             return error_set(err, E_CORRUPT, "run %.*s: event %llu is missing", STR_ARG(log->ids.run),
@@ -66,7 +66,7 @@ static enum code load_signal_keys(struct run_log *log, struct arena *scratch, st
         struct records page = {0};
         struct record_range range = {
             .tenant = log->ids.tenant, .run = log->ids.run, .ledger = true, .after = after, .limit = PAGE};
-        enum code rc = log->store->ops->read(log->store, &range, scratch, &page, err);
+        enum code rc = log->store->ops->log.read(log->store, &range, scratch, &page, err);
         if (rc) return rc;
         if (page.count == 0)
             return error_set(err, E_CORRUPT, "run %.*s: ledger entry %llu is missing", STR_ARG(log->ids.run),
@@ -201,7 +201,7 @@ static enum code confirm_event(struct draft *draft, struct append_item *item, co
     }
     struct records found = {0};
     struct record_range range = {.tenant = log->ids.tenant, .run = log->ids.run, .after = seq - 1, .limit = 1};
-    enum code rc = draft->store->ops->read(draft->store, &range, draft->turn, &found, draft->err);
+    enum code rc = draft->store->ops->log.read(draft->store, &range, draft->turn, &found, draft->err);
     if (rc) return rc;
     if (found.count != 1 || found.items[0].seq != seq)
         return error_set(draft->err, E_CORRUPT, "run %.*s: event %u is missing", STR_ARG(log->ids.run), (unsigned)seq);
@@ -243,7 +243,7 @@ static enum code find_decision(struct draft *draft, struct append_item *item, co
         struct records found = {0};
         struct record_range range = {
             .tenant = log->ids.tenant, .run = log->ids.run, .ledger = true, .after = at - 1, .limit = 1};
-        enum code rc = draft->store->ops->read(draft->store, &range, draft->turn, &found, draft->err);
+        enum code rc = draft->store->ops->log.read(draft->store, &range, draft->turn, &found, draft->err);
         if (rc) return rc;
         if (found.count == 1 && str_eq(found.items[0].signal_id, item->signal_id))
             same_as(item, found.items[0].seq, &(struct seal){0});
@@ -450,7 +450,7 @@ static enum code commit_draft(struct draft *draft)
         .notes = notes.changes,
         .note_count = notes.change_count,
     };
-    rc = store_heed(draft->store, draft->store->ops->commit(draft->store, &commit, draft->turn, draft->err));
+    rc = store_heed(draft->store, draft->store->ops->log.commit(draft->store, &commit, draft->turn, draft->err));
     if (rc == OK) apply_heads(draft);
     return rc;
 }

@@ -109,65 +109,77 @@ struct faults {
 // Copies the texts. False: out of memory.
 bool fault_add(struct faults *faults, struct arena *arena, const struct verify_fault *one) MUST_CHECK;
 
-struct store_ops {
-    const char *kind;
+// What a backend does, in four tables. Every method is there (store_open checks it): one that a backend has nothing for is the absent_...
+// of its name (absent.c).
+struct log_ops {
     // All or nothing, durable on OK. E_EXISTS: a created run is there already. E_CONFLICT: epoch or expectation differs.
     enum code (*commit)(struct store *, struct commit *, struct arena *turn, struct error *);
     enum code (*claim)(struct store *, struct str tenant, struct str run, struct run_head *out, struct arena *,
                        int64_t *backend_id, struct error *);
-    // Claims of runs that are claimed one by one right after, in one transaction; NULL: nothing is gained by it. `count` 0: what was not
-    // claimed after all is given back.
+    // Claims of runs that are claimed one by one right after, in one transaction. `count` 0: what was not claimed after all is given back.
+    // absent: nothing is gained by it.
     enum code (*claim_ahead)(struct store *, const struct run_name *, size_t count, struct error *);
     void (*release)(struct store *, struct run_log *);
     enum code (*head)(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
                       struct error *);
     // An empty tenant in the filter: all tenants.
     enum code (*list)(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
-    // NULL, or E_UNSUPPORTED without a word: not for this filter.
-    enum code (*count)(struct store *, const struct run_filter *, uint64_t *, struct error *);
+    enum code (*count)(struct store *, const struct run_filter *, uint64_t *, struct error *); // or E_UNSUPPORTED
     // `hash` of events need not be set (store.c computes it); `columns` when the store keeps some.
     enum code (*read)(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
-    // NULL: a record without a head is read like any other, or cannot be.
+    // absent: a record without a head is read like any other, or cannot be.
     enum code (*surplus)(struct store *, struct str tenant, struct str run, struct arena *, struct surplus *,
                          struct error *);
     enum code (*blob)(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
     enum code (*post)(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                       struct error *);
     enum code (*inbox)(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
-    // S15. NULL: this store keeps no notes. `arena` NULL: only the version is wanted.
+    // S17. `shards` joins (base.member is 0) or renews. E_CONFLICT: fenced. absent: one engine at a time (E_UNSUPPORTED).
+    enum code (*shards)(struct store *, int64_t lease_ms, int64_t now_ms, struct shard_map *, struct error *);
+    enum code (*move)(struct store *, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *, struct error *);
+};
+struct notes_ops { // S15
+    // `arena` NULL: only the version is wanted.
     enum code (*note)(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
     enum code (*notes)(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
                        struct error *);
-    // The first space above `after`, in `arena`; empty: there is none. Where there is `notes`.
+    // The first space above `after`, in `arena`; empty: there is none.
     enum code (*next_space)(struct store *, struct str after, struct arena *, struct str *out, struct error *);
-    enum code (*freeze)(struct store *, struct error *); // NULL: cannot
-    // S16. NULL: this store has no feed. `hash` of the records need not be set; `next` is set when it is not the last item's position.
-    enum code (*feed)(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
-    enum code (*feed_end)(struct store *, uint64_t *, struct error *);
-    // S9: runs that are not there although something still speaks of them: a fault for each, behind those of `out`. NULL: nothing could.
+};
+struct feed_ops { // S16
+    // `hash` of the records need not be set; `next` is set when it is not the last item's position.
+    enum code (*read)(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
+    enum code (*end)(struct store *, uint64_t *, struct error *);
+};
+struct admin_ops {
+    enum code (*freeze)(struct store *, struct error *);
+    // S9: runs that are not there although something still speaks of them: a fault for each, behind those of `out`.
     enum code (*missing)(struct store *, struct arena *, struct faults *out, struct error *);
-    // S14. NULL: not for this store (E_DENIED).
+    // S14
     enum code (*remove)(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
                         struct error *);
     enum code (*tombstones)(struct store *, struct arena *, struct tombstones *, struct error *);
     enum code (*blobs)(struct store *, struct arena *, struct digests *, struct error *);
     enum code (*drop_blobs)(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
     enum code (*usage)(struct store *, struct arena *, struct usages *, struct error *);
-    // NULL: there is one format; nothing to say.
-    enum code (*format)(struct store *, struct store_format *, struct error *);
+    enum code (*format)(struct store *, struct store_format *, struct error *); // absent: there is one
     enum code (*advise)(struct store *, struct arena *, struct advices *, struct error *);
-    // S17. NULL: one engine at a time. `shards` joins (base.member is 0) or renews. E_CONFLICT: fenced.
-    enum code (*shards)(struct store *, int64_t lease_ms, int64_t now_ms, struct shard_map *, struct error *);
-    enum code (*move)(struct store *, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *, struct error *);
-    // NULL: what follows the colon of the URL.
-    struct str (*beside)(const struct store *);
-    // NULL: nobody else opens this store.
-    enum code (*restoring)(struct store *, bool begun, struct error *);
+    enum code (*restoring)(struct store *, bool begun, struct error *); // absent: nobody else opens this store
+    struct str (*beside)(const struct store *);                        // store_beside_url: what follows the colon
     // Where the files of a run go that are no part of the log. `what` is "artifacts" or "logs"; empty: kept nowhere.
     enum code (*run_dir)(const struct store *, const struct run_ids *, const char *what, struct arena *, struct str *);
-    // NULL: run_dir is a directory of this machine, and files are read there.
+    // A file of a run. store_local_file: run_dir is a directory of this machine.
     enum code (*file)(struct store *, const struct file_range *, struct arena *, struct file_piece *, struct error *);
     void (*close)(struct store *);
+};
+struct store_ops {
+    const char *kind;
+    const char *read_only; // why nothing can be written; NULL: it can
+    bool remote;           // a server keeps the runs
+    struct log_ops log;
+    struct notes_ops notes;
+    struct feed_ops feed;
+    struct admin_ops admin;
 };
 
 struct patience;
@@ -219,6 +231,41 @@ enum code run_dir_path(struct str base, const char *what, const struct run_ids *
 enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct record *record,
                      struct arena *arena, struct moment *moment, struct seal *seal, struct digest *key,
                      struct error *err) MUST_CHECK;
+
+// ---- methods of those that have nothing of the kind (absent.c)
+enum code absent_commit(struct store *, struct commit *, struct arena *, struct error *);
+enum code absent_claim(struct store *, struct str, struct str, struct run_head *, struct arena *, int64_t *,
+                       struct error *);
+enum code absent_claim_ahead(struct store *, const struct run_name *, size_t, struct error *);
+void absent_release(struct store *, struct run_log *);
+enum code absent_count(struct store *, const struct run_filter *, uint64_t *, struct error *);
+enum code absent_surplus(struct store *, struct str, struct str, struct arena *, struct surplus *, struct error *);
+enum code absent_post(struct store *, struct str, struct str, struct str, struct str, struct error *);
+enum code absent_inbox(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
+enum code absent_shards(struct store *, int64_t, int64_t, struct shard_map *, struct error *);
+enum code absent_move(struct store *, uint64_t, uint64_t, int64_t, struct shard_map *, struct error *);
+enum code absent_note(struct store *, struct str, struct str, struct arena *, struct note *, struct error *);
+enum code absent_notes(struct store *, struct str, struct str, size_t, struct arena *, struct notes *, struct error *);
+enum code absent_next_space(struct store *, struct str, struct arena *, struct str *, struct error *);
+enum code absent_feed(struct store *, uint64_t, size_t, struct arena *, struct feed *, struct error *);
+enum code absent_feed_end(struct store *, uint64_t *, struct error *);
+enum code absent_freeze(struct store *, struct error *);
+enum code absent_freezing(struct store *, struct error *); // it never changes
+enum code absent_missing(struct store *, struct arena *, struct faults *, struct error *);
+enum code absent_remove(struct store *, const struct run_name *, size_t, int64_t, struct str, struct error *);
+enum code absent_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
+enum code absent_blobs(struct store *, struct arena *, struct digests *, struct error *);
+enum code absent_drop_blobs(struct store *, const struct digest *, size_t, uint64_t *, struct error *);
+enum code absent_usage(struct store *, struct arena *, struct usages *, struct error *);
+enum code absent_format(struct store *, struct store_format *, struct error *);
+enum code absent_advise(struct store *, struct arena *, struct advices *, struct error *);
+enum code absent_restoring(struct store *, bool, struct error *);
+enum code absent_run_dir(const struct store *, const struct run_ids *, const char *, struct arena *, struct str *);
+#define NO_NOTES {.note = absent_note, .notes = absent_notes, .next_space = absent_next_space}
+#define NO_FEED {.read = absent_feed, .end = absent_feed_end}
+struct str store_beside_url(const struct store *store);
+enum code store_local_file(struct store *, const struct file_range *, struct arena *, struct file_piece *,
+                           struct error *);
 
 enum code store_open_sqlite(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_files(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;

@@ -255,67 +255,51 @@ static enum code bundle_blob(struct store *base, const struct digest *digest, st
     return OK;
 }
 
-// ---- what a bundle does not do
-
-static enum code read_only(struct error *err)
-{
-    return error_set(err, E_DENIED, "a bundle can only be read; `cairn log import FILE` takes its runs into a store");
-}
-
-static enum code bundle_commit(struct store *base UNUSED, struct commit *commit UNUSED, struct arena *turn UNUSED,
-                               struct error *err)
-{
-    return read_only(err);
-}
-
-static enum code bundle_claim(struct store *base UNUSED, struct str tenant UNUSED, struct str run UNUSED,
-                              struct run_head *out UNUSED, struct arena *arena UNUSED, int64_t *backend_id UNUSED,
-                              struct error *err)
-{
-    return read_only(err);
-}
-
-static void bundle_release(struct store *base UNUSED, struct run_log *log UNUSED)
-{
-}
-
-static enum code bundle_post(struct store *base UNUSED, struct str tenant UNUSED, struct str run UNUSED,
-                             struct str signal_id UNUSED, struct str bytes UNUSED, struct error *err)
-{
-    return read_only(err);
-}
-
-static enum code bundle_inbox(struct store *base UNUSED, struct arena *arena UNUSED, struct inbox_item **items UNUSED,
-                              size_t *count UNUSED, struct error *err UNUSED)
-{
-    return OK;
-}
-
-static enum code bundle_run_dir(const struct store *base UNUSED, const struct run_ids *ids UNUSED,
-                                const char *what UNUSED, struct arena *arena UNUSED, struct str *out)
-{
-    *out = (struct str){"", 0};
-    return OK;
-}
-
+#define READ_ONLY "a bundle can only be read; `cairn log import FILE` takes its runs into a store"
 static const struct store_ops bundle_ops = {
     .kind = "bundle",
-    .commit = bundle_commit,
-    .claim = bundle_claim,
-    .release = bundle_release,
-    .head = bundle_head,
-    .list = bundle_list,
-    .read = bundle_read,
-    .blob = bundle_blob,
-    .post = bundle_post,
-    .inbox = bundle_inbox,
-    .run_dir = bundle_run_dir,
-    .close = bundle_store_close,
+    .read_only = READ_ONLY,
+    .log =
+        {
+            .commit = absent_commit,
+            .claim = absent_claim,
+            .claim_ahead = absent_claim_ahead,
+            .release = absent_release,
+            .head = bundle_head,
+            .list = bundle_list,
+            .count = absent_count,
+            .read = bundle_read,
+            .surplus = absent_surplus,
+            .blob = bundle_blob,
+            .post = absent_post,
+            .inbox = absent_inbox,
+            .shards = absent_shards,
+            .move = absent_move,
+        },
+    .notes = NO_NOTES,
+    .feed = NO_FEED,
+    .admin =
+        {
+            .freeze = absent_freezing,
+            .missing = absent_missing,
+            .remove = absent_remove,
+            .tombstones = absent_tombstones,
+            .blobs = absent_blobs,
+            .drop_blobs = absent_drop_blobs,
+            .usage = absent_usage,
+            .format = absent_format,
+            .advise = absent_advise,
+            .restoring = absent_restoring,
+            .beside = store_beside_url,
+            .run_dir = absent_run_dir,
+            .file = store_local_file,
+            .close = bundle_store_close,
+        },
 };
 
 enum code store_open_bundle(struct str path, const struct store_options *options, struct store **out, struct error *err)
 {
-    if (options->mode == STORE_WRITE) return read_only(err);
+    if (options->mode == STORE_WRITE) return error_set(err, E_DENIED, "%s", READ_ONLY);
     struct bundle_store *store = calloc(1, sizeof(*store));
     if (!store) return error_nomem(err);
     store->base.ops = &bundle_ops;

@@ -417,7 +417,7 @@ static enum code catch_up(struct files_store *files, struct error *err)
         options.create = false;
         rc = locked ? E_LOCKED : store_open_files(str_from(files->dir), &options, &writer, &told);
         if (rc == OK) {
-            writer->ops->close(writer);
+            writer->ops->admin.close(writer);
             return OK;
         }
         if (rc != E_LOCKED || !files->own_disk)
@@ -461,30 +461,51 @@ static void files_close(struct store *base)
 
 static const struct store_ops files_ops = {
     .kind = "files",
-    .commit = files_commit,
-    .claim = files_claim,
-    .release = files_release,
-    .head = files_head,
-    .list = files_list,
-    .read = files_read,
-    .surplus = files_surplus,
-    .blob = files_blob,
-    .post = files_post,
-    .inbox = files_inbox,
-    .note = files_note,
-    .notes = files_notes,
-    .next_space = files_next_space,
-    .feed = files_feed,
-    .feed_end = files_feed_end,
-    .missing = files_missing,
-    .remove = files_remove,
-    .tombstones = files_tombstones,
-    .blobs = files_blobs,
-    .drop_blobs = files_drop_blobs,
-    .usage = files_usage,
-    .restoring = files_restoring,
-    .run_dir = files_run_dir,
-    .close = files_close,
+    .log =
+        {
+            .commit = files_commit,
+            .claim = files_claim,
+            .claim_ahead = absent_claim_ahead,
+            .release = files_release,
+            .head = files_head,
+            .list = files_list,
+            .count = absent_count,
+            .read = files_read,
+            .surplus = files_surplus,
+            .blob = files_blob,
+            .post = files_post,
+            .inbox = files_inbox,
+            .shards = absent_shards,
+            .move = absent_move,
+        },
+    .notes =
+        {
+            .note = files_note,
+            .notes = files_notes,
+            .next_space = files_next_space,
+        },
+    .feed =
+        {
+            .read = files_feed,
+            .end = files_feed_end,
+        },
+    .admin =
+        {
+            .freeze = absent_freeze,
+            .missing = files_missing,
+            .remove = files_remove,
+            .tombstones = files_tombstones,
+            .blobs = files_blobs,
+            .drop_blobs = files_drop_blobs,
+            .usage = files_usage,
+            .format = absent_format,
+            .advise = absent_advise,
+            .restoring = files_restoring,
+            .beside = store_beside_url,
+            .run_dir = files_run_dir,
+            .file = store_local_file,
+            .close = files_close,
+        },
 };
 
 static enum code open_disk(struct files_store *files, const struct store_options *options, struct error *err)

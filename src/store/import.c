@@ -160,7 +160,7 @@ static enum code make_log(struct intake *intake, struct run_import *run, struct 
 {
     const struct run_head *head = run->head;
     struct run_head there;
-    enum code rc = intake->store->ops->head(intake->store, head->ids.tenant, head->ids.run, intake->turn, &there, NULL);
+    enum code rc = intake->store->ops->log.head(intake->store, head->ids.tenant, head->ids.run, intake->turn, &there, NULL);
     if (rc == E_NOT_FOUND) {
         struct run_create create = {.ids = head->ids,
                                     .vocabulary = head->vocabulary,
@@ -285,7 +285,7 @@ enum code store_import(struct store *store, struct run_import *runs, size_t run_
                                 .head_count = intake.head_count,
                                 .blobs = blobs,
                                 .blob_count = blob_count};
-        rc = store_heed(store, store->ops->commit(store, &commit, turn, err));
+        rc = store_heed(store, store->ops->log.commit(store, &commit, turn, err));
         for (size_t i = 0; i < intake.head_count && !rc; i++) {
             intake.heads[i].log->backend_id = intake.heads[i].backend_id;
             intake.heads[i].log->created = true;

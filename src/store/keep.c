@@ -45,9 +45,8 @@ enum code store_keep_blob(struct store *store, const struct digest *sha256, stru
     struct kept_note kept;
     struct keep *keep = store->options.keep;
     struct error why = {0};
-    if (!store->ops->note) return E_NOT_FOUND;
     digest_hex(sha256, hex);
-    enum code rc = store->ops->note(store, KEEP_SPACE, str_from(hex), arena, &note, &why);
+    enum code rc = store->ops->notes.note(store, KEEP_SPACE, str_from(hex), arena, &note, &why);
     if (rc == E_NOT_FOUND || rc == E_UNSUPPORTED) return E_NOT_FOUND;
     if (!rc) rc = store_kept_read(&note, arena, &kept, &why);
     if (rc) return error_set(err, rc, "%s", why.message);

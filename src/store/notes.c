@@ -31,9 +31,8 @@ static bool key_valid(struct str key)
     return key.len > 0 && key.len <= NOTE_KEY_MAX && !memchr(key.ptr, '\0', key.len);
 }
 
-static enum code check_name(const struct store *store, struct str space, struct str key, struct error *err)
+static enum code check_name(struct str space, struct str key, struct error *err)
 {
-    if (!store->ops->note) return error_set(err, E_UNSUPPORTED, "a %s store keeps no notes", store->ops->kind);
     if (!space_valid(space)) return error_set(err, E_INVALID, "\"%.*s\" is not a space of notes", STR_ARG(space));
     if (!key_valid(key)) return error_set(err, E_INVALID, "a key in %.*s is not valid", STR_ARG(space));
     return OK;
@@ -63,7 +62,7 @@ static enum code state_of(struct note_draft *draft, const struct note_put *put, 
     }
     struct note note = {0};
     struct error told = {0};
-    enum code rc = draft->store->ops->note(draft->store, put->space, put->key, NULL, &note, &told);
+    enum code rc = draft->store->ops->notes.note(draft->store, put->space, put->key, NULL, &note, &told);
     if (rc && rc != E_NOT_FOUND) return error_set(err, rc, "%s", told.message);
     void *grown = arena_grow(draft->arena, draft->states, draft->state_count, draft->state_count + 1,
                              sizeof(*draft->states), &draft->state_capacity);
@@ -91,7 +90,7 @@ static enum code check_put(const struct note_put *put, uint64_t version, struct 
 
 static enum code draft_one(struct note_draft *draft, const struct note_put *put, struct error *err)
 {
-    enum code rc = check_name(draft->store, put->space, put->key, err);
+    enum code rc = check_name(put->space, put->key, err);
     if (!rc && put->value.len > NOTE_VALUE_MAX)
         rc =
             error_set(err, E_LIMIT, "the value of note %.*s/%.*s is too large", STR_ARG(put->space), STR_ARG(put->key));
@@ -133,16 +132,16 @@ enum code store_note(struct store *store, struct str space, struct str key, stru
                      struct error *err)
 {
     *out = (struct note){0};
-    enum code rc = check_name(store, space, key, err);
-    return rc ? rc : store->ops->note(store, space, key, arena, out, err);
+    enum code rc = check_name(space, key, err);
+    return rc ? rc : store->ops->notes.note(store, space, key, arena, out, err);
 }
 
 enum code store_notes(struct store *store, struct str space, struct str after, size_t limit, struct arena *arena,
                       struct notes *out, struct error *err)
 {
     *out = (struct notes){0};
-    enum code rc = check_name(store, space, STR("-"), err);
-    return rc || limit == 0 ? rc : store->ops->notes(store, space, after, limit, arena, out, err);
+    enum code rc = check_name(space, STR("-"), err);
+    return rc || limit == 0 ? rc : store->ops->notes.notes(store, space, after, limit, arena, out, err);
 }
 
 static enum code visit_page(const struct notes *page, struct str prefix, note_visit visit, void *context,
@@ -185,9 +184,8 @@ enum code store_note_spaces(struct store *store, struct arena *arena, struct not
     *out = (struct note_spaces){0};
     struct str after = STR("");
     size_t capacity = 0;
-    if (!store->ops->notes) return OK;
     for (;;) {
-        enum code rc = store->ops->next_space(store, after, arena, &after, err);
+        enum code rc = store->ops->notes.next_space(store, after, arena, &after, err);
         if (rc || after.len == 0) return rc;
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
         if (!out->items) return error_nomem(err);
@@ -197,18 +195,15 @@ enum code store_note_spaces(struct store *store, struct arena *arena, struct not
 
 enum code store_freeze(struct store *store, struct error *err)
 {
-    if (store->ops->freeze) return store->ops->freeze(store, err);
-    if (strcmp(store->ops->kind, "bundle") == 0) return OK;
-    return error_set(err, E_UNSUPPORTED, "a %s store cannot be read as it is at one moment", store->ops->kind);
+    return store->ops->admin.freeze(store, err);
 }
 
 enum code store_feed(struct store *store, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
                      struct error *err)
 {
     *out = (struct feed){.next = after};
-    if (!store->ops->feed) return error_set(err, E_UNSUPPORTED, "a %s store has no feed", store->ops->kind);
     if (limit == 0) return OK;
-    enum code rc = store->ops->feed(store, after, limit, arena, out, err);
+    enum code rc = store->ops->feed.read(store, after, limit, arena, out, err);
     for (size_t i = 0; i < out->count && !rc; i++) out->items[i].record.hash = sha256(out->items[i].record.bytes);
     if (!rc && out->count && out->items[out->count - 1].position > out->next)
         out->next = out->items[out->count - 1].position;
@@ -218,6 +213,5 @@ enum code store_feed(struct store *store, uint64_t after, size_t limit, struct a
 enum code store_feed_end(struct store *store, uint64_t *out, struct error *err)
 {
     *out = 0;
-    if (!store->ops->feed_end) return error_set(err, E_UNSUPPORTED, "a %s store has no feed", store->ops->kind);
-    return store->ops->feed_end(store, out, err);
+    return store->ops->feed.end(store, out, err);
 }

@@ -13,7 +13,7 @@ enum code store_remove(struct store *store, const struct run_name *runs, size_t 
     for (size_t i = 0; i < count && !rc; i++) {
         struct run_head head;
         arena_reset(&scratch);
-        rc = store->ops->head(store, runs[i].tenant, runs[i].run, &scratch, &head, err);
+        rc = store->ops->log.head(store, runs[i].tenant, runs[i].run, &scratch, &head, err);
         if (!rc && !head.terminal)
             rc = error_set(err, E_CONFLICT, "run %.*s has not ended", STR_ARG(runs[i].run));
         else if (!rc && head.owned && head.owner_pid != getpid()) // a lease of our own is given back lazily
@@ -21,19 +21,19 @@ enum code store_remove(struct store *store, const struct run_name *runs, size_t 
                            (long long)head.owner_pid);
     }
     arena_release(&scratch);
-    return rc ? rc : store_heed(store, store->ops->remove(store, runs, count, now_ms, reason, err));
+    return rc ? rc : store_heed(store, store->ops->admin.remove(store, runs, count, now_ms, reason, err));
 }
 
 enum code store_tombstones(struct store *store, struct arena *arena, struct tombstones *out, struct error *err)
 {
     *out = (struct tombstones){0};
-    return store->ops->tombstones ? store->ops->tombstones(store, arena, out, err) : OK;
+    return store->ops->admin.tombstones(store, arena, out, err);
 }
 
 enum code store_blobs(struct store *store, struct arena *arena, struct digests *out, struct error *err)
 {
     *out = (struct digests){0};
-    return store->ops->blobs ? store->ops->blobs(store, arena, out, err) : OK;
+    return store->ops->admin.blobs(store, arena, out, err);
 }
 
 bool digest_add(struct digests *digests, struct arena *arena, const struct digest *one)
@@ -50,13 +50,13 @@ enum code store_drop_blobs(struct store *store, const struct digest *blobs, size
 {
     *bytes = 0;
     enum code rc = store_writable(store, err);
-    return rc || count == 0 ? rc : store_heed(store, store->ops->drop_blobs(store, blobs, count, bytes, err));
+    return rc || count == 0 ? rc : store_heed(store, store->ops->admin.drop_blobs(store, blobs, count, bytes, err));
 }
 
 enum code store_usage(struct store *store, struct arena *arena, struct usages *out, struct error *err)
 {
     *out = (struct usages){0};
-    return store->ops->usage ? store->ops->usage(store, arena, out, err) : OK;
+    return store->ops->admin.usage(store, arena, out, err);
 }
 
 bool usage_add(struct usages *usages, struct arena *arena, const char *what, uint64_t bytes, uint64_t count)

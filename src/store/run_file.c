@@ -73,10 +73,15 @@ static enum code read_below(struct str dir, const struct file_range *range, stru
 enum code store_run_file(struct store *store, const struct file_range *range, struct arena *arena,
                          struct file_piece *out, struct error *err)
 {
+    *out = (struct file_piece){.bytes = STR("")};
+    return store->ops->admin.file(store, range, arena, out, err);
+}
+
+enum code store_local_file(struct store *store, const struct file_range *range, struct arena *arena,
+                           struct file_piece *out, struct error *err)
+{
     struct str dir = {0};
     bool logs = strcmp(range->what, "logs") == 0;
-    *out = (struct file_piece){.bytes = STR("")};
-    if (store->ops->file) return store->ops->file(store, range, arena, out, err);
     enum code rc = (logs ? store_logs_dir : store_artifacts_dir)(store, range->ids, arena, &dir);
     return rc ? error_nomem(err) : read_below(dir, range, arena, out, err);
 }
@@ -86,10 +91,10 @@ enum code store_left_file(struct store *store, const struct file_range *range, s
 {
     struct str dir = {0};
     *out = (struct file_piece){.bytes = STR("")};
-    if (store->ops->file) { // a server gives one byte at least
+    if (store->ops->remote) { // a server gives one byte at least
         struct file_range some = *range;
         if (some.limit == 0) some.limit = 1;
-        enum code rc = store->ops->file(store, &some, arena, out, err);
+        enum code rc = store->ops->admin.file(store, &some, arena, out, err);
         if (range->limit == 0) out->bytes = STR("");
         return rc;
     }

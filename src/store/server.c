@@ -367,38 +367,11 @@ static enum code server_post(struct store *base, struct str tenant, struct str r
     return rc;
 }
 
-static enum code server_inbox(struct store *base UNUSED, struct arena *arena UNUSED, struct inbox_item **items UNUSED,
-                              size_t *count UNUSED, struct error *err UNUSED)
-{
-    return OK;
-}
-
 // ---- what only the server does
 
-static enum code server_writes(struct error *err)
-{
-    return error_set(
-        err, E_DENIED,
-        "the runs of a server are written by the server alone; this command needs the store itself: run it "
-        "where the store is, with --store URL");
-}
-
-static enum code server_commit(struct store *base UNUSED, struct commit *commit UNUSED, struct arena *turn UNUSED,
-                               struct error *err)
-{
-    return server_writes(err);
-}
-
-static enum code server_claim(struct store *base UNUSED, struct str tenant UNUSED, struct str run UNUSED,
-                              struct run_head *out UNUSED, struct arena *arena UNUSED, int64_t *backend_id UNUSED,
-                              struct error *err)
-{
-    return server_writes(err);
-}
-
-static void server_release(struct store *base UNUSED, struct run_log *log UNUSED)
-{
-}
+#define READ_ONLY                                                                                                      \
+    "the runs of a server are written by the server alone; this command needs the store itself: run it "               \
+    "where the store is, with --store URL"
 
 static void server_close(struct store *base)
 {
@@ -410,18 +383,44 @@ static void server_close(struct store *base)
 
 static const struct store_ops server_ops = {
     .kind = "server",
-    .commit = server_commit,
-    .claim = server_claim,
-    .release = server_release,
-    .head = server_head,
-    .list = server_list,
-    .read = server_read,
-    .blob = server_blob,
-    .post = server_post,
-    .inbox = server_inbox,
-    .run_dir = server_run_dir,
-    .file = server_file,
-    .close = server_close,
+    .read_only = READ_ONLY,
+    .remote = true,
+    .log =
+        {
+            .commit = absent_commit,
+            .claim = absent_claim,
+            .claim_ahead = absent_claim_ahead,
+            .release = absent_release,
+            .head = server_head,
+            .list = server_list,
+            .count = absent_count,
+            .read = server_read,
+            .surplus = absent_surplus,
+            .blob = server_blob,
+            .post = server_post,
+            .inbox = absent_inbox,
+            .shards = absent_shards,
+            .move = absent_move,
+        },
+    .notes = NO_NOTES,
+    .feed = NO_FEED,
+    .admin =
+        {
+            .freeze = absent_freeze,
+            .missing = absent_missing,
+            .remove = absent_remove,
+            .tombstones = absent_tombstones,
+            .blobs = absent_blobs,
+            .drop_blobs = absent_drop_blobs,
+            .usage = absent_usage,
+            .format = absent_format,
+            .advise = absent_advise,
+            .restoring = absent_restoring,
+            .beside = store_beside_url,
+            .run_dir = server_run_dir,
+            .file = server_file,
+            .close = server_close,
+        },
 };
 
 enum code store_server_call(struct store *base, const struct server_call *wanted, struct arena *arena, struct json *out,
@@ -474,7 +473,7 @@ static enum code whoami(struct server_store *store, struct error *err)
 
 enum code store_open_server(struct str url, const struct store_options *options, struct store **out, struct error *err)
 {
-    if (options->mode == STORE_WRITE) return server_writes(err);
+    if (options->mode == STORE_WRITE) return error_set(err, E_DENIED, "%s", READ_ONLY);
     struct server_store *store = calloc(1, sizeof(*store));
     if (!store) return error_nomem(err);
     store->base.ops = &server_ops;

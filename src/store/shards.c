@@ -11,8 +11,6 @@ enum code shard_fenced(struct store *store, struct error *err)
 static enum code several(const struct store *store, struct error *err)
 {
     if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");
-    if (!store->ops->shards)
-        return error_set(err, E_UNSUPPORTED, "a %s store has one engine at a time", store->ops->kind);
     return OK;
 }
 
@@ -25,7 +23,7 @@ enum code store_shards(struct store *store, int64_t lease_ms, int64_t now_ms, st
         __atomic_store_n(&store->fenced, false, __ATOMIC_RELAXED);
         store->member = store->place = 0;
     }
-    rc = store->ops->shards(store, lease_ms, now_ms, out, err);
+    rc = store->ops->log.shards(store, lease_ms, now_ms, out, err);
     if (!rc) store->member = out->self;
     return rc;
 }
@@ -39,7 +37,7 @@ enum code store_shards_move(struct store *store, uint64_t take, uint64_t give, i
     if (store->fenced) return shard_fenced(store, err);
     INVARIANT(store->member);
     store->place &= ~give;
-    return store->ops->move(store, take, give, now_ms, out, err);
+    return store->ops->log.move(store, take, give, now_ms, out, err);
 }
 
 void store_place(struct store *store, uint64_t shards)

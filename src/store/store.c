@@ -4,6 +4,18 @@
 #include <string.h>
 #include <unistd.h>
 
+// No table has a hole. Methods lie one behind the other from the first table on.
+static bool is_whole(const struct store_ops *ops)
+{
+    const size_t from = offsetof(struct store_ops, log);
+    for (size_t at = from; at < sizeof(*ops); at += sizeof(void (*)(void))) {
+        void (*method)(void);
+        memcpy(&method, (const char *)ops + at, sizeof(method));
+        if (!method) return false;
+    }
+    return ops->kind && (sizeof(*ops) - from) % sizeof(void (*)(void)) == 0;
+}
+
 enum code store_open(struct str url, const struct store_options *options, struct store **out, struct error *err)
 {
     INVARIANT(options->mode == STORE_READ || options->mode == STORE_WRITE);
@@ -45,7 +57,7 @@ enum code store_open(struct str url, const struct store_options *options, struct
         if (rc != E_UNREACHABLE || !server) error_wrap(err, "store %s", shown);
         return rc;
     }
-    INVARIANT(store && store->ops);
+    INVARIANT(store && is_whole(store->ops));
     store->url = strndup(url.ptr, url.len);
     if (!store->url) {
         store_close(store);
@@ -60,7 +72,7 @@ void store_close(struct store *store)
     if (!store) return;
     char *url = store->url;
     store_patience_close(store);
-    store->ops->close(store);
+    store->ops->admin.close(store);
     free(url);
 }
 
@@ -74,17 +86,21 @@ struct str store_url(const struct store *store)
     return str_from(store->url);
 }
 
-struct str store_beside(const struct store *store)
+struct str store_beside_url(const struct store *store)
 {
     struct str path;
-    if (store->ops->beside) return store->ops->beside(store);
     str_cut(str_from(store->url), ':', &path);
     return path;
 }
 
+struct str store_beside(const struct store *store)
+{
+    return store->ops->admin.beside(store);
+}
+
 bool store_is_remote(const struct store *store)
 {
-    return store->ops->file != NULL;
+    return store->ops->remote;
 }
 
 struct str store_tenant(const struct store *store)
@@ -101,7 +117,7 @@ enum code store_artifacts_dir(const struct store *store, const struct run_ids *i
                               struct str *out)
 {
     if (store->options.artifacts) return run_dir_path(str_from(store->options.artifacts), "artifacts", ids, arena, out);
-    return store->ops->run_dir(store, ids, "artifacts", arena, out);
+    return store->ops->admin.run_dir(store, ids, "artifacts", arena, out);
 }
 
 enum code store_files_dir(const struct store *store, const struct run_ids *ids, struct str said, struct arena *arena,
@@ -120,7 +136,7 @@ enum code store_files_dir(const struct store *store, const struct run_ids *ids, 
 enum code store_logs_dir(const struct store *store, const struct run_ids *ids, struct arena *arena, struct str *out)
 {
     *out = (struct str){0};
-    return store->options.artifacts ? OK : store->ops->run_dir(store, ids, "logs", arena, out);
+    return store->options.artifacts ? OK : store->ops->admin.run_dir(store, ids, "logs", arena, out);
 }
 
 enum code run_dir_path(struct str base, const char *what, const struct run_ids *ids, struct arena *arena,
@@ -222,7 +238,7 @@ bool store_is_restoring(const struct store *store)
 enum code store_restoring(struct store *store, bool begun, struct error *err)
 {
     enum code rc = store_writable(store, err);
-    if (!rc && store->ops->restoring) rc = store_heed(store, store->ops->restoring(store, begun, err));
+    if (!rc) rc = store_heed(store, store->ops->admin.restoring(store, begun, err));
     if (!rc) store->restoring = begun;
     return rc;
 }
@@ -253,7 +269,7 @@ static enum code look_for(struct store *store, const struct run_create *create, 
     struct arena scratch;
     arena_init(&scratch, 4096, SIZE_MAX);
     struct run_head head;
-    enum code rc = store->ops->head(store, create->ids.tenant, create->ids.run, &scratch, &head, NULL);
+    enum code rc = store->ops->log.head(store, create->ids.tenant, create->ids.run, &scratch, &head, NULL);
     arena_release(&scratch);
     if (rc == OK) return error_set(err, E_EXISTS, "run %.*s exists", STR_ARG(create->ids.run));
     if (rc == E_NOT_FOUND) return OK;
@@ -298,7 +314,7 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
     struct run_head head = {0};
     int64_t backend_id = 0;
     struct run_log *log = NULL;
-    rc = store_heed(store, store->ops->claim(store, tenant, run, &head, &scratch, &backend_id, err));
+    rc = store_heed(store, store->ops->log.claim(store, tenant, run, &head, &scratch, &backend_id, err));
     if (!rc) {
         log = run_log_new(store, &(struct run_create){
                                      .ids = head.ids,
@@ -332,7 +348,7 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
 enum code store_claim_ahead(struct store *store, const struct run_name *runs, size_t count, struct error *err)
 {
     enum code rc = store_writable(store, err);
-    return rc || !store->ops->claim_ahead ? rc : store_heed(store, store->ops->claim_ahead(store, runs, count, err));
+    return rc ? rc : store_heed(store, store->ops->log.claim_ahead(store, runs, count, err));
 }
 
 void store_release_run(struct store *store, struct run_log *log)
@@ -340,7 +356,7 @@ void store_release_run(struct store *store, struct run_log *log)
     if (!log) return;
     INVARIANT(log->store == store);
     INVARIANT(log->touched == 0);
-    if (log->created && !store->dead) store->ops->release(store, log);
+    if (log->created && !store->dead) store->ops->log.release(store, log);
     run_log_free(log);
 }
 
@@ -375,7 +391,7 @@ enum code store_read(struct store *store, const struct record_range *range, stru
                      struct error *err)
 {
     *out = (struct records){0};
-    enum code rc = store->ops->read(store, range, arena, out, err);
+    enum code rc = store->ops->log.read(store, range, arena, out, err);
     if (rc || range->ledger) return rc;
     for (size_t i = 0; i < out->count; i++)
         if (!out->items[i].redacted) out->items[i].hash = sha256(out->items[i].bytes);
@@ -386,7 +402,7 @@ enum code store_head(struct store *store, struct str tenant, struct str run, str
                      struct error *err)
 {
     *out = (struct run_head){0};
-    return store->ops->head(store, tenant, run, arena, out, err);
+    return store->ops->log.head(store, tenant, run, arena, out, err);
 }
 
 enum { LIST_LIMIT_DEFAULT = 50 };
@@ -397,12 +413,12 @@ enum code store_list(struct store *store, const struct run_filter *filter, struc
     struct run_filter full = *filter;
     if (full.limit == 0) full.limit = LIST_LIMIT_DEFAULT;
     *out = (struct run_heads){0};
-    return store->ops->list(store, &full, arena, out, err);
+    return store->ops->log.list(store, &full, arena, out, err);
 }
 
 enum code store_count(struct store *store, const struct run_filter *filter, uint64_t *out, struct error *err)
 {
-    return store->ops->count ? store->ops->count(store, filter, out, err) : E_UNSUPPORTED;
+    return store->ops->log.count(store, filter, out, err);
 }
 
 enum code run_missing(struct str run, struct error *err)
@@ -432,7 +448,7 @@ enum code store_blob(struct store *store, const struct digest *sha256, struct ar
 {
     *out = (struct str){0};
     struct error why = {0}, missing = {0};
-    enum code rc = store->ops->blob(store, sha256, arena, out, &missing);
+    enum code rc = store->ops->log.blob(store, sha256, arena, out, &missing);
     if (rc == OK) return OK;
     if (rc != E_NOT_FOUND) return error_set(err, rc, "%s", missing.message);
     rc = store_keep_blob(store, sha256, arena, out, &why);
@@ -447,20 +463,20 @@ struct keep *store_keep(const struct store *store)
 enum code store_format(struct store *store, struct store_format *out, struct error *err)
 {
     *out = (struct store_format){.have = 1, .newest = 1};
-    return store->ops->format ? store->ops->format(store, out, err) : OK;
+    return store->ops->admin.format(store, out, err);
 }
 
 enum code store_advise(struct store *store, struct arena *arena, struct advices *out, struct error *err)
 {
     *out = (struct advices){0};
-    return store->ops->advise ? store->ops->advise(store, arena, out, err) : OK;
+    return store->ops->admin.advise(store, arena, out, err);
 }
 
 enum code store_post(struct store *store, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                      struct error *err)
 {
     enum code rc = store->options.mode == STORE_WRITE ? store_writable(store, err) : OK;
-    return rc ? rc : store_heed(store, store->ops->post(store, tenant, run, signal_id, bytes, err));
+    return rc ? rc : store_heed(store, store->ops->log.post(store, tenant, run, signal_id, bytes, err));
 }
 
 enum code store_inbox(struct store *store, struct arena *arena, struct inbox_item **items, size_t *count,
@@ -468,7 +484,7 @@ enum code store_inbox(struct store *store, struct arena *arena, struct inbox_ite
 {
     *items = NULL;
     *count = 0;
-    return store_heed(store, store->ops->inbox(store, arena, items, count, err));
+    return store_heed(store, store->ops->log.inbox(store, arena, items, count, err));
 }
 
 bool summary_goes_on(const struct run_summary *summary)

@@ -436,11 +436,10 @@ static void check_surplus(struct verify *verify)
 {
     const struct run_ids *ids = &verify->head->ids;
     struct surplus found = {0};
-    if (!verify->store->ops->surplus) return;
     arena_reset(&verify->page);
     arena_reset(&verify->scratch);
     enum code rc =
-        verify->store->ops->surplus(verify->store, ids->tenant, ids->run, &verify->page, &found, verify->err);
+        verify->store->ops->log.surplus(verify->store, ids->tenant, ids->run, &verify->page, &found, verify->err);
     if (rc) {
         verify->rc = rc;
         return;

@@ -241,7 +241,7 @@ static enum code verify_all(struct store *store, struct str tenant, struct arena
     struct faults faults = {0};
     if (!rc && !gather(workers, count, arena, out, &faults)) rc = error_nomem(err);
     // What is not there belongs to no tenant.
-    if (!rc && !tenant.len && store->ops->missing) rc = store->ops->missing(store, arena, &faults, err);
+    if (!rc && !tenant.len) rc = store->ops->admin.missing(store, arena, &faults, err);
     out->faults = faults.items;
     out->fault_count = faults.count;
     for (size_t i = 0; i < count; i++) {

@@ -138,7 +138,7 @@ static enum code commit_watched(struct store *store, struct commit *commit, stru
     checker_offer(&w->checker, commit);
     if (fault == COMMIT_DIES_BEFORE) return die(w, "before", err);
     arm(w, fault);
-    enum code rc = w->real_ops->commit(store, commit, turn, err);
+    enum code rc = w->real_ops->log.commit(store, commit, turn, err);
     if (fault == DISK_FULL || fault == DISK_SYNC_FAILS) sim_disk_heal(w->disk);
     if (rc == OK && fault == COMMIT_DIES_AFTER) return die(w, "after", err);
     if (rc == OK && w->zombie_acts) check_fenced(w, commit);
@@ -158,7 +158,7 @@ static void watch(struct world *w)
 {
     w->real_ops = w->store->ops;
     w->ops = *w->real_ops;
-    w->ops.commit = commit_watched;
+    w->ops.log.commit = commit_watched;
     w->store->ops = &w->ops;
 }
 

@@ -154,7 +154,7 @@ static struct moment stored(void)
 static bool in_the_store(const struct digest *sha256)
 {
     struct str bytes;
-    return k.real_ops->blob(k.store, sha256, &k.memory, &bytes, NULL) == OK;
+    return k.real_ops->log.blob(k.store, sha256, &k.memory, &bytes, NULL) == OK;
 }
 
 // ----

@@ -222,7 +222,7 @@ static void damaged_output_fails_the_step_that_needs_it_and_is_found_S9(void)
                                                                      "\"dependsOn\":[\"a\",\"b\"]}"));
     kit_start(&k, "r1");
     memset(large, 'x', sizeof(large) - 1);
-    k.ops.blob = damaged_blob;
+    k.ops.log.blob = damaged_blob;
     kit_done(&k, "a", large);
     kit_done(&k, "b", "ok"); // what it was is read from the store
     CHECK(kit_told(&k, "r1 STEP_FAILED m 1.1 OUTPUT_DAMAGED\n"));
@@ -283,7 +283,7 @@ static void inbox_that_cannot_be_read_now_is_read_later_I9(void)
     struct kit k;
     kit_open(&k, LINEAR);
     kit_start(&k, "r1");
-    k.ops.inbox = full_inbox;
+    k.ops.log.inbox = full_inbox;
     volatile bool stop = false;
     struct engine_loop loop = {.stop = &stop, .tick = stop_soon, .context = (void *)(uintptr_t)&stop};
     struct error err = {0};

@@ -236,7 +236,7 @@ static enum code stale_note(struct store *store, struct str space, struct str ke
         stale_looks--;
         return E_NOT_FOUND;
     }
-    return k->real_ops->note(store, space, key, arena, out, err);
+    return k->real_ops->notes.note(store, space, key, arena, out, err);
 }
 
 static void a_note_that_another_process_was_faster_with_fails_alone_too(void)
@@ -246,7 +246,7 @@ static void a_note_that_another_process_was_faster_with_fails_alone_too(void)
     struct answer other = {0}, raced = {0}, fine = {0};
     put(&k, note("raced", "theirs", 0), &other);
     kit_idle(&k);
-    k.ops.note = stale_note;
+    k.ops.notes.note = stale_note;
     kit_start(&k, "r1");
     kit_deliver(&k, "a", true, "1", false);
     struct note_put with = note("raced", "r2", 0);

@@ -231,7 +231,7 @@ static enum code claim_if_free(struct store *store, struct str tenant, struct st
 {
     const struct kit *k = (const struct kit *)((uintptr_t)store->ops - offsetof(struct kit, ops));
     if (child_is_elsewhere && str_is(run, "r1.s.1")) return error_set(err, E_LOCKED, "owned by another process");
-    return k->real_ops->claim(store, tenant, run, out, arena, backend_id, err);
+    return k->real_ops->log.claim(store, tenant, run, out, arena, backend_id, err);
 }
 
 static void cancel_reaches_a_child_that_another_engine_owns(void)
@@ -242,7 +242,7 @@ static void cancel_reaches_a_child_that_another_engine_owns(void)
     kit_crash(&k);
     kit_adopt(&k, "r1.s.1");
     struct engine *childs = k.engine;
-    k.ops.claim = claim_if_free;
+    k.ops.log.claim = claim_if_free;
     child_is_elsewhere = true;
     kit_open_engine(&k);
     kit_adopt(&k, "r1");

@@ -26,7 +26,7 @@ static enum code disguise(struct store *store, struct record *record, struct are
     if (!veil.twin || record->seq != veil.twin) return OK;
     if (veil.of > 0) {
         struct record_range range = {.tenant = STR("default"), .run = STR("r1"), .after = veil.of - 1, .limit = 1};
-        enum code rc = veil.real->read(store, &range, arena, &records, err);
+        enum code rc = veil.real->log.read(store, &range, arena, &records, err);
         if (!rc) record->bytes = records.items[0].bytes;
         return rc;
     }
@@ -46,13 +46,13 @@ static enum code disguise(struct store *store, struct record *record, struct are
 static enum code veil_read(struct store *store, const struct record_range *range, struct arena *arena,
                            struct records *out, struct error *err)
 {
-    if (range->ledger) return veil.real->read(store, range, arena, out, err);
+    if (range->ledger) return veil.real->log.read(store, range, arena, out, err);
     veil.readings++;
     if (veil.failing > 0 && str_is(range->run, "r1")) {
         veil.failing--;
         return error_set(err, E_IO, "the disk says no");
     }
-    enum code rc = veil.real->read(store, range, arena, out, err);
+    enum code rc = veil.real->log.read(store, range, arena, out, err);
     bool mine = str_is(range->run, "r1");
     size_t kept = 0;
     for (size_t i = 0; !rc && i < out->count; i++) {
@@ -68,7 +68,7 @@ static enum code veil_read(struct store *store, const struct record_range *range
 static enum code veil_feed(struct store *store, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
                            struct error *err)
 {
-    enum code rc = veil.real->feed(store, after, limit, arena, out, err);
+    enum code rc = veil.real->feed.read(store, after, limit, arena, out, err);
     size_t kept = 0;
     if (!rc && out->count > 0 && out->next < out->items[out->count - 1].position)
         out->next = out->items[out->count - 1].position;
@@ -87,14 +87,14 @@ static void veil_put(struct kit *k)
 {
     memset(&veil, 0, sizeof(veil));
     veil.real = k->real_ops;
-    k->ops.read = veil_read;
-    k->ops.feed = veil_feed;
+    k->ops.log.read = veil_read;
+    k->ops.feed.read = veil_feed;
 }
 
 static void veil_lift(struct kit *k)
 {
-    k->ops.read = veil.real->read;
-    k->ops.feed = veil.real->feed;
+    k->ops.log.read = veil.real->log.read;
+    k->ops.feed.read = veil.real->feed.read;
 }
 
 static void finish(struct kit *k)

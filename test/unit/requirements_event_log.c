@@ -72,7 +72,7 @@ static enum code counting_commit(struct store *store, struct commit *commit, str
         refused_count++;
         return error_set(err, E_FULL, "no room in this test");
     }
-    enum code rc = real->commit(store, commit, turn, err);
+    enum code rc = real->log.commit(store, commit, turn, err);
     commit_count++;
     committed_events += rc ? 0 : commit->event_count;
     return rc;
@@ -85,7 +85,7 @@ static void events_go_through_the_interface_EL_4a(void)
         rig_open(&rig, rig_kinds[i]);
         real = rig.store->ops;
         struct store_ops counting = *real;
-        counting.commit = counting_commit;
+        counting.log.commit = counting_commit;
         rig.store->ops = &counting;
         commit_count = committed_events = refused_count = 0;
         refuse = true;

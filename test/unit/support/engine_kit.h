@@ -134,7 +134,7 @@ UNUSED static enum code kit_commit(struct store *store, struct commit *commit, s
     }
     k->commit_count++;
     nanosleep(&(struct timespec){.tv_nsec = (long)k->slow_ms * 1000000}, NULL);
-    return k->real_ops->commit(store, commit, turn, err);
+    return k->real_ops->log.commit(store, commit, turn, err);
 }
 
 UNUSED static void kit_open_engine(struct kit *k)
@@ -190,7 +190,7 @@ UNUSED static void kit_open_at(struct kit *k, const char *text, const char *url)
     CHECK_OK(store_open(str_from(url), &options, &k->store, &err), &err);
     k->real_ops = k->store->ops;
     k->ops = *k->real_ops;
-    k->ops.commit = kit_commit;
+    k->ops.log.commit = kit_commit;
     k->store->ops = &k->ops;
     static const struct program_loader loader = {.load = kit_load_child};
     k->program = kit_program(k, text, &loader);
