@@ -357,7 +357,7 @@ static enum code files_restoring(struct store *base, bool begun, struct error *e
     return write_version(files_of(base), begun ? RESTORING_TEXT : VERSION_TEXT, err);
 }
 
-// In place and of one length, so that a full disk does not keep a store closed. Whoever closes it leaves the number of its opening, below 0.
+// In place and of one length, so that a full disk does not keep a store closed. Who closes it leaves the number of its opening, below 0.
 static enum code write_owner(struct files_store *files, int64_t owner)
 {
     char text[24];
