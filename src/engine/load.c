@@ -140,7 +140,7 @@ static enum code stored_blob(void *context, const struct digest *sha256, struct 
 
 // log NULL: as the store has it now; else as it was claimed.
 static enum code fold_run(struct store *store, const struct program *program, const struct run_ids *ids,
-                          const struct run_log *log, struct run **out, struct error *err)
+                          struct run_log *log, struct run **out, struct error *err)
 {
     struct run *run = run_new(program, ids);
     if (!run) return error_nomem(err);

@@ -1,5 +1,7 @@
 #include "os/os.h"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <errno.h>
 #include <signal.h>
 #include <time.h>
@@ -34,4 +36,12 @@ bool os_lock_lingers(int64_t pid, unsigned *tries)
     const struct timespec pause = {.tv_nsec = 1000000};
     nanosleep(&pause, NULL);
     return true;
+}
+
+void os_boot_id(char out[BOOT_SIZE])
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, out, BOOT_SIZE - 1);
+    out[got > 0 ? got : 0] = '\0';
+    if (fd >= 0) close(fd);
 }

@@ -17,6 +17,8 @@ struct moment_in_time {
 struct moment_in_time os_now(void);
 int64_t os_mono_us(void);
 int64_t os_boot_ms(void); // never goes back, and goes on while the machine sleeps: for promises made to other machines
+#define BOOT_SIZE 37
+void os_boot_id(char out[BOOT_SIZE]); // another one after each start of the machine; empty: not known
 // A lock outlives its process for a moment when a child was between fork and exec: the child's copy of the descriptor holds
 // it. Call this between looks at a lock whose owner is `pid`: true after a millisecond's wait when that process is gone
 // and looking again is worth while, false when it lives or *tries (start at 0) has been used up.

@@ -28,73 +28,16 @@ struct draft {
 
 // ---- the runs of the batch
 
-// The keys of a run that was claimed, read once, when something is first appended to it.
-static enum code load_event_keys(struct run_log *log, struct arena *scratch, struct error *err)
+static enum code pass_over(void *context UNUSED, const struct record *record UNUSED, const struct moment *moment UNUSED,
+                           const struct seal *seal UNUSED)
 {
-    enum { PAGE = 512 };
-    for (uint64_t after = 0; after < log->last_seq;) {
-        arena_reset(scratch);
-        struct records page = {0};
-        struct record_range range = {.tenant = log->ids.tenant, .run = log->ids.run, .after = after, .limit = PAGE};
-        enum code rc = log->store->ops->log.read(log->store, &range, scratch, &page, err);
-        if (rc) return rc;
-        if (page.count == 0)
-            return error_set(err, E_CORRUPT, "run %.*s: event %llu is missing", STR_ARG(log->ids.run),
-                             (unsigned long long)after + 1);
-        if (!key_set_reserve(&log->keys, (uint32_t)page.count)) return error_nomem(err);
-        for (size_t i = 0; i < page.count; i++) {
-            const struct record *record = &page.items[i];
-            struct moment moment;
-            struct seal seal;
-            struct digest key = {{0}};
-            if (record->columns && record->columns->key.len <= SHA256_SIZE)
-                memcpy(key.b, record->columns->key.ptr, record->columns->key.len);
-            else if ((rc = record_key(log->vocabulary, &log->ids, record, scratch, &moment, &seal, &key, err)))
-                return rc;
-            key_set_add(&log->keys, &key, (uint32_t)record->seq);
-            after = record->seq;
-        }
-    }
     return OK;
 }
 
-static enum code load_signal_keys(struct run_log *log, struct arena *scratch, struct error *err)
-{
-    enum { PAGE = 512 };
-    for (uint64_t after = 0; after < log->ledger_seq;) {
-        arena_reset(scratch);
-        struct records page = {0};
-        struct record_range range = {
-            .tenant = log->ids.tenant, .run = log->ids.run, .ledger = true, .after = after, .limit = PAGE};
-        enum code rc = log->store->ops->log.read(log->store, &range, scratch, &page, err);
-        if (rc) return rc;
-        if (page.count == 0)
-            return error_set(err, E_CORRUPT, "run %.*s: ledger entry %llu is missing", STR_ARG(log->ids.run),
-                             (unsigned long long)after + 1);
-        if (!key_set_reserve(&log->keys, (uint32_t)page.count)) return error_nomem(err);
-        for (size_t i = 0; i < page.count; i++) {
-            const struct record *record = &page.items[i];
-            if (record->signal_id.len) {
-                struct digest key = signal_key(record->signal_id);
-                key_set_add(&log->keys, &key, (uint32_t)record->ledger_seq | KEY_LEDGER);
-            }
-            after = record->ledger_seq;
-        }
-    }
-    return OK;
-}
-
+// Who claims a run folds its log, which collects them. One that was claimed for something else is read now.
 static enum code load_keys(struct run_log *log, struct error *err)
 {
-    if (log->keys_loaded) return OK;
-    struct arena scratch;
-    arena_init(&scratch, 64 * 1024, SIZE_MAX);
-    enum code rc = load_event_keys(log, &scratch, err);
-    if (!rc) rc = load_signal_keys(log, &scratch, err);
-    arena_release(&scratch);
-    if (rc) key_set_release(&log->keys);
-    log->keys_loaded = rc == OK;
-    return rc;
+    return log->keys_loaded ? OK : store_replay_log(log->store, log, pass_over, NULL, err);
 }
 
 static void touch(struct draft *draft, struct run_log *log)

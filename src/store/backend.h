@@ -228,6 +228,9 @@ bool run_filter_matches(const struct run_filter *filter, const struct run_head *
 enum code run_dir_path(struct str base, const char *what, const struct run_ids *ids, struct arena *arena,
                        struct str *out) MUST_CHECK;
 // The key of a stored event, worked out again from its bytes. `moment` and `seal` get what was decoded.
+enum code recorded_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct record *record,
+                     const struct moment *moment, struct arena *arena, struct digest *key,
+                     struct error *err) MUST_CHECK;
 enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct record *record,
                      struct arena *arena, struct moment *moment, struct seal *seal, struct digest *key,
                      struct error *err) MUST_CHECK;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define VERSION_TEXT "cairn files 1\n"
+#define OWNER_SIZE 21 // in the lock file; then the id of the start of the machine
 #define RESTORING_TEXT "cairn files 1, restoring\n"
 #define SETTLE_SIZE                                                                                                    \
     (512u << 10) // closing with more than this in the journal syncs everything, so that opening stays quick
@@ -227,11 +228,23 @@ static void files_release(struct store *base, struct run_log *log)
 
 static int64_t owner_in_lock(struct files_store *files)
 {
-    char text[24];
+    char text[OWNER_SIZE];
     size_t got = 0;
     int64_t pid = 0;
     if (!files->lock || files->disk->ops->read(files->lock, 0, text, sizeof(text), &got, NULL) != OK) return 0;
     return str_int64(str_trim((struct str){text, got}), &pid) ? pid : 0;
+}
+
+// By whoever wrote last, on this machine and since it was started: then what was written is what is shown.
+bool files_was_closed(struct files_store *files)
+{
+    char now[BOOT_SIZE], then[BOOT_SIZE] = "";
+    size_t got = 0;
+    if (!files->own_disk || !files->lock || owner_in_lock(files) != -(int64_t)files->journal.header.incarnation)
+        return false;
+    os_boot_id(now);
+    enum code rc = files->disk->ops->read(files->lock, OWNER_SIZE, then, BOOT_SIZE - 1, &got, NULL);
+    return rc == OK && now[0] && strcmp(now, then) == 0;
 }
 
 static int64_t pid_in_lock(struct files_store *files)
@@ -360,9 +373,17 @@ static enum code files_restoring(struct store *base, bool begun, struct error *e
 // In place and of one length, so that a full disk does not keep a store closed. Who closes it leaves the number of its opening, below 0.
 static enum code write_owner(struct files_store *files, int64_t owner)
 {
-    char text[24];
+    char text[OWNER_SIZE + 1];
     snprintf(text, sizeof(text), "%-20lld\n", (long long)owner);
-    return files->disk->ops->write(files->lock, 0, text, strlen(text), NULL);
+    return files->disk->ops->write(files->lock, 0, text, OWNER_SIZE, NULL);
+}
+
+static void write_closed(struct files_store *files)
+{
+    char boot[BOOT_SIZE];
+    os_boot_id(boot);
+    enum code rc = files->disk->ops->write(files->lock, OWNER_SIZE, boot, files->own_disk ? strlen(boot) : 0, NULL);
+    if (rc == OK) (void)!write_owner(files, -(int64_t)files->journal.header.incarnation);
 }
 
 static enum code take_lock(struct files_store *files, struct error *err)
@@ -400,7 +421,7 @@ static enum code open_writer(struct files_store *files, bool create, struct erro
 }
 
 // After a crash the journal may hold what is not where readers look: it is put there first, as SQLite does when it opens a log. Another
-// process may be doing that at this moment.
+// process may be doing that at this moment. Of a store that was closed what differs is somebody's doing, and for store_verify to tell.
 static enum code catch_up(struct files_store *files, struct error *err)
 {
     enum { TRIES = 200, PAUSE_NS = 10000000 };
@@ -444,7 +465,7 @@ static void files_close(struct store *base)
     if (files->writer && !base->dead && files->journal.file && files_flush(files, NULL) == OK &&
         files->journal.end > JOURNAL_FRAMES + SETTLE_SIZE)
         (void)!journal_checkpoint(files, NULL); // if not, the next opening has more to apply
-    if (files->writer && !base->dead && files->lock) (void)!write_owner(files, -(int64_t)files->journal.header.incarnation);
+    if (files->writer && !base->dead && files->lock) write_closed(files);
     if (files->disk) files_close_cached(files, 0);
     struct file *const parts[] = {files->runs,         files->names, files->index,
                                   files->journal.file, files->lock,  files->feed.file};

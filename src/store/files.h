@@ -6,7 +6,8 @@
 //   DIR/@{tenant}/{run}/...              the same for other tenants
 //   DIR/.cairn/VERSION                   "cairn files 1\n"; written last, so a store that has it is whole
 //   DIR/.cairn/lock                      the writer's pid; byte 0 is locked while it lives. After it has closed the store, minus the
-//                                        `incarnation` of the journal: another number tells that it died
+//                                        `incarnation` of the journal: another number tells that it died. Then the id of the
+//                                        machine's start, when it closed it
 //   DIR/.cairn/journal                   what a crash would lose: see below
 //   DIR/.cairn/runs                      one slot of 512 bytes per run, by position (1, 2, ... in order of creation)
 //   DIR/.cairn/index                     40 bytes per run, copied from the slots: lists read this first. May be deleted.
@@ -331,6 +332,7 @@ typedef enum code (*journal_visit)(struct files_store *files, struct str frame, 
 enum code journal_frames(struct files_store *files, journal_visit visit, struct error *err) MUST_CHECK;
 // Readers, while nobody writes: `visit` gets every whole frame as it lies there.
 enum code journal_look(struct files_store *files, journal_visit visit, struct error *err) MUST_CHECK;
+bool files_was_closed(struct files_store *files);
 // The frame in files->frame becomes durable. E_FULL: it is not there. E_IO: nobody knows.
 enum code journal_append(struct files_store *files, struct error *err) MUST_CHECK;
 enum code journal_checkpoint(struct files_store *files, struct error *err) MUST_CHECK;

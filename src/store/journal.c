@@ -273,6 +273,7 @@ enum code journal_look(struct files_store *files, journal_visit visit, struct er
     enum code rc = files->disk->ops->size(journal->file, &journal->size, err);
     if (rc != OK || journal->size == 0) return rc;
     rc = read_headers(files, err);
+    if (rc == OK && files_was_closed(files)) return OK;
     journal->end = JOURNAL_FRAMES;
     journal->next_batch = journal->header.first_batch;
     for (uint64_t at = journal->end; rc == OK;) {

@@ -113,7 +113,12 @@ enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids, cons
     *moment = (struct moment){0};
     *seal = (struct seal){0};
     enum code rc = contract_decode(vocabulary, record->bytes, arena, moment, seal, NULL, err);
-    if (rc) return rc;
+    return rc ? rc : recorded_key(vocabulary, ids, record, moment, arena, key, err);
+}
+
+enum code recorded_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct record *record,
+                     const struct moment *moment, struct arena *arena, struct digest *key, struct error *err)
+{
     struct str slot = moment_slot(vocabulary, moment, arena);
     if (!slot.ptr) return error_nomem(err);
     *key = event_key(ids->run, slot, moment->logical, record->type, ids->plan_version);

@@ -19,8 +19,29 @@ struct replay {
     struct lane events, ledger;
     struct arena scratch;
     struct replay_cursor *cursor;
+    struct run_log *log; // whose keys are collected; or NULL
     struct error *err;
 };
+
+// A store that keeps keys in a column keeps their first bytes, which is as much as a set needs.
+static enum code collect_key(struct replay *replay, const struct record *record, const struct moment *moment)
+{
+    struct run_log *log = replay->log;
+    struct digest key = {{0}};
+    enum code rc = OK;
+    if (!log || (record->ledger_seq && record->signal_id.len == 0)) return OK;
+    if (!key_set_reserve(&log->keys, 1)) return error_nomem(replay->err);
+    if (record->ledger_seq) {
+        key = signal_key(record->signal_id);
+    } else if (record->columns && record->columns->key.len <= SHA256_SIZE) {
+        memcpy(key.b, record->columns->key.ptr, record->columns->key.len);
+    } else {
+        rc = recorded_key(log->vocabulary, &log->ids, record, moment, &replay->scratch, &key, replay->err);
+    }
+    uint32_t number = record->ledger_seq ? (uint32_t)record->ledger_seq | KEY_LEDGER : (uint32_t)record->seq;
+    if (!rc) key_set_add(&log->keys, &key, number);
+    return rc;
+}
 
 // The record that is next in a lane; NULL at the end.
 static enum code peek(struct replay *replay, struct lane *lane, const struct record **out)
@@ -74,7 +95,8 @@ static enum code visit_moment(struct replay *replay, const struct record *record
                          "run %.*s: PLAN_INTEGRITY_VALIDATION_FAILED: the store keeps another document for it than the "
                          "one that it was started with",
                          STR_ARG(replay->head.ids.run));
-    return visit(context, record, moment, seal);
+    enum code rc = visit(context, record, moment, seal);
+    return rc ? rc : collect_key(replay, record, moment);
 }
 
 static enum code visit_event(struct replay *replay, const struct record *record, replay_visit visit, void *context)
@@ -140,10 +162,10 @@ static enum code merge(struct replay *replay, replay_visit visit, void *context)
     }
 }
 
-static enum code replay_up_to(struct store *store, const struct run_head *head, struct replay_cursor *cursor,
-                              replay_visit visit, void *context, struct error *err)
+static enum code replay_up_to(struct store *store, const struct run_head *head, struct run_log *log,
+                              struct replay_cursor *cursor, replay_visit visit, void *context, struct error *err)
 {
-    struct replay replay = {.store = store, .head = *head, .cursor = cursor, .err = err};
+    struct replay replay = {.store = store, .head = *head, .cursor = cursor, .log = log, .err = err};
     arena_init(&replay.scratch, 16 * 1024, SIZE_MAX);
     arena_init(&replay.events.arena, 64 * 1024, SIZE_MAX);
     arena_init(&replay.ledger.arena, 4 * 1024, SIZE_MAX);
@@ -165,12 +187,12 @@ enum code store_replay_from(struct store *store, struct str tenant, struct str r
     struct arena kept;
     arena_init(&kept, 1024, SIZE_MAX);
     enum code rc = store_head(store, tenant, run, &kept, &head, err);
-    if (!rc) rc = replay_up_to(store, &head, cursor, visit, context, err);
+    if (!rc) rc = replay_up_to(store, &head, NULL, cursor, visit, context, err);
     arena_release(&kept);
     return rc;
 }
 
-enum code store_replay_log(struct store *store, const struct run_log *log, replay_visit visit, void *context,
+enum code store_replay_log(struct store *store, struct run_log *log, replay_visit visit, void *context,
                            struct error *err)
 {
     struct replay_cursor beginning = {0};
@@ -181,7 +203,12 @@ enum code store_replay_log(struct store *store, const struct run_log *log, repla
                             .last_ledger_seq = log->ledger_seq,
                             .head = log->head,
                             .ledger_head = log->ledger_head};
-    return replay_up_to(store, &head, &beginning, visit, context, err);
+    bool collect = !log->keys_loaded;
+    INVARIANT(!collect || log->keys.count == 0);
+    enum code rc = replay_up_to(store, &head, collect ? log : NULL, &beginning, visit, context, err);
+    if (collect && rc) key_set_release(&log->keys);
+    log->keys_loaded = log->keys_loaded || rc == OK;
+    return rc;
 }
 
 enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit, void *context,

@@ -282,8 +282,9 @@ typedef enum code (*replay_visit)(void *context, const struct record *record, co
                                   const struct seal *seal);
 enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit, void *context,
                        struct error *err) MUST_CHECK;
-// The same of a run that this handle has claimed and not written to since: what its head said then is not asked again.
-enum code store_replay_log(struct store *store, const struct run_log *log, replay_visit visit, void *context,
+// The same of a run that this handle has claimed and not written to since: what its head said then is not asked again. The log knows the
+// keys of its events afterwards (S5), so that an append need not read them.
+enum code store_replay_log(struct store *store, struct run_log *log, replay_visit visit, void *context,
                            struct error *err) MUST_CHECK;
 // The same from where a reader stopped. All zero is the beginning; after OK it is the end of what was there, after an error
 // it is behind the last record that was visited with OK. The chain is held against it, so a rewritten past is found.

@@ -197,9 +197,58 @@ static void a_parked_run_costs_less_than_a_kibibyte(void)
     kit_release(&kit);
 }
 
+static enum code see_nothing(void *context UNUSED, const struct record *record UNUSED, const struct moment *moment UNUSED,
+                             const struct seal *seal UNUSED)
+{
+    return OK;
+}
+
+static const struct store_ops *real;
+static size_t reads;
+
+static enum code counted_read(struct store *store, const struct record_range *range, struct arena *arena,
+                              struct records *out, struct error *err)
+{
+    reads++;
+    return real->log.read(store, range, arena, out, err);
+}
+
+// Who claims a run folds its log: its keys come with that.
+static void a_log_that_was_folded_is_not_read_again_by_an_append_S5(void)
+{
+    struct kit kit;
+    kit_init(&kit);
+    struct store_options options = kit_options(&kit, STORE_WRITE);
+    CHECK_OK(store_open(STR("memory:"), &options, &kit.store, &kit.err), &kit.err);
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_NODES);
+    kit_step(&kit, log, "a");
+    CHECK_OK(kit_decide(&kit, log, "signal", "ACCEPTED", NULL), &kit.err);
+    store_release_run(kit.store, log);
+    real = kit.store->ops;
+    struct store_ops counting = *real;
+    counting.log.read = counted_read;
+    kit.store->ops = &counting;
+    CHECK_OK(store_claim_run(kit.store, STR("default"), STR("r"), &log, &kit.err), &kit.err);
+    struct error err = {0};
+    CHECK_OK(store_replay_log(kit.store, log, see_nothing, NULL, &err), &err);
+    CHECK(reads > 0);
+    reads = 0;
+    kit_step(&kit, log, "b");
+    CHECK_INT(reads, 0);
+    CHECK(kit_step(&kit, log, "a").idempotent); // found by its key, and confirmed by one look
+    CHECK_INT(reads, 1);
+    struct append_item again;
+    CHECK_OK(kit_decide(&kit, log, "signal", "REJECTED", &again), &kit.err);
+    CHECK(again.idempotent);
+    kit.store->ops = real;
+    store_release_run(kit.store, log);
+    kit_release(&kit);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
+        TEST(a_log_that_was_folded_is_not_read_again_by_an_append_S5),
         TEST(keys_are_found_until_they_are_removed_in_any_order),
         TEST(one_key_may_have_several_numbers),
         TEST(an_append_that_runs_out_of_memory_changes_nothing_in_memory),
