@@ -111,6 +111,7 @@ static enum code open_draft(struct draft *draft)
 
 static void same_as(struct append_item *item, uint64_t seq, const struct seal *seal)
 {
+    INVARIANT(!item->idempotent);
     item->seq = seq;
     memcpy(item->event_id, seal->event_id, sizeof(item->event_id));
     item->persisted_ms = seal->persisted_ms;
@@ -119,6 +120,7 @@ static void same_as(struct append_item *item, uint64_t seq, const struct seal *s
 
 static const struct append_item *item_of_event(const struct draft *draft, const struct run_log *log, uint64_t seq)
 {
+    INVARIANT(seq > log->last_seq);
     for (size_t i = 0; i < draft->batch->item_count; i++) {
         const struct append_item *item = &draft->batch->items[i];
         if (item->log == log && item->in_log && !item->idempotent && item->seq == seq) return item;
@@ -129,6 +131,7 @@ static const struct append_item *item_of_event(const struct draft *draft, const 
 // Whether event `seq`, stored earlier or drafted in this batch, has this key; fills the item when it has.
 static enum code confirm_event(struct draft *draft, struct append_item *item, const struct digest *key, uint32_t seq)
 {
+    INVARIANT(seq > 0 && !(seq & KEY_LEDGER));
     struct run_log *log = item->log;
     if (seq > log->last_seq) {
         const struct append_item *first = item_of_event(draft, log, seq);
@@ -171,6 +174,7 @@ static enum code find_event(struct draft *draft, struct append_item *item, const
 // A signal is decided once (I22): the first decision stays, whatever a second one says.
 static enum code find_decision(struct draft *draft, struct append_item *item, const struct digest *key)
 {
+    INVARIANT(item->signal_id.len > 0);
     struct run_log *log = item->log;
     uint32_t cursor = 0;
     uint32_t number;
@@ -196,6 +200,8 @@ static enum code find_decision(struct draft *draft, struct append_item *item, co
 
 static enum code add_key(struct draft *draft, struct run_log *log, const struct digest *key, uint32_t number)
 {
+    INVARIANT(number != 0);
+    INVARIANT(draft->key_count < draft->batch->item_count);
     if (!key_set_reserve(&log->keys, 1)) return error_nomem(draft->err);
     key_set_add(&log->keys, key, number);
     draft->keys[draft->key_count++] = (struct added_key){log, *key, number};
@@ -216,6 +222,7 @@ static void take_keys_back(struct draft *draft)
 // follow the end.
 static bool may_follow(const struct commit_head *head, const struct moment *moment)
 {
+    INVARIANT(head->log);
     return !head->terminal || (!head->log->terminal && moment->kind == MOMENT_RUN_PROCESSED);
 }
 
@@ -226,6 +233,8 @@ static enum code add_event(struct draft *draft, struct append_item *item)
     if (head->last_seq >= RUN_EVENTS_MAX)
         return error_set(draft->err, E_LIMIT, "run %.*s has too many events", STR_ARG(log->ids.run));
     struct seal seal = {.seq = head->last_seq + 1, .persisted_ms = head->updated_ms, .previous = head->head};
+    INVARIANT(seal.seq > log->last_seq);                          // S4
+    INVARIANT(draft->event_count < draft->batch->item_count);
     uint8_t random[16];
     struct entropy *entropy = draft->store->options.entropy;
     entropy->fill(entropy, random, sizeof(random));
@@ -292,6 +301,7 @@ static enum code add_ledger(struct draft *draft, struct append_item *item)
     }
     const struct str chained[] = {{(const char *)head->ledger_head.b, SHA256_SIZE}, bytes};
     head->ledger_seq++;
+    INVARIANT(draft->ledger_count < draft->batch->item_count);
     head->ledger_head = sha256_parts(chained, ARRAY_COUNT(chained));
     draft->ledger[draft->ledger_count++] = (struct commit_ledger){
         .log = log,
@@ -342,6 +352,7 @@ static enum code add_items(struct draft *draft)
 // Heads that nothing happened to (all their items were there before) are left out.
 static void drop_unchanged(struct draft *draft)
 {
+    INVARIANT(draft->heads || draft->head_count == 0);
     size_t kept = 0;
     for (size_t i = 0; i < draft->head_count; i++) {
         if (draft->changed[i]) draft->heads[kept++] = draft->heads[i];
@@ -354,6 +365,8 @@ static void apply_heads(const struct draft *draft)
     for (size_t i = 0; i < draft->head_count; i++) {
         const struct commit_head *head = &draft->heads[i];
         struct run_log *log = head->log;
+        INVARIANT(head->last_seq >= log->last_seq && head->ledger_seq >= log->ledger_seq); // S4
+        INVARIANT(head->terminal || !log->terminal);                                      // S7
         log->last_seq = head->last_seq;
         log->ledger_seq = head->ledger_seq;
         log->head = head->head;
@@ -363,6 +376,34 @@ static void apply_heads(const struct draft *draft)
         log->terminal = head->terminal;
         if (head->create) log->backend_id = head->backend_id;
         log->created = true;
+    }
+}
+
+// What every backend may rely on, whoever made the batch.
+void commit_check(const struct commit *commit)
+{
+    for (size_t i = 0; i < commit->head_count; i++) {
+        const struct commit_head *head = &commit->heads[i];
+        INVARIANT(head->log && head->create == !head->log->created);
+        INVARIANT(head->last_seq >= head->expect_seq && head->ledger_seq >= head->expect_ledger_seq); // S4
+        INVARIANT(!head->create || (head->expect_seq == 0 && head->expect_ledger_seq == 0));
+        INVARIANT(head->last_seq <= RUN_EVENTS_MAX && head->ledger_seq <= RUN_EVENTS_MAX);
+    }
+    for (size_t i = 0; i < commit->event_count; i++) {
+        const struct commit_event *event = &commit->events[i];
+        INVARIANT(event->log && event->log->touched);
+        INVARIANT(event->seq > event->log->last_seq); // S8: nothing that is stored is written again
+        INVARIANT(event->encoded.bytes.len > 0);
+    }
+    for (size_t i = 0; i < commit->ledger_count; i++) {
+        const struct commit_ledger *entry = &commit->ledger[i];
+        INVARIANT(entry->log && entry->log->touched);
+        INVARIANT(entry->ledger_seq > entry->log->ledger_seq);
+    }
+    for (size_t i = 0; i < commit->note_count; i++) {
+        INVARIANT(commit->notes[i].before || commit->notes[i].after); // S15
+        INVARIANT(!commit->notes[i].after || commit->notes[i].after == commit->notes[i].before + 1);
+        INVARIANT(commit->notes[i].space.len > 0 && commit->notes[i].key.len > 0);
     }
 }
 
@@ -393,6 +434,7 @@ static enum code commit_draft(struct draft *draft)
         .notes = notes.changes,
         .note_count = notes.change_count,
     };
+    commit_check(&commit);
     rc = store_heed(draft->store, draft->store->ops->log.commit(draft->store, &commit, draft->turn, draft->err));
     if (rc == OK) apply_heads(draft);
     return rc;

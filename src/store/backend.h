@@ -199,6 +199,7 @@ struct store {                    // backends embed this as their first member
     struct patience *patience; // reads what is elsewhere for a handle with keep_wait_ms; made when it is needed
 };
 
+void commit_check(const struct commit *commit);
 // The store is found to be restored by `store restore`. OK: that is what this handle is for. E_CORRUPT.
 enum code store_found_restoring(struct store *store, struct error *err) MUST_CHECK;
 // E_DENIED: open for reading. E_IO: it is dead.

@@ -64,6 +64,7 @@ static enum code check_twins(struct files_store *files, const struct commit *com
 // nothing has happened yet.
 static enum code make_files(struct files_store *files, struct error *err)
 {
+    INVARIANT(files->frame.len > 0);
     struct frame_header header;
     struct frame_cursor cursor;
     struct frame_part part;
@@ -167,6 +168,7 @@ static enum code make_durable(struct files_store *files, struct commit *commit, 
 
 static enum code files_commit(struct store *base, struct commit *commit, struct arena *turn, struct error *err)
 {
+    INVARIANT(files_of(base)->writer);
     struct files_store *files = files_of(base);
     struct active_run **actives = NULL;
     enum code rc = make_actives(commit, turn, &actives, err);
@@ -189,6 +191,7 @@ static enum code files_commit(struct store *base, struct commit *commit, struct 
 static enum code files_claim(struct store *base, struct str tenant, struct str run, struct run_head *out,
                              struct arena *arena, int64_t *backend_id, struct error *err)
 {
+    INVARIANT(files_of(base)->writer);
     struct files_store *files = files_of(base);
     uint64_t position;
     struct disk_slot slot;
@@ -219,6 +222,8 @@ static enum code files_claim(struct store *base, struct str tenant, struct str r
 
 static void files_release(struct store *base, struct run_log *log)
 {
+    INVARIANT(log->backend_id >= 1);
+    INVARIANT((uint64_t)log->backend_id <= files_of(base)->run_count);
     struct files_store *files = files_of(base);
     struct run_entry *entry = &files->entries[log->backend_id - 1];
     if (!entry->active || entry->active->epoch != log->epoch) return;
@@ -367,12 +372,14 @@ static enum code create_store(struct files_store *files, struct error *err)
 
 static enum code files_restoring(struct store *base, bool begun, struct error *err)
 {
+    INVARIANT(files_of(base)->writer);
     return write_version(files_of(base), begun ? RESTORING_TEXT : VERSION_TEXT, err);
 }
 
 // In place and of one length, so that a full disk does not keep a store closed. Who closes it leaves the number of its opening, below 0.
 static enum code write_owner(struct files_store *files, int64_t owner)
 {
+    INVARIANT(files->writer && files->lock);
     char text[OWNER_SIZE + 1];
     snprintf(text, sizeof(text), "%-20lld\n", (long long)owner);
     return files->disk->ops->write(files->lock, 0, text, OWNER_SIZE, NULL);
@@ -424,6 +431,7 @@ static enum code open_writer(struct files_store *files, bool create, struct erro
 // process may be doing that at this moment. Of a store that was closed what differs is somebody's doing, and for store_verify to tell.
 static enum code catch_up(struct files_store *files, struct error *err)
 {
+    INVARIANT(!files->writer);
     enum { TRIES = 200, PAUSE_NS = 10000000 };
     for (int i = 0; i < TRIES; i++) {
         bool behind = false;

@@ -66,6 +66,7 @@ static enum code find_above(struct files_store *files, uint64_t count, uint64_t 
 
 static enum code write_entries(struct files_store *files, struct disk_feed *entries, size_t count, struct error *err)
 {
+    INVARIANT(files->writer && count > 0);
     struct feed_file *feed = &files->feed;
     uint64_t end = feed->end;
     for (size_t i = 0; i < count; i++) {
@@ -91,6 +92,7 @@ static uint32_t count_lines(struct str lines)
 
 enum code feed_apply(struct files_store *files, struct str frame, struct error *err)
 {
+    INVARIANT(files->writer);
     struct frame_header header;
     struct frame_cursor cursor;
     struct frame_part part;
@@ -237,6 +239,7 @@ static enum code mend(struct files_store *files, struct error *err)
 
 enum code feed_settle(struct files_store *files, struct error *err)
 {
+    INVARIANT(files->writer);
     uint64_t count = 0;
     enum code rc = entries_in_file(files, &count, err);
     if (rc == OK && count > files->feed.count)
@@ -268,6 +271,7 @@ static enum code open_for_reading(struct files_store *files, uint64_t *count, st
 static enum code take_entry(struct files_store *files, const struct disk_feed *entry, uint64_t after, size_t limit,
                             struct arena *arena, struct feed *out, size_t *capacity, struct error *err)
 {
+    INVARIANT(out->count < limit);
     struct disk_slot slot;
     struct run_head head;
     struct records records = {0};

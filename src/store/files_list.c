@@ -52,6 +52,7 @@ static bool may_match(const struct walk *walk, const struct disk_index *index)
 // A run whose slot cannot be read is listed by its place, so that it is not overlooked.
 static bool make_unreadable(struct walk *walk, uint64_t position, struct arena *arena, struct run_head *out)
 {
+    INVARIANT(position >= 1);
     char name[48];
     snprintf(name, sizeof(name), "unreadable-%llu", (unsigned long long)position);
     *out = (struct run_head){

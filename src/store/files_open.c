@@ -64,6 +64,7 @@ static struct file *cache_get(struct file_cache *cache, uint64_t position, uint8
 
 static void cache_drop(struct files_store *files, uint16_t at)
 {
+    INVARIANT(at >= 1 && at <= OPEN_FILES_MAX);
     struct file_cache *cache = &files->cache;
     struct cached_file *file = &cache->files[at - 1];
     uint16_t *chain = bucket_of(cache, file->position, file->kind);
@@ -77,6 +78,7 @@ static void cache_drop(struct files_store *files, uint16_t at)
 
 static void cache_put(struct files_store *files, uint64_t position, uint8_t kind, struct file *file)
 {
+    INVARIANT(file && position >= 1);
     struct file_cache *cache = &files->cache;
     if (!cache->free && cache->count == OPEN_FILES_MAX) cache_drop(files, cache->oldest);
     uint16_t at = cache->free;
@@ -98,6 +100,7 @@ void files_close_cached(struct files_store *files, uint64_t above)
 
 static enum code make_run_dir(struct files_store *files, struct str tenant, struct str run, struct error *err)
 {
+    INVARIANT(files->writer);
     char path[PATH_SIZE];
     enum code rc = OK;
     if (!str_is(tenant, "default")) {
@@ -165,6 +168,7 @@ static enum code keep_bytes(struct files_store *files, const char *name, struct 
 // Bytes that recovery takes away are kept and told of.
 enum code files_keep_torn(struct files_store *files, const char *name, struct str bytes, struct error *err)
 {
+    INVARIANT(files->writer);
     snprintf(files->side_file, sizeof(files->side_file), "%s/.cairn/quarantine/%s", files->dir, name);
     files->base.recovery.side_file = str_from(files->side_file);
     files->base.recovery.torn_bytes += bytes.len;
@@ -205,6 +209,7 @@ enum code files_load_quarantine(struct files_store *files, struct error *err)
 static enum code keep_tail(struct files_store *files, struct file *file, uint64_t from, uint64_t to, const char *name,
                            struct error *err)
 {
+    INVARIANT(to > from);
     size_t size = (size_t)(to - from), got = 0;
     char *bytes = malloc(size);
     if (!bytes) return error_nomem(err);
@@ -216,6 +221,7 @@ static enum code keep_tail(struct files_store *files, struct file *file, uint64_
 
 enum code files_cut_tail(struct files_store *files, const struct disk_slot *slot, enum run_file kind, struct error *err)
 {
+    INVARIANT(files->writer);
     uint64_t size = kind == RUN_EVENTS ? slot->events_size : slot->ledger_size;
     uint64_t have = 0;
     struct file *file;

@@ -261,6 +261,7 @@ enum code files_read_entry(struct files_store *files, const struct disk_slot *sl
 enum code files_find_event(struct files_store *files, const struct disk_slot *slot, uint64_t seq, uint64_t *offset,
                            struct error *err)
 {
+    INVARIANT(seq >= 1);
     struct lines lines;
     enum code rc = lines_open(files, slot, RUN_EVENTS, &lines, err);
     return rc == OK ? find_line(&lines, seq - 1, offset, err) : rc;

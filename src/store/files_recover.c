@@ -34,6 +34,7 @@ static enum code check_frame(struct files_store *files, struct str frame, struct
 
 static enum code replay(struct files_store *files, struct str frame, struct error *err)
 {
+    INVARIANT(files->recovering);
     enum code rc = check_frame(files, frame, err);
     if (rc == OK) rc = frame_apply(files, frame, err);
     return rc;
@@ -48,6 +49,7 @@ enum code files_check_run(struct files_store *files, const struct disk_slot *slo
 
 static enum code check_touched(struct files_store *files, struct str frame, struct error *err)
 {
+    INVARIANT(files->writer && !files->recovering);
     struct frame_header header;
     struct frame_cursor cursor;
     struct frame_part part;
@@ -114,6 +116,7 @@ static enum code is_applied(struct files_store *files, struct str frame, struct 
 
 enum code files_is_behind(struct files_store *files, bool *behind, struct error *err)
 {
+    INVARIANT(!files->writer);
     struct error told = {.code = OK};
     *behind = false;
     if (!files->journal.file &&
@@ -185,6 +188,7 @@ static enum code see_run(void *context, struct str name, bool directory)
 
 enum code files_sweep(struct files_store *files, struct error *err)
 {
+    INVARIANT(files->writer);
     struct sweep sweep = {.files = files, .tenant = STR("default")};
     enum code rc = files->disk->ops->list(files->disk, "", see_run, &sweep, NULL);
     return rc == OK ? OK : error_set(err, rc, "cannot look for what a start left: %s", code_text(rc));
@@ -195,6 +199,7 @@ enum code files_sweep(struct files_store *files, struct error *err)
 // New runs would take the places of those that are gone, and the feed would tell of them what was another's.
 static enum code check_count(struct files_store *files, struct error *err)
 {
+    INVARIANT(!files->pending);
     uint64_t told = 0, size = 0;
     enum code rc = files_speak_of(files, false, &told, err);
     if (rc == OK) rc = files->disk->ops->size(files->runs, &size, err);
@@ -207,6 +212,7 @@ static enum code check_count(struct files_store *files, struct error *err)
 
 enum code files_recover(struct files_store *files, struct error *err)
 {
+    INVARIANT(files->writer);
     struct journal *journal = &files->journal;
     uint64_t size = 0;
     enum code rc = files->disk->ops->size(journal->file, &size, err);

@@ -17,6 +17,7 @@ static enum code remove_if_there(struct files_store *files, const char *path, st
 
 enum code files_forget(struct files_store *files, const struct disk_slot *slot, struct error *err)
 {
+    INVARIANT(slot->flags & SLOT_REMOVED);
     static const char *const names[] = {"events.jsonl", "ledger.jsonl"};
     struct run_head head;
     struct arena arena;
@@ -55,6 +56,7 @@ static void make_tombstone(struct disk_slot *slot, uint64_t batch, int64_t now_m
 static enum code build_frame(struct files_store *files, const struct run_name *runs, size_t count, int64_t now_ms,
                              struct str reason, struct disk_slot *slots, struct error *err)
 {
+    INVARIANT(count > 0);
     struct frame_header header = {.magic = FRAME_MAGIC, .run_count = (uint32_t)count};
     struct buf *frame = &files->frame;
     buf_clear(frame);
@@ -89,6 +91,7 @@ static void mark_entries(struct files_store *files, const struct disk_slot *slot
 enum code files_remove(struct store *base, const struct run_name *runs, size_t count, int64_t now_ms, struct str reason,
                        struct error *err)
 {
+    INVARIANT(files_of(base)->writer && count > 0);
     struct files_store *files = files_of(base);
     struct disk_slot *slots = malloc(count * sizeof(*slots));
     if (!slots) return error_nomem(err);

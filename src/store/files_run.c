@@ -8,6 +8,8 @@ enum { READ_TRIES = 1000, CHUNK = 256, MAP_MIN = 64 };
 
 static void map_insert(struct files_store *files, uint64_t key, uint64_t position)
 {
+    INVARIANT(position >= 1);
+    INVARIANT(files->map_capacity > files->run_count);
     size_t at = key & (files->map_capacity - 1);
     while (files->map[at]) at = (at + 1) & (files->map_capacity - 1);
     files->map[at] = (uint32_t)position;
@@ -66,6 +68,7 @@ static bool find_pending(struct files_store *files, uint64_t position, struct di
 
 enum code files_read_slot(struct files_store *files, uint64_t position, struct disk_slot *out, struct error *err)
 {
+    INVARIANT(position >= 1);
     if (find_pending(files, position, out)) return OK;
     // A reader may meet a slot while the writer is at it; then its checksum fails once or twice.
     int tries = files->writer ? 1 : READ_TRIES;
@@ -140,6 +143,7 @@ static bool index_fits(const struct disk_index *index, const struct disk_slot *s
 static enum code load_slot(struct files_store *files, const struct disk_slot *slot, const struct disk_index *stored,
                            struct error *err)
 {
+    INVARIANT(files->writer);
     uint64_t position = files->run_count + 1;
     struct disk_index index = *stored;
     bool valid = slot_valid(slot, position);
@@ -166,6 +170,7 @@ static enum code load_slot(struct files_store *files, const struct disk_slot *sl
 
 enum code files_load_slots(struct files_store *files, struct error *err)
 {
+    INVARIANT(files->writer);
     enum code rc;
     uint64_t size = slot_count(files, &rc, err);
     struct disk_slot *slots = malloc(CHUNK * SLOT_SIZE);

@@ -233,6 +233,7 @@ enum code files_decode_slot(struct files_store *files, const struct disk_slot *s
 
 void slot_seal(struct disk_slot *slot)
 {
+    INVARIANT(slot->position >= 1);
     slot->crc = crc32c(0, (const uint8_t *)slot + sizeof(slot->crc), SLOT_SIZE - sizeof(slot->crc));
 }
 

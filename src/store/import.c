@@ -187,6 +187,7 @@ static enum code make_log(struct intake *intake, struct run_import *run, struct 
 
 static void add_head(struct intake *intake, const struct run_head *head, struct run_log *log)
 {
+    INVARIANT(log->touched == 0);
     intake->heads[intake->head_count++] = (struct commit_head){
         .log = log,
         .create = !log->created,
@@ -285,6 +286,7 @@ enum code store_import(struct store *store, struct run_import *runs, size_t run_
                                 .head_count = intake.head_count,
                                 .blobs = blobs,
                                 .blob_count = blob_count};
+        commit_check(&commit);
         rc = store_heed(store, store->ops->log.commit(store, &commit, turn, err));
         for (size_t i = 0; i < intake.head_count && !rc; i++) {
             intake.heads[i].log->backend_id = intake.heads[i].backend_id;

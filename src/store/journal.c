@@ -33,6 +33,8 @@ static uint32_t frame_crc(const struct buf *frame)
 
 static void seal_frame(struct buf *frame, struct frame_header header)
 {
+    INVARIANT(frame->len % BLOCK_SIZE == 0);
+    INVARIANT(frame->len >= sizeof(header) + sizeof(uint32_t));
     memcpy(frame->ptr, &header, sizeof(header));
     uint32_t crc = frame_crc(frame);
     memcpy(frame->ptr + frame->len - sizeof(crc), &crc, sizeof(crc));
@@ -55,6 +57,7 @@ static enum code write_header(struct files_store *files, struct journal_header n
 
 static enum code grow(struct files_store *files, uint64_t need, struct error *err)
 {
+    INVARIANT(need >= JOURNAL_FRAMES);
     struct journal *journal = &files->journal;
     if (need <= journal->size) return OK;
     uint64_t size = journal->size + GROWTH_STEP < journal->capacity ? journal->size + GROWTH_STEP : journal->capacity;
@@ -66,6 +69,8 @@ static enum code grow(struct files_store *files, uint64_t need, struct error *er
 
 enum code journal_create(struct files_store *files, uint64_t first_batch, struct error *err)
 {
+    INVARIANT(files->writer);
+    INVARIANT(first_batch > 0);
     struct journal *journal = &files->journal;
     enum code rc = files->disk->ops->truncate(journal->file, 0, err);
     if (rc != OK) return rc;
@@ -166,6 +171,7 @@ static enum code find_copy(struct files_store *files, uint64_t *at, struct error
 // What is left of a frame whose writing was cut short: it was never acknowledged. Kept, reported, and made unreadable.
 static enum code drop_torn(struct files_store *files, struct error *err)
 {
+    INVARIANT(files->writer);
     struct journal *journal = &files->journal;
     struct frame_header header = {0};
     size_t got = 0;
@@ -208,6 +214,7 @@ static enum code next_frame(struct files_store *files, uint64_t *at, struct fram
 // Writes the last frame, which lies at `from`, once more behind itself, so that it does not matter whether it is really where it seems.
 static enum code prove(struct files_store *files, uint64_t from, struct error *err)
 {
+    INVARIANT(from >= JOURNAL_FRAMES && from % BLOCK_SIZE == 0);
     struct journal *journal = &files->journal;
     struct frame_header header;
     bool whole;
@@ -225,6 +232,7 @@ static enum code prove(struct files_store *files, uint64_t from, struct error *e
 
 enum code journal_open(struct files_store *files, struct error *err)
 {
+    INVARIANT(files->writer);
     struct journal *journal = &files->journal;
     enum code rc = files->disk->ops->size(journal->file, &journal->size, err);
     if (rc == OK) rc = read_headers(files, err);
@@ -252,6 +260,7 @@ enum code journal_open(struct files_store *files, struct error *err)
 
 enum code journal_frames(struct files_store *files, journal_visit visit, struct error *err)
 {
+    INVARIANT(files->writer);
     struct journal *journal = &files->journal;
     uint64_t next_batch = journal->next_batch;
     enum code rc = OK;
@@ -269,6 +278,7 @@ enum code journal_frames(struct files_store *files, journal_visit visit, struct 
 
 enum code journal_look(struct files_store *files, journal_visit visit, struct error *err)
 {
+    INVARIANT(!files->writer);
     struct journal *journal = &files->journal;
     enum code rc = files->disk->ops->size(journal->file, &journal->size, err);
     if (rc != OK || journal->size == 0) return rc;
@@ -306,6 +316,8 @@ enum code journal_checkpoint(struct files_store *files, struct error *err)
 
 enum code journal_append(struct files_store *files, struct error *err)
 {
+    INVARIANT(files->writer && !files->pending);
+    INVARIANT(files->journal.end >= JOURNAL_FRAMES && files->journal.end % BLOCK_SIZE == 0);
     struct journal *journal = &files->journal;
     struct buf *frame = &files->frame;
     size_t size = frame->len;
@@ -331,6 +343,7 @@ enum code journal_append(struct files_store *files, struct error *err)
     rc = files->disk->ops->write(journal->file, journal->end, frame->ptr, whole, err);
     if (rc == OK) rc = files->disk->ops->sync(journal->file, err);
     if (rc != OK) return rc;
+    INVARIANT(frame->len == whole);
     journal->end += whole;
     if (journal->size < journal->end) journal->size = journal->end;
     journal->next_batch++;

@@ -43,6 +43,7 @@ bool key_set_reserve(struct key_set *set, uint32_t more)
     uint64_t capacity = set->capacity ? set->capacity : CAPACITY_MIN;
     while (need * 4 > capacity * 3) capacity *= 2;
     if (capacity > UINT32_MAX / 2) return false;
+    INVARIANT((capacity & (capacity - 1)) == 0);
     struct key_set grown = {.capacity = (uint32_t)capacity, .count = set->count};
     grown.slots = calloc(grown.capacity, sizeof(*grown.slots));
     if (!grown.slots) return false;
@@ -63,6 +64,8 @@ void key_set_add(struct key_set *set, const struct digest *key, uint32_t number)
 
 void key_set_remove(struct key_set *set, const struct digest *key, uint32_t number)
 {
+    INVARIANT(number != 0);
+    INVARIANT(set->count > 0);
     uint64_t slot = slot_of(key, number);
     uint32_t mask = set->capacity - 1;
     uint32_t hole = home_of(set, slot);
@@ -102,6 +105,7 @@ uint32_t key_set_next(const struct key_set *set, const struct digest *key, uint3
 
 struct digest signal_key(struct str signal_id)
 {
+    INVARIANT(signal_id.len > 0);
     struct str parts[] = {STR("signal|"), signal_id};
     return sha256_parts(parts, ARRAY_COUNT(parts));
 }

@@ -280,6 +280,7 @@ static void forget_draft(struct memory_store *store, const struct commit *commit
 
 static enum code memory_commit(struct store *base, struct commit *commit, struct arena *turn, struct error *err)
 {
+    INVARIANT(base->options.mode == STORE_WRITE);
     struct memory_store *store = memory(base);
     enum code rc = check_member(base, commit, err);
     if (!rc) rc = draft_heads(store, commit, err);

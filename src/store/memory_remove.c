@@ -5,6 +5,7 @@
 enum code memory_remove(struct store *base, const struct run_name *runs, size_t count, int64_t now_ms,
                         struct str reason, struct error *err)
 {
+    INVARIANT(count > 0);
     struct memory_store *store = memory(base);
     struct memory_run **fresh = ARENA_ARRAY(&store->arena, count, struct memory_run *);
     if (!fresh) return error_nomem(err);

@@ -77,6 +77,7 @@ static enum code state_of(struct note_draft *draft, const struct note_put *put, 
 
 static enum code check_put(const struct note_put *put, uint64_t version, struct error *err)
 {
+    INVARIANT(put->space.len > 0 && put->key.len > 0);
     bool audit = str_is(put->space, NOTE_AUDIT);
     if (audit && put->remove) return error_set(err, E_DENIED, "AUDIT_APPEND_ONLY: audit records are not removed");
     if (audit && version > 0)

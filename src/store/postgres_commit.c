@@ -276,6 +276,7 @@ static enum code send(struct pg_store *store, const struct commit *commit, const
 
 enum code pg_commit(struct store *base, struct commit *commit, struct arena *turn, struct error *err)
 {
+    INVARIANT(base->options.mode == STORE_WRITE);
     struct pg_store *store = pg_of(base);
     enum code rc = pg_become_engine(store, err);
     if (rc) return rc;

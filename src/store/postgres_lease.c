@@ -209,6 +209,7 @@ enum code pg_claim_ahead(struct store *base, const struct run_name *runs, size_t
 enum code pg_claim(struct store *base, struct str tenant, struct str run, struct run_head *out, struct arena *arena,
                    int64_t *backend_id, struct error *err)
 {
+    INVARIANT(base->options.mode == STORE_WRITE);
     struct pg_store *store = pg_of(base);
     enum code rc = pg_become_engine(store, err);
     if (!rc && store->ahead_count > 0) {
@@ -227,6 +228,7 @@ enum code pg_claim(struct store *base, struct str tenant, struct str run, struct
 // Written with the next batch, or when there is none for a while: the end of a run must not cost a transaction.
 void pg_release(struct store *base, struct run_log *log)
 {
+    INVARIANT(log->epoch > 0);
     sql_release(&pg_of(base)->released, log->backend_id, log->epoch);
 }
 

@@ -16,6 +16,7 @@ static enum code refusal(struct pg_store *store, const PGresult *result, struct 
 enum code pg_remove(struct store *base, const struct run_name *runs, size_t count, int64_t now_ms, struct str reason,
                     struct error *err)
 {
+    INVARIANT(base->options.mode == STORE_WRITE && count > 0);
     struct pg_store *store = pg_of(base);
     pg_clear(store);
     pg_runs(store, runs, count);

@@ -78,6 +78,7 @@ enum code pg_format(struct store *base, struct store_format *out, struct error *
 
 enum code pg_restoring(struct store *base, bool begun, struct error *err)
 {
+    INVARIANT(base->options.mode == STORE_WRITE);
     struct note_put note = {
         .space = STR("store"), .key = STR("restoring"), .value = STR("begun"), .remove = !begun, .expect = NOTE_ANY};
     struct store_batch batch = {.notes = &note, .note_count = 1};
@@ -100,6 +101,7 @@ static void add_piece(struct buf *text, const char *piece, const char *schema)
 
 static enum code take(struct pg_store *store, int64_t number, struct error *err)
 {
+    INVARIANT(number >= 1 && number <= PG_FORMAT);
     const struct migration *migration = &migrations[number - 1];
     const char *schema = store->place.schema;
     struct buf text;

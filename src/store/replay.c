@@ -30,6 +30,7 @@ static enum code collect_key(struct replay *replay, const struct record *record,
     struct digest key = {{0}};
     enum code rc = OK;
     if (!log || (record->ledger_seq && record->signal_id.len == 0)) return OK;
+    INVARIANT(log->store == replay->store && !log->keys_loaded);
     if (!key_set_reserve(&log->keys, 1)) return error_nomem(replay->err);
     if (record->ledger_seq) {
         key = signal_key(record->signal_id);
@@ -48,6 +49,7 @@ static enum code peek(struct replay *replay, struct lane *lane, const struct rec
 {
     *out = NULL;
     if (lane->after >= lane->end) return OK;
+    INVARIANT(lane->at <= lane->page.count);
     bool ledger = lane == &replay->ledger;
     if (lane->at == lane->page.count) {
         arena_reset(&lane->arena);
@@ -68,12 +70,15 @@ static enum code peek(struct replay *replay, struct lane *lane, const struct rec
 
 static void advance(struct lane *lane)
 {
+    INVARIANT(lane->at < lane->page.count);
+    INVARIANT(lane->after < lane->end);
     lane->at++;
     lane->after++;
 }
 
 static enum code broken_chain(const struct replay *replay, const char *what, uint64_t number)
 {
+    INVARIANT(number > 0);
     return error_set(replay->err, E_CORRUPT, "run %.*s: %s %llu does not follow the one before it (its hash differs)",
                      STR_ARG(replay->head.ids.run), what, (unsigned long long)number);
 }

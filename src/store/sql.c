@@ -122,6 +122,7 @@ enum code sql_take_item(const struct sql_row *row, struct arena *arena, struct f
 
 enum code sql_take_missing(const struct sql_row *row, struct arena *arena, struct faults *out)
 {
+    INVARIANT(row->number(row, 0) > 0);
     char name[48];
     struct verify_fault one = {.run = row->bytes(row, 1),
                                .what = row->number(row, 2) ? STR("its head is missing") : STR("its row is missing")};
@@ -147,6 +148,7 @@ struct sql_record sql_record(const struct encoded *encoded)
 
 void sql_release(struct sql_released_list *list, int64_t run_no, uint64_t epoch)
 {
+    INVARIANT(run_no > 0 && epoch > 0);
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 16;
         struct sql_released *grown = realloc(list->items, capacity * sizeof(*grown));

@@ -162,6 +162,7 @@ static enum code checkpoint(struct sqlite_store *store, struct error *err)
 
 enum code sqlite_commit_now(struct sqlite_store *store, struct error *err)
 {
+    INVARIANT(!sqlite3_get_autocommit(store->db));
     sqlite_gather(store);
     enum code rc = run_statement(store, STATEMENT_COMMIT, "commit a batch", err);
     int left = sqlite_gather_end(store, rc == OK);
@@ -179,6 +180,7 @@ enum code sqlite_commit_now(struct sqlite_store *store, struct error *err)
 
 enum code sqlite_light(struct sqlite_store *store, bool light, struct error *err)
 {
+    INVARIANT(store->light != light);
     store->light = light;
     return sqlite_run(store, light ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", err);
 }

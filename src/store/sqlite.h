@@ -81,7 +81,6 @@
     X(NEWEST_RUN, "SELECT ifnull(max(run_no),0) FROM runs")                                                            \
     X(DATA_VERSION, "PRAGMA data_version")
 
-// run_heads as h, runs as r, in the order that sqlite_read_head expects.
 enum statement {
 #define X(name, text) STATEMENT_##name,
     SQLITE_STATEMENTS(X)
@@ -200,8 +199,7 @@ enum code sqlite_list(struct store *, const struct run_filter *, struct arena *,
 enum code sqlite_read(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
 enum code sqlite_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
 
-// The row of a SELECT of sequence, event_type, timestamp, payload, record_prefix, record_suffix, key, run_id.
-// sqlite_notes.c
+// sqlite_notes.c: in the transaction of a commit, and reading
 enum code sqlite_write_notes(struct sqlite_store *store, const struct commit *commit, struct error *err) MUST_CHECK;
 enum code sqlite_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
 enum code sqlite_notes(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,

@@ -12,6 +12,7 @@ enum { KEY_SIZE = 16 }; // of 32: enough to find a key's event; the whole key is
 
 static enum code add_run(struct sqlite_store *store, struct run_log *log, struct error *err)
 {
+    INVARIANT(!log->created);
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_ADD_RUN, &rc, err);
     if (!statement) return rc;
@@ -78,6 +79,7 @@ static bool rarely_changed(const struct commit_head *head)
 
 static enum code write_head(struct sqlite_store *store, struct commit_head *head, struct error *err)
 {
+    INVARIANT(head->log->touched);
     enum code rc = head->create ? add_run(store, head->log, err) : OK;
     if (rc) return rc;
     bool rare = head->create || rarely_changed(head);
@@ -229,6 +231,7 @@ static enum code write_batch(struct sqlite_store *store, struct commit *commit, 
 
 enum code sqlite_commit(struct store *base, struct commit *commit, struct arena *turn, struct error *err)
 {
+    INVARIANT(base->options.mode == STORE_WRITE);
     struct sqlite_store *store = sqlite_of(base);
     enum code rc = commit->head_count ? sqlite_become_engine(store, err) : OK;
     if (!rc) rc = sqlite_begin(store, err);

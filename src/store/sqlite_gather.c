@@ -1,7 +1,15 @@
-// The frames of a commit, written in one go. SQLite writes the write-ahead log a frame header and a page at a time: six
-// writes for a step of a run, which cost a tenth of the sync that follows. Here they are put together while COMMIT runs and
-// reach the file before the sync of that commit, which is before SQLite tells anybody else of the frames. A write that
-// fails is told by the sync. Only what is synced is put together: a light commit tells of its frames without one.
+// What COMMIT writes to the write-ahead log is watched, for two reasons.
+//
+// The header of the last frame that was synced goes into PATH-mark (sqlite_wal.c): SQLite tells nobody which generation of the log a
+// commit went to, and asking after it would race with a process that begins the log anew. And a write that fails after the sync must not
+// be taken for "nothing stored".
+//
+// The frames are written in one go while that is so. SQLite writes a frame header and a page at a time; here they are put together and
+// reach the file before the sync of that commit, which is before SQLite tells anybody else of the frames. A write that fails is told by
+// the sync. Measured with a plan of 400 steps one after the other, eight runs with and eight without in turn, on two busy cores: 1,015
+// calls of pwrite instead of 3,937 for 410 commits (410 of either are the mark); processor time 0.241 s and 0.240 s in the median, no
+// difference in the time of the run that such a machine shows. Only what is synced is put together: a light commit tells of its frames
+// without one.
 //
 // On disks where a torn write can hurt its neighbours SQLite fills up the sector after the last frame, the end of it after
 // the sync: such writes go straight to the file.
@@ -26,6 +34,7 @@ static int flush(struct sqlite_gather *gather, sqlite3_file *file)
 
 static int gather_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at)
 {
+    INVARIANT(size > 0 && at >= 0);
     struct sqlite_gather *gather = gather_of(file);
     if (size == WAL_FRAME_HEADER_SIZE) {
         memcpy(gather->frame, bytes, WAL_FRAME_HEADER_SIZE);
@@ -75,16 +84,17 @@ static int gather_file_size(sqlite3_file *file, sqlite3_int64 *size)
 
 void sqlite_gather(struct sqlite_store *store)
 {
+    INVARIANT(!store->gather.file);
     struct sqlite_gather *gather = &store->gather;
     sqlite3_file *file = NULL;
     gather->frame_at = 0;
+    gather->synced = false;
     if (store->light || (!gather->bytes && !(gather->bytes = malloc(GATHER_SIZE)))) return; // then piece by piece
     if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) != SQLITE_OK || !file) return;
     if (!file->pMethods) return;
     gather->file = file;
     gather->base = file->pMethods;
     gather->used = 0;
-    gather->synced = false;
     gather->methods = *gather->base;
     gather->methods.xWrite = gather_write;
     gather->methods.xSync = gather_sync;

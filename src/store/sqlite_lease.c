@@ -55,6 +55,7 @@ static enum code take_number(struct sqlite_store *store, int64_t *number, struct
 
 static enum code join(struct sqlite_store *store, struct error *err)
 {
+    INVARIANT(store->engine == 0);
     enum { TRIES = 64 };
     for (int i = 0; i < TRIES; i++) {
         int64_t number = 0;
@@ -69,6 +70,7 @@ static enum code join(struct sqlite_store *store, struct error *err)
 
 static enum code light_begin(struct sqlite_store *store, struct error *err)
 {
+    INVARIANT(!store->light);
     enum code rc = sqlite_light(store, true, err);
     if (!rc) rc = sqlite_begin(store, err);
     if (rc) store->base.dead |= sqlite_light(store, false, NULL) != OK;
@@ -89,6 +91,7 @@ static enum code light_end(struct sqlite_store *store, enum code rc, struct erro
 
 enum code sqlite_become_engine(struct sqlite_store *store, struct error *err)
 {
+    INVARIANT(store->base.options.mode == STORE_WRITE);
     if (store->engine) return OK;
     enum code rc = OK;
     if (!store->base.options.vfs && !store->lock)
@@ -156,6 +159,7 @@ static enum code claim_row(struct sqlite_store *store, struct str tenant, struct
 enum code sqlite_claim(struct store *base, struct str tenant, struct str run, struct run_head *out, struct arena *arena,
                        int64_t *backend_id, struct error *err)
 {
+    INVARIANT(base->options.mode == STORE_WRITE);
     struct sqlite_store *store = sqlite_of(base);
     enum code rc = sqlite_become_engine(store, err);
     if (!rc) rc = light_begin(store, err);
@@ -175,11 +179,13 @@ enum code sqlite_claim(struct store *base, struct str tenant, struct str run, st
 // Written with the next batch, or when there is none for a while: the end of a run must not cost a transaction.
 void sqlite_release(struct store *base, struct run_log *log)
 {
+    INVARIANT(log->epoch > 0);
     sql_release(&sqlite_of(base)->released, log->backend_id, log->epoch);
 }
 
 enum code sqlite_write_released(struct sqlite_store *store, struct error *err)
 {
+    INVARIANT(!store->frozen);
     enum code rc = OK;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_RELEASE, &rc, err);
     for (size_t i = 0; i < store->released.count && !rc; i++) {
@@ -247,6 +253,7 @@ static enum code post(struct sqlite_store *store, const struct run_name *name, s
 static enum code post_beside(struct sqlite_store *reader, const struct run_name *name, struct str signal_id,
                              struct str bytes, struct error *err)
 {
+    INVARIANT(reader->base.options.mode == STORE_READ);
     struct sqlite_store link = {
         .base = {.options = reader->base.options}, .path = reader->path, .next_checkpoint = INT_MAX};
     link.base.options.mode = STORE_WRITE;

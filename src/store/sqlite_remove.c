@@ -42,6 +42,7 @@ static const char *const removal[STEPS] = {
 static enum code remove_one(struct sqlite_store *store, sqlite3_stmt *steps[STEPS], int64_t run_no, int64_t now_ms,
                             struct str reason, struct error *err)
 {
+    INVARIANT(run_no > 0);
     enum code rc = OK;
     for (size_t i = 0; i < STEPS && !rc; i++) {
         sqlite3_bind_int64(steps[i], 1, run_no);
@@ -58,6 +59,7 @@ static enum code remove_one(struct sqlite_store *store, sqlite3_stmt *steps[STEP
 enum code sqlite_remove(struct store *base, const struct run_name *runs, size_t count, int64_t now_ms,
                         struct str reason, struct error *err)
 {
+    INVARIANT(base->options.mode == STORE_WRITE && count > 0);
     struct sqlite_store *store = sqlite_of(base);
     sqlite3_stmt *steps[STEPS] = {NULL};
     enum code rc = OK;
@@ -190,6 +192,7 @@ enum code sqlite_blobs(struct store *base, struct arena *arena, struct digests *
 enum code sqlite_drop_blobs(struct store *base, const struct digest *blobs, size_t count, uint64_t *bytes,
                             struct error *err)
 {
+    INVARIANT(count > 0);
     struct sqlite_store *store = sqlite_of(base);
     sqlite3_stmt *size = NULL, *drop = NULL;
     enum code rc = prepare(store, "SELECT length(bytes) FROM blobs WHERE sha256=?1", &size, err);

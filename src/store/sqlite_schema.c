@@ -238,6 +238,7 @@ enum code sqlite_check_schema(struct sqlite_store *store, bool *fresh, struct er
 
 enum code sqlite_make_schema(struct sqlite_store *store, struct error *err)
 {
+    INVARIANT(store->base.options.mode == STORE_WRITE);
     enum code rc = sqlite_begin(store, err);
     if (rc) return rc;
     // Another process may have made it while we waited for the lock.
@@ -261,6 +262,7 @@ enum code sqlite_make_schema(struct sqlite_store *store, struct error *err)
 
 enum code sqlite_restoring(struct store *base, bool begun, struct error *err)
 {
+    INVARIANT(base->options.mode == STORE_WRITE);
     struct sqlite_store *store = sqlite_of(base);
     char sql[64];
     sqlite3_snprintf(sizeof(sql), sql, "PRAGMA application_id=%d", begun ? RESTORING_ID : APPLICATION_ID);
@@ -298,6 +300,7 @@ static enum code is_complete(struct sqlite_store *store, bool *out, struct error
 // The format stays 1: readers that do not know of tombstones or notes see the same runs.
 enum code sqlite_upgrade_schema(struct sqlite_store *store, struct error *err)
 {
+    INVARIANT(store->base.options.mode == STORE_WRITE);
     bool complete = false;
     enum code rc = is_complete(store, &complete, err);
     if (rc || complete) return rc;

@@ -94,6 +94,7 @@ static bool any_engine_lives(struct sqlite_store *store)
 
 enum code sqlite_prove_log(struct sqlite_store *store, struct error *err)
 {
+    INVARIANT(store->base.options.mode == STORE_WRITE);
     sqlite3_file *file = log_file(store);
     if (!file || any_engine_lives(store)) return OK;
     enum code rc = sqlite_begin(store, err); // nobody else appends meanwhile
@@ -109,6 +110,8 @@ enum code sqlite_prove_log(struct sqlite_store *store, struct error *err)
 // Best effort: what cannot be written leaves an older mark, which is true as well.
 void sqlite_mark_log(struct sqlite_store *store)
 {
+    INVARIANT(store->base.options.mode == STORE_WRITE);
+    INVARIANT(!store->light);
     if (store->unmarked || store->gather.frame_at == 0) return;
     if (!store->mark &&
         sqlite_open_beside(store, "-mark", OPEN_READ | OPEN_WRITE | OPEN_CREATE, &store->mark, NULL)) {
@@ -136,6 +139,7 @@ static bool read_mark(struct sqlite_store *store, struct wal_mark *out)
 // SQLite's checksum, which goes on from frame to frame: words in the order of the machine that the magic number names.
 static void add_sum(uint32_t sum[2], const unsigned char *bytes, size_t size, bool swapped)
 {
+    INVARIANT(size % (2 * sizeof(uint32_t)) == 0);
     for (size_t i = 0; i < size; i += 2 * sizeof(uint32_t)) {
         uint32_t words[2];
         memcpy(words, bytes + i, sizeof(words));

@@ -218,12 +218,14 @@ static struct run_log *run_log_new(struct store *store, const struct run_create 
 
 static void run_log_free(struct run_log *log)
 {
+    INVARIANT(log->touched == 0);
     key_set_release(&log->keys);
     free(log);
 }
 
 enum code store_found_restoring(struct store *store, struct error *err)
 {
+    INVARIANT(store->ops && !store->dead);
     store->restoring = true;
     if (store->options.restoring) return OK;
     return error_set(err, E_CORRUPT,
@@ -252,12 +254,14 @@ enum code store_writable(const struct store *store, struct error *err)
 
 enum code store_heed(struct store *store, enum code rc)
 {
+    INVARIANT(store->ops);
     if (rc == E_IO && store->options.mode == STORE_WRITE) store->dead = true;
     return rc;
 }
 
 static uint32_t next_place(struct store *store)
 {
+    INVARIANT(store->placed <= SHARD_COUNT);
     if (store->place == 0) return 0;
     do store->placed = store->placed % SHARD_COUNT + 1;
     while (!(store->place >> (store->placed - 1) & 1));
@@ -339,6 +343,7 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
         log->shard = head.shard;
         log->member = store->member;
         log->backend_id = backend_id;
+        INVARIANT(!log->keys_loaded && log->keys.count == 0); // they come with the replay
     }
     arena_release(&scratch);
     *out = log;
@@ -413,6 +418,7 @@ enum code store_list(struct store *store, const struct run_filter *filter, struc
     struct run_filter full = *filter;
     if (full.limit == 0) full.limit = LIST_LIMIT_DEFAULT;
     *out = (struct run_heads){0};
+    INVARIANT(full.limit > 0);
     return store->ops->log.list(store, &full, arena, out, err);
 }
 

@@ -29,6 +29,7 @@ static void fault(struct verify *verify, uint64_t seq, bool ledger, const char *
 
 bool fault_add(struct faults *faults, struct arena *arena, const struct verify_fault *one)
 {
+    INVARIANT(one->what.len > 0);
     struct verify_fault kept = *one;
     kept.run = arena_copy(arena, one->run);
     kept.what = arena_copy(arena, one->what);
@@ -464,6 +465,7 @@ void verify_begin(struct verify *verify, struct store *store, struct arena *aren
 
 void verify_run(struct verify *verify, const struct run_head *head)
 {
+    INVARIANT(!verify->rc);
     verify->head = head;
     verify->report->run_count++;
     if (head->unreadable) {

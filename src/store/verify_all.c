@@ -57,6 +57,7 @@ static void page_free(struct page *page)
 
 static void page_leave(struct page *page)
 {
+    INVARIANT(page->users > 0);
     page->users--;
     if (page->users == 0 && page->retired) page_free(page);
 }
@@ -120,6 +121,7 @@ static void stop(struct crowd *crowd, enum code rc)
 
 static bool note_found(struct worker *worker, uint64_t place, size_t first, size_t end)
 {
+    INVARIANT(end >= first);
     size_t count = end - first;
     if (count == 0) return true;
     worker->found = arena_grow(&worker->arena, worker->found, worker->found_count, worker->found_count + 1,

@@ -152,6 +152,7 @@ static bool put_columns(const struct record *record, struct arena *arena, struct
 
 bool record_wire_write(struct buf *out, const struct record *record, struct arena *scratch)
 {
+    INVARIANT(record->bytes.ptr);
     struct json line = json_object();
     bool ok = json_put(scratch, &line, STR("bytes"), json_int((int64_t)record->bytes.len)) &&
               json_put(scratch, &line, STR("seq"), json_int((int64_t)record->seq)) &&
