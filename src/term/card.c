@@ -51,7 +51,7 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
     if (step->logical > 1) buf_printf(out, "  Retry #%u", step->logical - 1); // as the contract words it (ES-1.3g)
     if (step->engine > 1) buf_printf(out, "  redispatched %u time%s", step->engine - 1, step->engine == 2 ? "" : "s");
     if (step->iteration > 0) buf_printf(out, "  round %u", step->iteration);
-    if (step->loop.told) buf_printf(out, "  %u of %u items", step->loop.done, step->loop.total);
+    if (step->loop.known) buf_printf(out, "  %u of %u items", step->loop.done, step->loop.total);
     if (step->loop.failed > 0) buf_printf(out, ", %u failed", step->loop.failed);
     bool failed = look == LOOK_CANCELLED && step->fault.code.len > 0 && !str_is(step->fault.code, "CANCELLED");
     if (look == LOOK_FAILED || look == LOOK_HELD || look == LOOK_DELAYED || failed) {

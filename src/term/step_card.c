@@ -113,7 +113,7 @@ static void write_tasks(struct buf *out, const struct term *term, const struct s
         card_label(out, term, "visit");
         buf_printf(out, "%u\n", step->visit);
     }
-    if (step->loop.told) {
+    if (step->loop.known) {
         card_label(out, term, "items");
         buf_printf(out, "%u of %u done, %u failed\n", step->loop.done, step->loop.total, step->loop.failed);
     }

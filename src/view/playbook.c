@@ -51,7 +51,7 @@ static void fold_loop(struct step_view *step, const struct moment *moment)
 {
     struct loop_view *loop = &step->loop;
     if (moment->kind == MOMENT_LOOP_STARTED) {
-        loop->told = true;
+        loop->known = true;
         loop->total = moment->counts.total;
     }
     loop->started += moment->kind == MOMENT_ITERATION_STARTED;

@@ -42,7 +42,7 @@ static struct json tasks_json(const struct step_view *step, struct arena *arena)
 static void add_playbook(const struct step_view *step, struct arena *arena, struct json *out)
 {
     if (!step->visit) return;
-    if (step->loop.told)
+    if (step->loop.known)
         JSON_ADD(arena, out,
                  {"loop", JSON_OF(arena, {"done", json_int(step->loop.done)}, {"failed", json_int(step->loop.failed)},
                                   {"started", json_int(step->loop.started)}, {"total", json_int(step->loop.total)})});

@@ -37,7 +37,7 @@ struct task_view {
 };
 
 struct loop_view {
-    bool told;
+    bool known; // the log has said so
     uint32_t total, started, done, failed; // iterations
 };
 
