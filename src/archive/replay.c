@@ -34,6 +34,7 @@ struct replay {
     size_t payload_count, payload_capacity;
     // second life
     struct run *again;
+    struct run_holds holds; // of it: all that is in flight
     struct outcome outcome;
     size_t expected;    // of the outcome: the next one that must be in the log
     uint64_t ordinal;   // of the moment that is being looked at: 1, 2, ...
@@ -200,14 +201,14 @@ static const struct json *payload_of(const struct replay *replay, struct str sig
 
 static bool timer_input(const struct run *run, uint32_t step, enum timer_kind timer, struct input *out)
 {
-    const struct run_step *s = &run->steps[step];
+    struct run_attempt attempt = kernel_attempt(run, step);
     out->kind = INPUT_TIMER;
     out->timer = timer;
     out->step = step;
-    out->logical = s->logical;
-    out->engine = s->engine;
-    out->due_ms = s->due_ms;
-    if (out->now_ms < s->due_ms) out->now_ms = s->due_ms;
+    out->logical = attempt.logical;
+    out->engine = attempt.engine;
+    out->due_ms = attempt.due_ms;
+    if (out->now_ms < attempt.due_ms) out->now_ms = attempt.due_ms;
     return true;
 }
 
@@ -230,10 +231,10 @@ static bool result_input(const struct moment *moment, uint32_t step, struct inpu
 
 static bool outcome_input(const struct run *run, const struct moment *moment, uint32_t step, struct input *out)
 {
-    const struct run_step *s = &run->steps[step];
+    int64_t due_ms = kernel_attempt(run, step).due_ms;
     enum step_kind kind = run->program->steps[step].kind;
-    if (s->state != NODE_RUNNING || kind == STEP_LOOP || kind == STEP_CANCEL) return false;
-    bool timed_out = str_is(moment->fault.code, "TIMEOUT") && s->due_ms > 0 && moment->at_ms >= s->due_ms;
+    if (kernel_state(run, step) != NODE_RUNNING || kind == STEP_LOOP || kind == STEP_CANCEL) return false;
+    bool timed_out = str_is(moment->fault.code, "TIMEOUT") && due_ms > 0 && moment->at_ms >= due_ms;
     if (run->cancelling) return result_input(moment, step, out);
     if (kind == STEP_WAIT || kind == STEP_APPROVAL || (kind == STEP_SUBRUN && timed_out))
         return timer_input(run, step, TIMER_WAKE, out);
@@ -290,7 +291,7 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
         out->logical = moment->logical;
         return true;
     case MOMENT_STEP_STARTED:
-        return step != PROGRAM_TOP && run->steps[step].state == NODE_DELAYED &&
+        return step != PROGRAM_TOP && kernel_state(run, step) == NODE_DELAYED &&
                timer_input(run, step, TIMER_RETRY, out);
     default:
         return false;
@@ -310,8 +311,6 @@ static enum code fold_accident(struct replay *replay, const struct moment *momen
     enum code rc = kernel_fold(replay->again, moment, &why);
     if (rc == E_CORRUPT) return differs(replay, seq, moment, NULL, str_from(why.message));
     if (rc) return error_set(replay->err, rc, "%s", why.message);
-    uint32_t step = moment->step.len ? kernel_find(replay->again, moment->step) : PROGRAM_TOP;
-    if (step != PROGRAM_TOP && moment->kind == MOMENT_STEP_REDISPATCHED) replay->again->steps[step].live = true;
     return OK;
 }
 
@@ -327,21 +326,13 @@ static bool is_taken_over(struct replay *replay, const struct moment *moment, co
     return seal->persisted_ms == replay->taken_ms;
 }
 
-static enum code fold_taken(struct replay *replay, const struct moment *moment, uint64_t seq)
-{
-    enum code rc = fold_accident(replay, moment, seq);
-    for (uint32_t i = 0; !rc && i < replay->again->program->step_count; i++)
-        replay->again->steps[i].live = replay->again->steps[i].state == NODE_RUNNING;
-    return rc;
-}
-
 static enum code step_again(struct replay *replay, const struct moment *moment, uint64_t seq, const struct input *input)
 {
     struct error why = {0};
     arena_reset(&replay->turn);
     replay->outcome = (struct outcome){.turn = &replay->turn};
     replay->expected = 0;
-    enum code rc = kernel_step(replay->again, input, &replay->env, &replay->outcome, &why);
+    enum code rc = kernel_step(replay->again, &replay->holds, input, &replay->env, &replay->outcome, &why);
     if (rc == E_CORRUPT) return differs(replay, seq, moment, NULL, str_from(why.message));
     return rc ? error_set(replay->err, rc, "%s", why.message) : OK;
 }
@@ -402,10 +393,8 @@ static enum code try_idle(struct replay *replay)
     replay->idle = true;
     replay->outcome = (struct outcome){0};
     replay->expected = 0;
-    enum code rc = store_replay(replay->store, ids->tenant, ids->run, live_idly, &idling, replay->err);
-    for (uint32_t i = 0; !rc && i < again->program->step_count; i++)
-        again->steps[i].live = again->steps[i].state == NODE_RUNNING;
-    return rc;
+    holds_release(&replay->holds);
+    return store_replay(replay->store, ids->tenant, ids->run, live_idly, &idling, replay->err);
 }
 
 static enum code live_again(void *context, const struct record *record, const struct moment *moment,
@@ -414,7 +403,7 @@ static enum code live_again(void *context, const struct record *record, const st
     struct replay *replay = context;
     if (!moment || replay->over) return OK;
     replay->ordinal++;
-    if (is_taken_over(replay, moment, seal)) return fold_taken(replay, moment, record->seq);
+    if (is_taken_over(replay, moment, seal)) return fold_accident(replay, moment, record->seq);
     if (is_accident(moment)) return fold_accident(replay, moment, record->seq);
     for (;;) {
         enum code rc = OK;
@@ -460,7 +449,7 @@ enum code archive_replay(struct store *store, const struct run_head *head, const
     struct program *program = NULL;
     enum code rc = engine_program(store, head, &program, err);
     if (rc) return rc;
-    struct replay replay = {.store = store, .head = head, .report = out, .err = err, .env = {store, read_blob}};
+    struct replay replay = {.store = store, .head = head, .report = out, .err = err, .env = {store, read_blob}, .holds = {.all = true}};
     arena_init(&replay.kept, 64 * 1024, SIZE_MAX);
     arena_init(&replay.turn, 64 * 1024, SIZE_MAX);
     rc = first_life(&replay, program);
@@ -469,6 +458,7 @@ enum code archive_replay(struct store *store, const struct run_head *head, const
     if (!rc && !program->net) rc = second_life(&replay, other ? other : program);
     run_free(replay.folded);
     run_free(replay.again);
+    holds_release(&replay.holds);
     arena_release(&replay.turn);
     arena_release(&replay.kept);
     program_release(program);

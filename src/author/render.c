@@ -32,7 +32,7 @@ static bool is_open(const struct looker *l, struct str name)
     uint32_t scope = l->run->program->steps[l->step].scope;
     for (;;) {
         uint32_t found = program_find(l->run->program, scope, name);
-        if (found != PROGRAM_TOP) return l->run->steps[found].state < NODE_SUCCESS;
+        if (found != PROGRAM_TOP) return kernel_state(l->run, found) < NODE_SUCCESS;
         if (scope == PROGRAM_TOP) return false;
         scope = l->run->program->steps[scope].scope;
     }
@@ -162,9 +162,8 @@ static struct run *assumed_run(const struct program *program, const struct rende
     run->start.artifacts_dir = facts->artifacts_dir;
     for (uint32_t i = 0; i < facts->result_count; i++) {
         const struct render_result *given = &facts->results[i];
-        struct run_step *s = &run->steps[given->step];
-        s->state = given->skipped ? NODE_SKIPPED : given->failed ? NODE_FAILED : NODE_SUCCESS;
-        s->value = &given->value;
+        enum node_state state = given->skipped ? NODE_SKIPPED : given->failed ? NODE_FAILED : NODE_SUCCESS;
+        kernel_assume(run, given->step, state, &given->value);
     }
     return run;
 }

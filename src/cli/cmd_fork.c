@@ -360,9 +360,9 @@ int command_rerun(struct cli *cli)
 }
 
 // ---- retry
-static const char *not_held(const struct run_step *step)
+static const char *not_held(enum node_state state)
 {
-    switch ((enum node_state)step->state) {
+    switch (state) {
     case NODE_WAITING:
         return "it has not begun";
     case NODE_RUNNING:
@@ -386,13 +386,13 @@ static int retry_live(struct wish *wish, struct session *session, struct str ste
     int code = plan(wish, session, &fork);
     if (code) return code;
     uint32_t index = program_find(fork->before, PROGRAM_TOP, step);
-    const struct run_step *s = &fork->source->steps[index];
-    if (s->state == NODE_HELD) {
+    enum node_state state = kernel_state(fork->source, index);
+    if (state == NODE_HELD) {
         *signal = !args_has(&cli->args, FLAG_DRY_RUN);
         code = show_preview(wish, fork);
     } else {
         code = cli_fail(cli, EXIT_CONFLICT, "step %.*s of run %.*s cannot be tried again in place: %s", STR_ARG(step),
-                        STR_ARG(run), not_held(s));
+                        STR_ARG(run), not_held(state));
         cli_hint(cli, "a new run can begin from it: %s",
                  cli_command(cli, "fork %.*s --from %.*s", STR_ARG(run), STR_ARG(step)));
     }

@@ -202,10 +202,9 @@ static void look_at_interrupts(struct drive *drive, int64_t mono_ms)
 static bool answers_itself(const struct run *run, int64_t wall_ms)
 {
     for (uint32_t i = 0; i < run->program->step_count; i++) {
-        const struct run_step *step = &run->steps[i];
-        if (step->state == NODE_RUNNING && run->program->steps[i].kind == STEP_APPROVAL && step->due_ms > 0 &&
-            step->due_ms - wall_ms < PATIENCE_MS)
-            return true;
+        if (kernel_state(run, i) != NODE_RUNNING || run->program->steps[i].kind != STEP_APPROVAL) continue;
+        int64_t due_ms = kernel_attempt(run, i).due_ms;
+        if (due_ms > 0 && due_ms - wall_ms < PATIENCE_MS) return true;
     }
     return false;
 }
@@ -224,7 +223,7 @@ static bool depends_on_others(const struct run *run)
     if (run->delayed > 0 || run->status != RUN_STATUS_RUNNING) return false;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         enum step_kind kind = run->program->steps[i].kind;
-        if (run->steps[i].state == NODE_RUNNING && kind != STEP_APPROVAL && kind != STEP_SUBRUN && kind != STEP_LOOP)
+        if (kernel_state(run, i) == NODE_RUNNING && kind != STEP_APPROVAL && kind != STEP_SUBRUN && kind != STEP_LOOP)
             return false;
     }
     return true;
@@ -259,7 +258,7 @@ static void meet_children(struct drive *drive, const struct run *run)
 {
     struct str id;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
-        if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_SUBRUN) continue;
+        if (kernel_state(run, i) != NODE_RUNNING || run->program->steps[i].kind != STEP_SUBRUN) continue;
         for (uint32_t k = 0;
              (id = engine_child(drive->engine, drive->session->tenant, run->ids.run, i, k, &drive->progress.scratch))
                  .ptr;
@@ -299,7 +298,7 @@ static bool answer_gates(struct drive *drive, struct str id, const struct run *r
     bool answered = run->status == RUN_STATUS_PENDING && drive->approve_all && run->start.requires_approval;
     if (answered) send(drive, id, SIGNAL_APPROVE, STR(""), "approved beforehand", false);
     for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
-        if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_APPROVAL) continue;
+        if (kernel_state(run, i) != NODE_RUNNING || run->program->steps[i].kind != STEP_APPROVAL) continue;
         struct str path = kernel_path(run, i, &drive->progress.scratch);
         if (!path.ptr || !approved_beforehand(drive, run->program->steps[i].id, path)) continue;
         send(drive, id, SIGNAL_APPROVE, path, "approved beforehand", false);

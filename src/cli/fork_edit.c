@@ -65,10 +65,10 @@ static bool known_outputs(struct cli *cli, const struct fork *base, struct json 
     for (uint32_t i = 0; i < base->program->top_count; i++) {
         struct str id = base->program->steps[i].id;
         uint32_t step = program_find(base->before, PROGRAM_TOP, id);
-        if (step == PROGRAM_TOP || base->source->steps[step].state != NODE_SUCCESS) continue;
-        const struct run_step *s = &base->source->steps[step];
-        if (s->blob) continue; // too large for an editor: --set STEP.output=VALUE, or a file
-        if (!json_put(&cli->io.arena, out, id, s->value ? *s->value : json_null())) return false;
+        if (step == PROGRAM_TOP || kernel_state(base->source, step) != NODE_SUCCESS) continue;
+        if (kernel_blob(base->source, step)) continue; // too large for an editor: --set STEP.output=VALUE, or a file
+        const struct json *value = kernel_value(base->source, step);
+        if (!json_put(&cli->io.arena, out, id, value ? *value : json_null())) return false;
     }
     return true;
 }

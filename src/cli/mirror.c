@@ -111,7 +111,7 @@ static int add_children(struct mirror *mirror, size_t index, struct arena *scrat
     const struct program *program = mirror->runs[index].program;
     const struct run *state = mirror->runs[index].state;
     for (uint32_t i = 0; i < program->step_count; i++) {
-        if (program->steps[i].kind != STEP_SUBRUN || state->steps[i].state != NODE_RUNNING) continue;
+        if (program->steps[i].kind != STEP_SUBRUN || kernel_state(state, i) != NODE_RUNNING) continue;
         struct str id = kernel_child_id(state, i, scratch);
         int code = !id.ptr                     ? EXIT_OK
                    : kernel_fans_out(state, i) ? add_list(mirror, id, scratch)
@@ -182,14 +182,14 @@ static void tell_run(struct tail *tail, struct store *store, const struct mirror
     const struct run *state = mirrored->state;
     for (uint32_t i = 0; i < mirrored->program->step_count && tail->left > 0; i++) {
         enum step_kind kind = mirrored->program->steps[i].kind;
-        if (state->steps[i].state != NODE_RUNNING || (kind != STEP_SHELL && kind != STEP_EXEC && kind != STEP_SCRIPT))
+        if (kernel_state(state, i) != NODE_RUNNING || (kind != STEP_SHELL && kind != STEP_EXEC && kind != STEP_SCRIPT))
             continue;
         char name[TOOL_LOG_NAME_SIZE];
         struct file_piece piece;
         struct error err = {0};
         struct str step = kernel_path(state, i, &tail->scratch);
         if (!step.ptr) return;
-        tool_log_name(step, state->steps[i].logical, state->steps[i].engine, name);
+        tool_log_name(step, kernel_attempt(state, i).logical, kernel_attempt(state, i).engine, name);
         struct file_range range = {.ids = &mirrored->head.ids,
                                    .what = "logs",
                                    .name = str_from(name),

@@ -88,7 +88,7 @@ static void answer_gates(struct watch *watch, const struct mirrored *mirrored)
     if (run->status == RUN_STATUS_PENDING && run->start.requires_approval && args_has(&cli->args, FLAG_APPROVE_ALL))
         post(watch, mirrored->run, SIGNAL_APPROVE, STR(""), "approved beforehand");
     for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
-        if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_APPROVAL) continue;
+        if (kernel_state(run, i) != NODE_RUNNING || run->program->steps[i].kind != STEP_APPROVAL) continue;
         struct str path = kernel_path(run, i, &watch->scratch);
         if (path.ptr && approved_beforehand(cli, run->program->steps[i].id, path))
             post(watch, mirrored->run, SIGNAL_APPROVE, path, "approved beforehand");

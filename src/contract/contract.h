@@ -65,7 +65,8 @@ enum vocabulary vocabulary_of_document(struct str kind); // of "plan", "nodes", 
     X(LATE_RESULT, NULL, NULL, NULL)                                                                                   \
     X(SIGNAL_DEFERRED, NULL, NULL, NULL)                                                                               \
     X(SIGNAL_SETTLED, NULL, NULL, NULL)                                                                                \
-    X(DRAIN_TIMEOUT, NULL, NULL, NULL)
+    X(DRAIN_TIMEOUT, NULL, NULL, NULL)                                                                                 \
+    X(STEP_OVERDUE, NULL, NULL, NULL)
 
 enum moment_kind {
     MOMENT_UNKNOWN = 0, // a type that this version does not know: it advances the watermark and changes nothing

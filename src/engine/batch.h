@@ -21,8 +21,9 @@ struct group {
     uint32_t count;   // those that are not done
     uint32_t summary; // its place in the summaries + 1; 0: nothing of the run is stored
     bool was_idle;    // before the first of them
+    struct run_hold *held; // likewise: what was outside
+    uint32_t held_count;
     bool starts;      // INPUT_START is one of them
-    bool recovers;    // one of those that are not done is a recovery
 };
 
 struct batch {

@@ -51,7 +51,6 @@ void ticket_close(struct engine *engine, uint64_t id)
     if (ticket->resident) ticket->resident->tickets--;
     engine->live_tickets--;
     ticket->resident = NULL;
-    ticket->late = false;
     ticket->generation++;
     ticket->next_free = engine->free_ticket;
     engine->free_ticket = (uint32_t)(id & UINT32_MAX);
@@ -69,50 +68,62 @@ static bool is_lane(const struct run *run, uint32_t step)
     return step >= run->program->step_count;
 }
 
-static bool is_subrun(const struct run *run, uint32_t step)
+// ---- holds: attempts that are outside, or about to be
+static struct run_hold *hold_of(const struct resident *resident, const struct effect *effect)
 {
-    if (!run->net) return run->program->steps[step].kind == STEP_SUBRUN;
-    return is_lane(run, step) && str_is(kernel_task_of(run, step)->kind, "playbook");
+    return hold_find(&resident->holds, effect->step, effect->logical, effect->engine);
 }
 
-void relive(struct engine *engine, struct resident *resident)
+static void drop_hold(struct resident *resident, const struct effect *effect)
 {
-    for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
-        const struct ticket *ticket = &engine->tickets[i];
-        if (ticket->resident != resident) continue;
-        if (ticket->step >= run_step_count(resident->run)) continue; // a lane that the log does not know
-        struct run_step *step = &resident->run->steps[ticket->step];
-        if (step->state != NODE_RUNNING || step->logical != ticket->logical || step->engine != ticket->engine) continue;
-        step->live = true;
-        step->stopping = ticket->stopping;
-    }
-    for (uint32_t i = 0; i < run_step_count(resident->run); i++) {
-        struct run_step *step = &resident->run->steps[i];
-        if (step->state != NODE_RUNNING || !is_subrun(resident->run, i)) continue;
-        struct str id = kernel_child_id(resident->run, i, &engine->turn);
-        const struct resident *child = id.ptr ? resident_find(engine, resident->ids.tenant, id) : NULL;
-        step->live = child && !child->terminal;
-    }
-    // Results that are already on their way in the queue count as live too.
+    hold_drop(&resident->holds, effect->step, effect->logical, effect->engine);
+}
+
+static bool is_result_of(const struct queued *queued, const struct resident *resident, const struct run_hold *hold)
+{
+    const struct input *input = &queued->input;
+    return queued->resident == resident && input->kind == INPUT_RESULT && input->step == hold->lane &&
+           input->logical == hold->logical && input->engine == hold->engine;
+}
+
+static bool is_ticket_of(const struct ticket *ticket, const struct resident *resident, const struct run_hold *hold)
+{
+    return ticket->resident == resident && ticket->step == hold->lane && ticket->logical == hold->logical &&
+           ticket->engine == hold->engine;
+}
+
+static bool is_outside(const struct engine *engine, const struct resident *resident, const struct run_hold *hold)
+{
+    for (size_t i = 0; i < engine->ticket_count; i++)
+        if (is_ticket_of(&engine->tickets[i], resident, hold)) return true;
     const struct queue *q = &engine->queue;
-    for (size_t i = 0; i < q->count; i++) {
-        const struct queued *queued = &q->items[(q->head + i) & (q->capacity - 1)];
-        if (queued->resident == resident) relive_input(queued);
-    }
+    for (size_t i = 0; i < q->count; i++)
+        if (is_result_of(&q->items[(q->head + i) & (q->capacity - 1)], resident, hold)) return true;
     const struct aside *at = NULL;
     for (const struct queued *queued = aside_next(engine, &at); queued; queued = aside_next(engine, &at))
-        if (queued->resident == resident) relive_input(queued);
+        if (is_result_of(queued, resident, hold)) return true;
+    return false;
 }
 
-void relive_input(const struct queued *queued)
+// H1, between two turns: what is held is with a tool, or its result is on its way; and what is with a tool is held. Children are runs of
+// their own, whose ends their logs tell.
+void holds_verify(const struct engine *engine, const struct resident *resident)
 {
-    if (queued->input.kind != INPUT_RESULT) return;
-    if (queued->input.step >= run_step_count(queued->resident->run)) return; // a lane that the log does not know
-    struct run_step *step = &queued->resident->run->steps[queued->input.step];
-    if (step->state != NODE_RUNNING || step->logical != queued->input.logical || step->engine != queued->input.engine)
-        return;
-    step->live = true;
-    step->stopping = queued->stopping;
+    const struct run_holds *holds = &resident->holds;
+    for (uint32_t i = 0; i < holds->capacity; i++) {
+        if (!holds->items[i].state) continue;
+        INVARIANT(holds->items[i].state == HOLD_OUT && holds->items[i].stop != STOP_ORDERED);
+        INVARIANT(kernel_runs_child(resident->run, holds->items[i].lane) ||
+                  is_outside(engine, resident, &holds->items[i]));
+    }
+    for (size_t i = 0; i < engine->ticket_count; i++) {
+        const struct ticket *ticket = &engine->tickets[i];
+        if (ticket->resident != resident || ticket->step >= run_step_count(resident->run)) continue;
+        struct run_attempt now = kernel_attempt(resident->run, ticket->step);
+        bool flies = kernel_state(resident->run, ticket->step) == NODE_RUNNING && now.logical == ticket->logical &&
+                     now.engine == ticket->engine;
+        INVARIANT(!flies || hold_find(holds, ticket->step, ticket->logical, ticket->engine));
+    }
 }
 
 // Where the attempt's output is kept; empty when nowhere.
@@ -226,7 +237,7 @@ static enum code put_off_start(struct engine *engine, struct resident *resident,
     struct effect later = {
         .kind = EFFECT_TIMER, .step = effect->step, .timer = TIMER_LOOK, .lasts_ms = AGAIN_MS};
     later.due_ms = engine->now.wall_ms + AGAIN_MS;
-    resident->run->steps[effect->step].live = false;
+    drop_hold(resident, effect);
     return set_timer(engine, resident, &later, err);
 }
 
@@ -248,7 +259,7 @@ static enum code execute(struct engine *engine, struct resident *resident, const
     execution.form = order_form(run, effect->step, &execution.kind);
     bool outside = execution.form != EXECUTOR_NONE;
     if (outside && engine->holding) {
-        resident->run->steps[effect->step].live = false;
+        drop_hold(resident, effect);
         return OK;
     }
     if (outside && engine->options.may_start && !engine->options.may_start(engine->options.may_start_context))
@@ -264,38 +275,57 @@ static enum code execute(struct engine *engine, struct resident *resident, const
 static void cancel_attempt(struct engine *engine, struct resident *resident, const struct effect *effect)
 {
     for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
-        struct ticket *ticket = &engine->tickets[i];
+        const struct ticket *ticket = &engine->tickets[i];
         if (ticket->resident != resident || ticket->step != effect->step) continue;
-        ticket->stopping = true;
         ticket_cancel(engine, i, effect->grace_ms);
     }
 }
 
-// A lane that went on within the batch that ordered this: what it does now was ordered by what came later.
-bool effect_is_stale(const struct run *run, const struct effect *effect)
+// An order whose hold is gone was overtaken within its batch: what the lane does now was ordered by what came later.
+bool effect_is_stale(const struct resident *resident, const struct effect *effect)
 {
-    if (effect->step == PROGRAM_TOP || !is_lane(run, effect->step)) return false;
-    const struct run_step *s = &run->steps[effect->step];
-    return s->state != NODE_RUNNING || s->logical != effect->logical || s->engine != effect->engine;
+    return hold_of(resident, effect) == NULL;
+}
+
+static enum code hand_out(struct engine *engine, struct resident *resident, const struct effect *effect,
+                          const struct order *order, struct error *err)
+{
+    struct run_hold *hold = hold_of(resident, effect);
+    if (!hold) return OK;
+    hold->state = HOLD_OUT;
+    enum code rc = effect->kind == EFFECT_EXECUTE ? execute(engine, resident, effect, order, err)
+                                                  : subrun_start(engine, resident, effect, order, err);
+    hold = hold_of(resident, effect);
+    if (rc && hold) hold->state = HOLD_ORDERED; // owed
+    return rc;
+}
+
+static enum code stop(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err)
+{
+    enum code rc = OK;
+    if (effect->kind == EFFECT_CANCEL)
+        cancel_attempt(engine, resident, effect);
+    else
+        rc = subrun_cancel(engine, resident, effect, err);
+    struct run_hold *hold = hold_of(resident, effect);
+    if (rc || !hold) return rc;
+    hold->state = HOLD_OUT;
+    if (hold->stop == STOP_ORDERED) hold->stop = STOP_ASKED;
+    return OK;
 }
 
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,
                    const struct order *order, struct error *err)
 {
-    bool starts = effect->kind == EFFECT_EXECUTE || effect->kind == EFFECT_SUBRUN;
-    if (starts && effect_is_stale(resident->run, effect)) return OK;
     switch (effect->kind) {
     case EFFECT_EXECUTE:
-        return execute(engine, resident, effect, order, err);
+    case EFFECT_SUBRUN:
+        return hand_out(engine, resident, effect, order, err);
     case EFFECT_TIMER:
         return set_timer(engine, resident, effect, err);
     case EFFECT_CANCEL:
-        cancel_attempt(engine, resident, effect);
-        return OK;
-    case EFFECT_SUBRUN:
-        return subrun_start(engine, resident, effect, order, err);
     case EFFECT_SUBRUN_CANCEL:
-        return subrun_cancel(engine, resident, effect, err);
+        return stop(engine, resident, effect, err);
     case EFFECT_ENDED: {
         enum code rc = subrun_ended(engine, resident, err);
         resident_gone(engine, resident);

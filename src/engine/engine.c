@@ -83,11 +83,11 @@ void resident_remove(struct engine *engine, struct resident *resident)
     for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
         if (engine->tickets[i].resident != resident) continue;
         ticket_cancel(engine, i, 0);
-        engine->tickets[i].late = true;
         engine->tickets[i].resident = NULL;
         resident->tickets--;
     }
     fans_release(resident);
+    holds_release(&resident->holds);
     run_free(resident->run); // borrows the ids of its log
     store_release_run(engine->store, resident->log);
     resident->entry->users--;

@@ -58,8 +58,8 @@ void fans_release(struct resident *parent)
 static enum code fail(struct engine *engine, struct resident *parent, uint32_t step, struct fault fault,
                       struct error *err)
 {
-    const struct run_step *s = &parent->run->steps[step];
-    return input_fault(engine, parent, step, s->logical, s->engine, fault, err);
+    struct run_attempt now = kernel_attempt(parent->run, step);
+    return input_fault(engine, parent, step, now.logical, now.engine, fault, err);
 }
 
 // ---- opening
@@ -230,21 +230,21 @@ static enum code begin_slot(struct engine *engine, struct resident *parent, stru
 
 static int64_t elapsed_ms(const struct engine *engine, const struct resident *parent, const struct fan *fan)
 {
-    int64_t started = parent->run->steps[fan->step].started_ms;
+    int64_t started = kernel_attempt(parent->run, fan->step).started_ms;
     return engine->now.wall_ms > started ? engine->now.wall_ms - started : 0;
 }
 
 static enum code tell_list(struct engine *engine, struct resident *parent, const struct fan *fan, struct error *err)
 {
-    const struct run_step *s = &parent->run->steps[fan->step];
+    struct run_attempt now = kernel_attempt(parent->run, fan->step);
     struct json list = json_array();
     for (uint32_t i = 0; i < fan->items.count; i++)
         if (!json_push(&engine->turn, &list, fan->slots[i].value)) return error_nomem(err);
     struct queued *queued = queue_add(engine, parent, INPUT_RESULT);
     if (!queued) return error_nomem(err);
     queued->input.step = fan->step;
-    queued->input.logical = s->logical;
-    queued->input.engine = s->engine;
+    queued->input.logical = now.logical;
+    queued->input.engine = now.engine;
     queued->input.duration_ms = elapsed_ms(engine, parent, fan);
     enum code rc = input_value(engine, queued, &list, err);
     if (rc == OK) return OK;
@@ -315,15 +315,15 @@ struct str engine_child(const struct engine *engine, struct str tenant, struct s
     const struct str none = {0};
     if (!parent) return none;
     if (!kernel_fans_out(parent->run, step)) return index ? none : kernel_child_id(parent->run, step, arena);
-    const struct fan *fan = find_fan(parent, step, parent->run->steps[step].logical);
+    const struct fan *fan = find_fan(parent, step, kernel_attempt(parent->run, step).logical);
     return fan && index < fan->items.count ? kernel_fan_child(fan->group, index, arena) : none;
 }
 
 enum code fan_start(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
 {
     uint32_t step = effect->step;
-    const struct run_step *s = &parent->run->steps[step];
-    if (s->state != NODE_RUNNING || s->logical != effect->logical) return OK; // its list came in the same turn
+    if (kernel_state(parent->run, step) != NODE_RUNNING || kernel_attempt(parent->run, step).logical != effect->logical)
+        return OK; // its list came in the same turn
     struct fan *fan = find_fan(parent, step, effect->logical);
     struct error local = {0};
     enum code rc = fan ? OK : open_fan(engine, parent, step, effect->logical, &fan, &local);
@@ -361,8 +361,9 @@ static enum code cancel_slot(struct engine *engine, struct resident *parent, str
 
 enum code fan_cancel(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
 {
-    const struct run_step *s = &parent->run->steps[effect->step];
-    bool waits = s->state == NODE_RUNNING && s->logical == effect->logical, later = false;
+    bool waits = kernel_state(parent->run, effect->step) == NODE_RUNNING &&
+                 kernel_attempt(parent->run, effect->step).logical == effect->logical;
+    bool later = false;
     struct fan *fan = find_fan(parent, effect->step, effect->logical);
     struct error local = {0};
     enum code rc = fan ? OK : open_fan(engine, parent, effect->step, effect->logical, &fan, &local);
@@ -388,7 +389,7 @@ enum code fan_cancel(struct engine *engine, struct resident *parent, const struc
 enum code fan_ended(struct engine *engine, struct resident *parent, uint32_t step, const struct resident *child,
                     struct error *err)
 {
-    struct fan *fan = find_fan(parent, step, parent->run->steps[step].logical);
+    struct fan *fan = find_fan(parent, step, kernel_attempt(parent->run, step).logical);
     for (uint32_t i = 0; fan && i < fan->items.count; i++) {
         if (fan->slots[i].state != SLOT_OPEN && fan->slots[i].state != SLOT_ELSEWHERE) continue;
         struct str id = kernel_fan_child(fan->group, i, &engine->turn);

@@ -262,7 +262,7 @@ static enum code check_outputs(const struct fork *fork, const struct fork_reques
 {
     for (size_t i = 0; i < request->output_count; i++) {
         uint32_t step = program_find(fork->program, PROGRAM_TOP, request->outputs[i].step);
-        if (fork->run->steps[step].state == NODE_SUCCESS) continue;
+        if (kernel_state(fork->run, step) == NODE_SUCCESS) continue;
         return error_set(err, E_CONFLICT, "the output of \"%.*s\" cannot be given: %s",
                          STR_ARG(request->outputs[i].step),
                          fork->run->status == RUN_STATUS_CANCELLED || fork->run->cancelling
@@ -294,7 +294,7 @@ static enum code try_turn(struct fork *fork, const struct fork_request *request,
                           .reuse_count = private->reuse_count};
     struct kernel_env env = {.context = private, .blob = read_blob};
     struct outcome outcome = {.turn = private->arena};
-    enum code rc = kernel_step(private->run, &input, &env, &outcome, err);
+    enum code rc = kernel_step(private->run, NULL, &input, &env, &outcome, err);
     return rc ? rc : check_outputs(fork, request, err);
 }
 

@@ -96,6 +96,7 @@ struct resident {
     bool needs_recover; // an INPUT_RECOVER for all that is owed is on its way: one at a time
     bool adopted;  // its orphans have not been looked for yet
     bool limit_hit;
+    struct run_holds holds; // its attempts that are outside. A refold does not touch them
     struct fan *fans; // steps whose child runs are a list; what is kept of them in memory
 };
 
@@ -114,8 +115,6 @@ struct ticket {
     uint32_t step, logical, engine;
     uint32_t generation;
     uint32_t next_free;
-    bool late;          // the run is gone; the result is dropped
-    bool stopping;      // it was asked to stop
     struct tools *with; // its executor
 };
 
@@ -156,7 +155,6 @@ struct queued {
     const struct note_put *puts; // START: notes that are stored with it; in `arena`
     size_t put_count;
     char decision_id[UUID_SIZE];
-    bool stopping; // RESULT of an attempt that was asked to stop
     bool second_chance;     // RESULT: what came out cannot be an event, and this is the failure in its place
     uint32_t storage_tries; // that found no room, no memory or a lock
     int64_t since_mono;     // of the first of them
@@ -240,8 +238,8 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
                         struct resident **out, struct error *err) MUST_CHECK;
 enum code fold_stored(struct store *store, const struct program *program, const struct run_ids *ids, struct run **out,
                       struct error *err) MUST_CHECK;
-// The run as the store has it, or as it was before a start that was never stored. *timed: a step of it has a time limit.
-enum code refold(struct engine *engine, struct resident *resident, bool *timed, struct error *err) MUST_CHECK;
+// The run as the store has it, or as it was before a start that was never stored.
+enum code refold(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
 enum code take_up(struct engine *engine, struct resident *resident,
                   struct error *err) MUST_CHECK; // an idle one goes on
 void mark_adopted(struct engine *engine, struct resident *resident);
@@ -329,12 +327,11 @@ enum executor order_form(const struct run *run, uint32_t step, struct str *kind)
 // dispatch.c: effects, after they are durable
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,
                    const struct order *order, struct error *err) MUST_CHECK; // order: of those that start something
-bool effect_is_stale(const struct run *run, const struct effect *effect);
+bool effect_is_stale(const struct resident *resident, const struct effect *effect);
 void ticket_close(struct engine *engine, uint64_t id);
 void ticket_cancel(struct engine *engine, size_t index, int64_t grace_ms);
 struct ticket *ticket_find(struct engine *engine, uint64_t id);
-void relive(struct engine *engine, struct resident *resident); // marks the attempts that are with a tool as live again
-void relive_input(const struct queued *queued);                // the attempt whose result this is
+void holds_verify(const struct engine *engine, const struct resident *resident); // H1
 
 // budget.c: results that wait for the store
 void append_took(struct engine *engine, enum code rc, int64_t took_us, size_t items); // told, and noticed when it was long

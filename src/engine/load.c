@@ -210,7 +210,7 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
     return rc;
 }
 
-enum code refold(struct engine *engine, struct resident *resident, bool *timed, struct error *err)
+enum code refold(struct engine *engine, struct resident *resident, struct error *err)
 {
     struct run *run = NULL;
     const struct run_ids *ids = run_log_ids(resident->log);
@@ -228,10 +228,6 @@ enum code refold(struct engine *engine, struct resident *resident, bool *timed, 
     }
     run_free(resident->run);
     resident->run = run;
-    relive(engine, resident);
-    *timed = false;
-    for (uint32_t i = 0; run->net && i < run->program->step_count; i++)
-        *timed = *timed || (run->steps[i].state == NODE_RUNNING && run->steps[i].due_ms > 0);
     return OK;
 }
 

@@ -209,7 +209,7 @@ enum code orders_render(struct engine *engine, struct resident *resident, const 
     for (size_t i = 0; !rc && i < outcome->effect_count; i++) {
         const struct effect *effect = &outcome->effects[i];
         bool starts = effect->kind == EFFECT_EXECUTE || effect->kind == EFFECT_SUBRUN;
-        if (!starts || effect_is_stale(resident->run, effect)) continue;
+        if (!starts || effect_is_stale(resident, effect)) continue;
         if (!*out) *out = ARENA_ARRAY(&engine->turn, outcome->effect_count, struct order);
         if (!*out) return error_nomem(err);
         rc = effect->kind == EFFECT_EXECUTE ? render_attempt(engine, resident, effect->step, &(*out)[i], err)

@@ -295,13 +295,21 @@ enum code input_outcome(struct engine *engine, struct resident *resident, uint32
     return undo(engine, rc);
 }
 
+// The log may have gone on without us: another engine has the run, and ours was folded again from what it wrote.
+static bool is_of_now(const struct run *run, const struct ticket *ticket)
+{
+    struct run_attempt now = kernel_attempt(run, ticket->step);
+    return kernel_state(run, ticket->step) == NODE_RUNNING && now.logical == ticket->logical &&
+           now.engine == ticket->engine;
+}
+
 enum code input_from_result(struct engine *engine, struct tool_result *result, const struct declared_files *files,
                             struct error *err)
 {
     struct ticket *ticket = ticket_find(engine, result->ticket);
     if (!ticket) return OK;
     struct resident *resident = ticket->resident;
-    if (!resident) {
+    if (!resident || ticket->step >= run_step_count(resident->run)) { // gone, or a lane that the log does not know
         ticket_close(engine, result->ticket);
         return OK;
     }
@@ -309,13 +317,14 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
     if (!queued) return error_nomem(err);
     queued->input.duration_ms = result->duration_ms;
     queued->input.lost = result->lost;
-    queued->stopping = ticket->stopping;
     enum code rc = OK;
     bool lane = ticket->step >= resident->run->program->step_count;
     struct json answer;
     if (kernel_condition(resident->run, ticket->step, result->ok, &result->fault, &answer)) {
         queued->input.ok = true;
         queued->input.value = answer;
+    } else if (result->ok && lane && !is_of_now(resident->run, ticket)) {
+        queued->input.ok = true; // too late: the lane does something else by now, and what came out is nobody's
     } else if (result->ok && lane) {
         rc = outcome_value(engine, queued, kernel_task_of(resident->run, ticket->step), result->output, err);
     } else if (result->ok && result->is_json) {

@@ -25,7 +25,7 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
     uint32_t count = 0;
     if (!json_object_with(arena, 4, &all)) return error_nomem(err);
     for (uint32_t i = 0; i < run->program->top_count; i++) {
-        if (run->program->steps[i].dependent_count > 0 || run->steps[i].state != NODE_SUCCESS) continue;
+        if (run->program->steps[i].dependent_count > 0 || kernel_state(run, i) != NODE_SUCCESS) continue;
         struct json value;
         if (!kernel_output_fits(run, i, total)) return error_set(err, E_LIMIT, RESULT_TOO_LARGE);
         enum code rc = kernel_output(run, i, &engine->env, arena, &value, err);
@@ -65,7 +65,7 @@ static struct str root_cause(struct str message)
 static enum code deliver(struct engine *engine, struct resident *parent, uint32_t step, const struct run *child,
                          struct error *err)
 {
-    const struct run_step *s = &parent->run->steps[step];
+    struct run_attempt now = kernel_attempt(parent->run, step);
     if (child->status != RUN_STATUS_COMPLETED) {
         bool cancelled = child->status == RUN_STATUS_CANCELLED;
         struct buf text;
@@ -83,7 +83,7 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
                               .message = buf_str(&text),
                               .category = STR("business"),
                               .retryable = !cancelled};
-        enum code rc = input_fault(engine, parent, step, s->logical, s->engine, fault, err);
+        enum code rc = input_fault(engine, parent, step, now.logical, now.engine, fault, err);
         buf_release(&text);
         if (rc == OK) queue_last(engine)->input.duration_ms = lifetime_ms(child);
         return rc;
@@ -94,13 +94,13 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     struct str wanted = {0};
     uint64_t size = 0;
     enum code rc = lane ? kernel_return_step(parent->run, step, &engine->env, &engine->turn, &wanted, &local) : OK;
-    if (rc) return input_unavailable(engine, parent, step, s->logical, s->engine, rc, local.message, err);
+    if (rc) return input_unavailable(engine, parent, step, now.logical, now.engine, rc, local.message, err);
     rc = child->net ? kernel_net_result(child, wanted, &engine->env, &engine->turn, &outputs, &local)
                     : child_outputs(engine, child, &outputs, &size, &local);
-    if (rc) return input_unavailable(engine, parent, step, s->logical, s->engine, rc, local.message, err);
+    if (rc) return input_unavailable(engine, parent, step, now.logical, now.engine, rc, local.message, err);
     value = outputs;
     if (lane) {
-        rc = input_outcome(engine, parent, step, s->logical, s->engine, &value, err);
+        rc = input_outcome(engine, parent, step, now.logical, now.engine, &value, err);
         if (rc == OK) queue_last(engine)->input.duration_ms = lifetime_ms(child);
         return rc;
     }
@@ -115,8 +115,8 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     struct queued *queued = queue_add(engine, parent, INPUT_RESULT);
     if (!queued) return error_nomem(err);
     queued->input.step = step;
-    queued->input.logical = s->logical;
-    queued->input.engine = s->engine;
+    queued->input.logical = now.logical;
+    queued->input.engine = now.engine;
     queued->input.duration_ms = lifetime_ms(child);
     rc = input_value(engine, queued, &value, err);
     if (rc == OK) return OK;
@@ -228,10 +228,19 @@ static enum code start_child(struct engine *engine, struct resident *parent, con
     return input_fault(engine, parent, step, effect->logical, effect->engine, fault, err);
 }
 
+// Nobody here has the child any more. `even_stopping`: also when it is being asked to end, which the next look does again.
+static void let_go(struct resident *parent, uint32_t step, bool even_stopping)
+{
+    struct run_attempt now = kernel_attempt(parent->run, step);
+    const struct run_hold *hold = hold_find(&parent->holds, step, now.logical, now.engine);
+    if (hold && (even_stopping || hold->stop == STOP_NOT))
+        hold_drop(&parent->holds, step, now.logical, now.engine);
+}
+
 // The child is owned by another process, whose end nobody tells us: the parent looks again every second.
 enum code subrun_look_again(struct engine *engine, struct resident *parent, uint32_t step, struct error *err)
 {
-    parent->run->steps[step].live = false;
+    let_go(parent, step, false);
     struct effect later = {
         .kind = EFFECT_TIMER, .step = step, .timer = TIMER_LOOK, .due_ms = engine->now.wall_ms + 1000, .lasts_ms = 1000};
     return dispatch(engine, parent, &later, NULL, err);
@@ -320,8 +329,8 @@ enum code subrun_ask_to_end(struct engine *engine, struct resident *parent, stru
 enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
 {
     struct resident *child = resident_find(engine, parent->ids.tenant, effect->child);
-    const struct run_step *s = &parent->run->steps[effect->step];
-    bool waits = s->state == NODE_RUNNING && s->logical == effect->logical;
+    bool waits = kernel_state(parent->run, effect->step) == NODE_RUNNING &&
+                 kernel_attempt(parent->run, effect->step).logical == effect->logical;
     if (kernel_fans_out(parent->run, effect->step)) return fan_cancel(engine, parent, effect, err);
     if (!child) {
         struct error local = {0};
@@ -354,16 +363,16 @@ enum code subrun_refused(struct engine *engine, struct str tenant, const struct 
     if (facts->parent_run.len == 0) return OK;
     struct resident *parent = resident_find(engine, tenant, facts->parent_run);
     uint32_t step = parent ? kernel_find(parent->run, facts->parent_step) : PROGRAM_TOP;
-    if (step == PROGRAM_TOP || parent->run->steps[step].state != NODE_RUNNING) return OK;
-    struct run_step *s = &parent->run->steps[step];
+    if (step == PROGRAM_TOP || kernel_state(parent->run, step) != NODE_RUNNING) return OK;
+    struct run_attempt now = kernel_attempt(parent->run, step);
     if (why == E_EXISTS) { // another process was faster: take up what it made
-        s->live = false;
+        let_go(parent, step, true);
         return need_recover(engine, parent, err);
     }
     struct fault fault = {.code = STR("CHILD_NOT_STARTED"),
                           .message = STR("the start of the child run could not be stored"),
                           .category = STR("validation")};
-    return input_fault(engine, parent, step, s->logical, s->engine, fault, err);
+    return input_fault(engine, parent, step, now.logical, now.engine, fault, err);
 }
 
 enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err)
@@ -373,7 +382,7 @@ enum code subrun_ended(struct engine *engine, struct resident *child, struct err
     struct resident *parent = resident_find(engine, child->ids.tenant, start->parent_run);
     if (!parent) return OK; // it asks when it is taken up again
     uint32_t step = kernel_find(parent->run, start->parent_step);
-    if (step == PROGRAM_TOP || parent->run->steps[step].state != NODE_RUNNING) return OK;
+    if (step == PROGRAM_TOP || kernel_state(parent->run, step) != NODE_RUNNING) return OK;
     struct str id = kernel_child_id(parent->run, step, &engine->turn);
     if (!id.ptr) return error_nomem(err);
     bool list = kernel_fans_out(parent->run, step);
@@ -382,6 +391,6 @@ enum code subrun_ended(struct engine *engine, struct resident *child, struct err
     if (rc != E_NOMEM) return rc;
     // The child will not be heard of again: the parent asks.
     *err = (struct error){0};
-    parent->run->steps[step].live = false;
+    let_go(parent, step, true);
     return need_recover(engine, parent, err);
 }

@@ -14,18 +14,22 @@
 // ---- decide
 
 // The group of the input's run, which is the one that the run was seen in last when that was in this batch.
-static void group_add(struct batch *batch, struct decided *decided)
+static enum code group_add(struct batch *batch, struct decided *decided, struct error *err)
 {
     struct resident *resident = decided->queued.resident;
     if (resident->turn != batch->engine->turn_number) {
         resident->turn = batch->engine->turn_number;
         resident->group = batch->group_count;
-        batch->groups[batch->group_count++] = (struct group){.resident = resident, .was_idle = resident->idle};
+        struct group *made = &batch->groups[batch->group_count++];
+        *made = (struct group){.resident = resident, .was_idle = resident->idle};
+        made->held = holds_copy(&resident->holds, &batch->engine->turn, &made->held_count);
+        if (!made->held) return error_nomem(err);
     }
     decided->group = resident->group;
     struct group *group = &batch->groups[resident->group];
     group->count++;
     group->starts = group->starts || decided->queued.input.kind == INPUT_START;
+    return OK;
 }
 
 static struct append_item *item_add(struct batch *batch, struct resident *resident)
@@ -118,7 +122,7 @@ static enum code step_one(struct batch *batch, struct decided *decided, struct e
     input->reuse = queued->reuse;
     decided->outcome = (struct outcome){.turn = &engine->turn};
     engine->deciding = batch;
-    rc = kernel_step(queued->resident->run, input, &engine->env, &decided->outcome, err);
+    rc = kernel_step(queued->resident->run, &queued->resident->holds, input, &engine->env, &decided->outcome, err);
     if (!rc) rc = orders_render(engine, queued->resident, &decided->outcome, &decided->orders, err);
     engine->deciding = NULL;
     return rc;
@@ -158,8 +162,8 @@ static enum code make_runs(struct batch *batch, struct decided *decided, struct 
         start->queued = queue_take_last(engine);
         decided->made = start->queued.resident;
         decided->made->idle = engine->options.only_signals;
-        group_add(batch, start);
-        rc = step_one(batch, start, err);
+        rc = group_add(batch, start, err);
+        if (!rc) rc = step_one(batch, start, err);
         if (rc) return rc;
     }
     return OK;
@@ -217,7 +221,8 @@ enum code batch_decide(struct batch *batch, struct error *err)
     if (!batch->groups) return error_nomem(err);
     for (size_t i = 0; i < batch->taken; i++) {
         batch->decided[i].outcome = (struct outcome){0}; // of a try before this one
-        group_add(batch, &batch->decided[i]);
+        enum code rc = group_add(batch, &batch->decided[i], err);
+        if (rc) return rc;
     }
     note_draft_init(&batch->notes, engine->store, &engine->turn);
     enum code rc = step_all(batch, err);
@@ -262,33 +267,20 @@ enum code batch_take_back(struct batch *batch, struct error *err)
         queued_release(&batch->decided[i].queued);
     }
     batch->count = batch->taken;
-    for (uint32_t i = 0; i < batch->group_count; i++) {
-        batch->groups[i].count = 0;
-        batch->groups[i].recovers = false;
-    }
+    for (uint32_t i = 0; i < batch->group_count; i++) batch->groups[i].count = 0;
     for (size_t i = 0; batch->group_count > 0 && i < batch->count; i++) {
         struct decided *decided = &batch->decided[i];
-        struct group *group = &batch->groups[decided->group];
         decided->made = NULL;
-        if (decided->done) continue;
-        group->count++;
-        group->recovers = group->recovers || is_recovery(&decided->queued);
+        if (!decided->done) batch->groups[decided->group].count++;
     }
     for (uint32_t i = 0; i < batch->group_count; i++) {
         const struct group *group = &batch->groups[i];
         struct resident *resident = group->resident;
         if (group->count == 0 || resident->gone) continue;
-        bool timed = false;
-        enum code rc = refold(engine, resident, &timed, err);
-        if (group->was_idle) resident->idle = true;
-        // That the time of a step is over is known to its timer alone, and that may have come before.
-        if (!rc && timed && !group->recovers) rc = need_recover(engine, resident, err);
+        enum code rc = refold(engine, resident, err);
         if (rc) return rc;
-    }
-    // Results that are about to be tried again are as good as in flight.
-    for (size_t i = 0; i < batch->count; i++) {
-        const struct queued *queued = &batch->decided[i].queued;
-        if (!batch->decided[i].done && !queued->resident->gone) relive_input(queued);
+        if (group->was_idle) resident->idle = true;
+        if (group->held && !holds_restore(&resident->holds, group->held, group->held_count)) return error_nomem(err);
     }
     return OK;
 }
@@ -373,16 +365,14 @@ static enum code carry_out(struct batch *batch, struct decided *decided, struct 
 }
 
 // The moments are durable, but not all that they order could be carried out. Nothing may be decided twice, so the run goes
-// on as after a crash: what is not with a tool is not live, and recovery names it anew before it starts.
+// on as after a crash: what was not handed out is not held, and recovery names it anew before it starts.
 static enum code owe(struct engine *engine, struct resident *resident, enum code why, struct error *err)
 {
     if (why == E_IO) return why;
     os_log(LOG_WARN, "effects put off run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
     *err = (struct error){0};
     engine->full_until_mono = engine->now.mono_ms + 200;
-    for (uint32_t i = 0; i < run_step_count(resident->run); i++)
-        resident->run->steps[i].live = resident->run->steps[i].stopping = false;
-    relive(engine, resident);
+    holds_undo(&resident->holds);
     return need_recover(engine, resident, err);
 }
 
@@ -420,6 +410,17 @@ enum code batch_run(struct batch *batch, struct error *err)
 
 // ---- the turn
 
+#ifdef CAIRN_VERIFY
+// H1 of the runs that the turn touched. Of an engine with many that would take longer than what it checks.
+static void verify_touched(const struct engine *engine)
+{
+    enum { RUNS_MAX = 64 };
+    for (size_t i = 0; engine->resident_count <= RUNS_MAX && i < engine->table_size; i++)
+        for (const struct resident *r = engine->table[i]; r; r = r->next)
+            if (r->turn == engine->turn_number) holds_verify(engine, r);
+}
+#endif
+
 enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *worked, struct error *err)
 {
     *worked = false;
@@ -442,6 +443,9 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     if (!rc) engine->stalled_mono = 0;
     rc = batch_settle(&batch, rc, err);
     executors_flush(engine);
+#ifdef CAIRN_VERIFY
+    if (!rc) verify_touched(engine);
+#endif
     *worked = true;
     return rc;
 }

@@ -38,10 +38,10 @@ struct tally {
 
 static struct tally tally_of(const struct view_of_step *v)
 {
-    const struct run_step *s = &v->e->run->steps[v->step];
+    struct parents parents = kernel_parents(v->e->run, v->step);
     const struct join_finding *join = v->note ? &v->note->join : NULL;
     if (join && join->at.seq > 0) return (struct tally){0, join->success, join->failed, join->skipped};
-    if (v->current) return (struct tally){s->waiting, s->success, s->failed, s->skipped};
+    if (v->current) return (struct tally){parents.waiting, parents.success, parents.failed, parents.skipped};
     return (struct tally){.waiting = v->ps->dep_count};
 }
 

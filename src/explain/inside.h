@@ -62,7 +62,7 @@ struct step_finding { // a step in one iteration
     struct join_finding join;
     struct attempt_finding *attempts;
     size_t attempt_count, attempt_capacity;
-    uint32_t base; // as in struct run_step
+    uint32_t base; // as in struct run_attempt
     int64_t due_ms;
     struct str skip_reason, skip_detail, actor, child_run, reused_from, message;
     uint32_t iteration; // loops
@@ -183,7 +183,7 @@ struct view_of_step {
     uint32_t step;
     const struct program_step *ps;
     const struct step_finding *note; // NULL: nothing has happened to it
-    bool current;                 // of the iteration that the run is in: struct run_step is about it
+    bool current;                 // of the iteration that the run is in: the state of the run is about it
     enum explain_state state;
     const char *reason; // code
 };

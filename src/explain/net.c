@@ -212,7 +212,7 @@ static void waiting_at_barrier(struct buf *out, const struct view_of_step *v)
     uint32_t told = 0;
     buf_text(out, " waits for ");
     for (uint32_t i = 0; upstream && i < v->e->program->step_count; i++) {
-        uint8_t state = run->steps[i].state;
+        uint8_t state = kernel_state(run, i);
         if (!(upstream[i / 64] >> (i % 64) & 1) || i == v->step || state != NODE_RUNNING) continue;
         buf_printf(out, "%s%.*s", told++ ? ", " : "", STR_ARG(step_id(v->e, i)));
     }

@@ -329,14 +329,15 @@ static enum code note_event(struct explain *e, const struct moment *m, const str
 
 static void note_state(struct explain *e, struct step_finding *note, const struct moment *m, struct log_position at)
 {
-    const struct run_step *s = &e->run->steps[note->step];
-    if (s->state != note->state || m->kind == MOMENT_STEP_STARTED) {
+    enum node_state state = kernel_state(e->run, note->step);
+    struct run_attempt attempt = kernel_attempt(e->run, note->step);
+    if (state != note->state || m->kind == MOMENT_STEP_STARTED) {
         note->at = at;
         note->at_ms = m->at_ms;
     }
-    note->state = s->state;
-    note->base = s->base;
-    note->due_ms = s->due_ms;
+    note->state = state;
+    note->base = attempt.base;
+    note->due_ms = attempt.due_ms;
 }
 
 enum code explain_fold(struct explain *e, const struct moment *m, uint64_t seq, struct error *err)

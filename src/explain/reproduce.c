@@ -63,14 +63,17 @@ enum code atoms_now(const struct explain *e, uint32_t step, struct arena *arena,
 static enum code ask_join(struct explain *e, struct step_finding *note, struct log_position at, struct join *join,
                           struct error *err)
 {
-    const struct run_step *s = &e->run->steps[note->step];
+    struct parents parents = kernel_parents(e->run, note->step);
     struct error local = {0};
     arena_reset(&e->scratch);
     enum code rc = kernel_join(e->run, note->step, &e->env, &e->scratch, join, &local);
     if (rc == E_NOMEM) return error_nomem(err);
     if (rc) *join = (struct join){.verdict = JOIN_FAULT}; // an output is not there any more
-    note->join = (struct join_finding){
-        .at = at, .verdict = join->verdict, .success = s->success, .failed = s->failed, .skipped = s->skipped};
+    note->join = (struct join_finding){.at = at,
+                                       .verdict = join->verdict,
+                                       .success = parents.success,
+                                       .failed = parents.failed,
+                                       .skipped = parents.skipped};
     bool reached = join->verdict == JOIN_START || join->verdict == JOIN_FALSE || join->verdict == JOIN_FAULT;
     if (!reached || !e->program->steps[note->step].when) return OK;
     return atoms_now(e, note->step, &e->arena, &note->join.atoms, err);
@@ -79,11 +82,12 @@ static enum code ask_join(struct explain *e, struct step_finding *note, struct l
 static enum code judge_start(struct explain *e, const struct moment *m, struct step_finding *note,
                              struct log_position at, struct error *err)
 {
-    const struct run_step *s = &e->run->steps[note->step];
+    enum node_state state = kernel_state(e->run, note->step);
+    struct run_attempt last = kernel_attempt(e->run, note->step);
     bool runs = e->run->status == RUN_STATUS_RUNNING && !e->run->cancelling;
-    if (s->state == NODE_HELD)
-        return count(e, note, m, runs && s->base == s->logical, "nobody has asked for another attempt", err);
-    if (s->state == NODE_DELAYED) return count(e, note, m, runs, "the run is not running", err);
+    if (state == NODE_HELD)
+        return count(e, note, m, runs && last.base == last.logical, "nobody has asked for another attempt", err);
+    if (state == NODE_DELAYED) return count(e, note, m, runs, "the run is not running", err);
     struct join join;
     enum code rc = ask_join(e, note, at, &join, err);
     if (rc) return rc;
@@ -91,7 +95,7 @@ static enum code judge_start(struct explain *e, const struct moment *m, struct s
     // nothing but the dependencies is asked (or it starts to fail at once: FAULT).
     if (m->kind == MOMENT_STEP_STARTED && m->by == EMITTER_ENGINE && join.verdict != JOIN_FAULT) {
         note->join = (struct join_finding){.reuse = true};
-        return count(e, note, m, runs && s->waiting == 0, "a dependency has not ended", err);
+        return count(e, note, m, runs && kernel_parents(e->run, note->step).waiting == 0, "a dependency has not ended", err);
     }
     bool starts = join.verdict == JOIN_START || join.verdict == JOIN_FAULT;
     return count(e, note, m, runs && starts, "its rule and condition do not let it start", err);
@@ -143,9 +147,8 @@ static enum code judge_failure(struct explain *e, const struct moment *m, struct
 static enum code judge_loop(struct explain *e, const struct moment *m, struct step_finding *note,
                             enum loop_verdict want, struct error *err)
 {
-    const struct run_step *s = &e->run->steps[note->step];
     note->loop = want;
-    if (want == LOOP_AGAIN && s->iteration == 0) return OK; // the first is not decided by anything
+    if (want == LOOP_AGAIN && kernel_iteration(e->run, note->step) == 0) return OK; // the first is not decided by anything
     return count(e, note, m, kernel_loop(e->run, note->step) == want, "the loop's condition says otherwise", err);
 }
 
@@ -178,7 +181,7 @@ enum code judge_moment(struct explain *e, const struct moment *m, struct step_fi
     case MOMENT_STEP_STARTED:
         return judge_start(e, m, note, at, err);
     case MOMENT_STEP_DELAYED: // the first attempt: it was let through, but not yet
-        return e->run->steps[note->step].state == NODE_WAITING ? judge_start(e, m, note, at, err) : OK;
+        return kernel_state(e->run, note->step) == NODE_WAITING ? judge_start(e, m, note, at, err) : OK;
     case MOMENT_STEP_SKIPPED:
         return judge_skip(e, m, note, at, err);
     case MOMENT_ATTEMPT_FAILED:

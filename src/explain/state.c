@@ -62,7 +62,7 @@ static struct str latest_path(const struct explain *e, uint32_t step, struct are
     const struct program_step *ps = &e->program->steps[step];
     if (ps->scope == PROGRAM_TOP) return ps->id;
     struct str loop = kernel_path(e->run, ps->scope, arena);
-    uint32_t iteration = e->run->steps[ps->scope].iteration;
+    uint32_t iteration = kernel_iteration(e->run, ps->scope);
     if (!loop.ptr) return loop;
     struct str copy = arena_format(arena, "%.*s[%u].%.*s", STR_ARG(loop), iteration ? iteration : 1, STR_ARG(ps->id));
     return copy.ptr && !iterations_fit(e, copy) ? STR("") : copy;
@@ -138,7 +138,7 @@ static bool look_at_scope(struct view_of_step *v)
 static bool look_without_note(struct view_of_step *v)
 {
     const struct run *run = v->e->run;
-    const struct run_step *s = &run->steps[v->step];
+    struct parents parents = kernel_parents(run, v->step);
     if (v->ps->scope != PROGRAM_TOP && look_at_scope(v)) return true;
     if (run->net && (run->status == RUN_STATUS_COMPLETED || run->status == RUN_STATUS_FAILED))
         return set(v, STATE_NOT_RUN, "NOT_REACHED");
@@ -161,9 +161,9 @@ static bool look_without_note(struct view_of_step *v)
         break;
     }
     if (run->cancelling) return set(v, STATE_WAITING, "RUN_CANCELLING");
-    if (s->waiting > 0) return set(v, STATE_WAITING, "DEPENDENCIES");
+    if (parents.waiting > 0) return set(v, STATE_WAITING, "DEPENDENCIES");
     if (run->status == RUN_STATUS_PAUSED) return set(v, STATE_WAITING, "RUN_PAUSED");
-    if (run->failing && s->tainted_parents == 0) return set(v, STATE_WAITING, "RUN_FAILING");
+    if (run->failing && parents.tainted == 0) return set(v, STATE_WAITING, "RUN_FAILING");
     return set(v, STATE_WAITING, "DUE");
 }
 

@@ -3,7 +3,7 @@
 #include "kernel/net_inside.h"
 
 // Whoever adds a member to one of these says here whether it is of the log; then it has its place below.
-_Static_assert(sizeof(struct run_step) == 88, "a new member of struct run_step is told below");
+_Static_assert(sizeof(struct run_step) == 96, "a new member of struct run_step is told below");
 _Static_assert(sizeof(struct net_lane) == 224, "a new member of struct net_lane is told below");
 _Static_assert(sizeof(struct net_place) == 560, "a new member of struct net_place is told below");
 _Static_assert(sizeof(struct net_value) == 96, "a new member of struct net_value is told below");
@@ -128,6 +128,8 @@ static void dump_attempt(const struct run_step *s, struct buf *out)
     put_number(out, "again", s->again);
     put_number(out, "begun", s->started_ms);
     put_number(out, "due", s->due_ms);
+    put_number(out, "ordered", s->ordered_ms);
+    put_number(out, "quick", s->quick);
 }
 
 static void dump_step(const struct run *run, uint32_t step, struct buf *out)
@@ -167,6 +169,8 @@ static void dump_place(const struct run *run, uint32_t step, struct buf *out)
     put_number(out, "visit", p->visit);
     put_number(out, "failed", p->failed);
     put_number(out, "skipped", p->skipped);
+    put_number(out, "counted", p->counted);
+    put_number(out, "overdue", p->overdue);
     put_number(out, "begun", p->started_ms);
     put_number(out, "due", p->due_ms);
     if (p->lane != NO_LANE) put_number(out, "lane", p->lane);
@@ -213,7 +217,7 @@ static void dump_lane(const struct run *run, uint32_t index, struct buf *out)
     buf_byte(out, '\n');
 }
 
-static void dump_net(const struct run *run, struct buf *out)
+void net_dump(const struct run *run, struct buf *out)
 {
     const struct net_state *net = run->net;
     buf_printf(out, "net lanes=%u free=%u serial=%u live=%u tokens=%u unhandled=%u last=%u now=%lld", net->lane_count,
@@ -225,11 +229,13 @@ static void dump_net(const struct run *run, struct buf *out)
     for (uint32_t i = run->program->step_count; i < run_step_count(run); i++) dump_lane(run, i, out);
 }
 
+void dag_dump(const struct run *run, struct buf *out)
+{
+    for (uint32_t i = 0; i < run->program->step_count; i++) dump_step(run, i, out);
+}
+
 void kernel_dump(const struct run *run, struct buf *out)
 {
     dump_run(run, out);
-    if (run->net)
-        dump_net(run, out);
-    else
-        for (uint32_t i = 0; i < run->program->step_count; i++) dump_step(run, i, out);
+    run->route->dump(run, out);
 }

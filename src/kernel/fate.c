@@ -1,6 +1,6 @@
 // What becomes of each step of a run in a new run that takes over from it: another document, other inputs or other outputs
 // make some results stale, and with them everything that was decided or computed from them.
-#include "kernel/inside.h"
+#include "kernel/route.h"
 
 struct fates {
     const struct revision *revision;
@@ -184,7 +184,7 @@ enum code kernel_reusable(const struct run *source, struct arena *arena, struct 
 {
     *count = 0;
     *out = NULL;
-    if (source->net) return OK; // a playbook begins anew
+    if (!source->route->by_hand) return OK; // a playbook begins anew
     struct revision same = {
         .source = source, .program = source->program, .inputs = &source->start.inputs, .results_only = true};
     struct step_fate *fates;

@@ -1,6 +1,6 @@
 // Moments to state. fold_at routes; each case is one small change. It decides nothing: what a moment means for other steps
 // (counters, the queue of decidable steps) is bookkeeping, what to do about it is advance()'s business.
-#include "kernel/net_inside.h"
+#include "kernel/route.h"
 
 #include <string.h>
 
@@ -67,9 +67,8 @@ static void settle(struct run *run, uint32_t index)
 // Running steps that a pause does not wait for.
 static uint32_t *aside(struct run *run, const struct run_step *s)
 {
-    if (run->net) return NULL;
-    enum step_kind kind = run->program->steps[s - run->steps].kind;
-    return kind == STEP_APPROVAL ? &run->gates : kind == STEP_LOOP ? &run->loops : NULL;
+    enum body body = run->route->body(run, (uint32_t)(s - run->steps));
+    return body == BODY_GATE ? &run->gates : body == BODY_LOOP ? &run->loops : NULL;
 }
 
 static void leave_state(struct run *run, struct run_step *s)
@@ -80,8 +79,6 @@ static void leave_state(struct run *run, struct run_step *s)
     run->retrying -= s->again;
     run->held -= s->state == NODE_HELD;
     s->again = false;
-    s->live = false;
-    s->stopping = false;
 }
 
 void enter_state(struct run *run, struct run_step *s, enum node_state state)
@@ -101,6 +98,15 @@ void enter_delay(struct run *run, struct run_step *s, bool again, const struct m
     run->retrying += again;
     s->started_ms = m->at_ms;
     s->due_ms = due_ms;
+}
+
+void fold_again_k(struct run_step *s, const struct moment *m)
+{
+    int64_t lived_ms = m->at_ms - s->ordered_ms;
+    bool quick = lived_ms >= 0 && lived_ms < QUICK_DEATH_MS;
+    s->quick = (uint8_t)(quick ? s->quick + (s->quick < UINT8_MAX) : 0);
+    s->ordered_ms = m->at_ms;
+    s->engine = m->engine;
 }
 
 // A child of a loop lives only while the loop runs.
@@ -129,6 +135,8 @@ static enum code fold_started(struct run *run, const struct moment *m, uint32_t 
     s->engine = m->engine;
     s->started_ms = m->at_ms;
     s->due_ms = m->due_ms;
+    s->ordered_ms = m->at_ms;
+    s->quick = 0;
     if (run->program->steps[index].kind == STEP_LOOP) s->open_children = run->program->steps[index].child_count;
     return OK;
 }
@@ -182,14 +190,14 @@ static enum code fold_completed(struct run *run, const struct moment *m, uint32_
     return OK;
 }
 
-enum code keep_root_cause(struct run *run, const struct moment *m, struct error *err)
+enum code keep_root_cause(struct run *run, struct str name, const struct fault *fault, struct error *err)
 {
     if (run->failed_step.len > 0) return OK;
-    enum code rc = keep(run, &run->failed_step, m->step, err);
-    run->fault = m->fault;
-    if (!rc) rc = keep(run, &run->fault.code, m->fault.code, err);
-    if (!rc) rc = keep(run, &run->fault.message, m->fault.message, err);
-    if (!rc) rc = keep(run, &run->fault.category, m->fault.category, err);
+    enum code rc = keep(run, &run->failed_step, name, err);
+    run->fault = *fault;
+    if (!rc) rc = keep(run, &run->fault.code, fault->code, err);
+    if (!rc) rc = keep(run, &run->fault.message, fault->message, err);
+    if (!rc) rc = keep(run, &run->fault.category, fault->category, err);
     run->fault.detail = (struct str){0};
     return rc;
 }
@@ -203,7 +211,7 @@ static enum code fold_failed(struct run *run, const struct moment *m, uint32_t i
         enter_delay(run, s, true, m, m->at_ms);
         return OK;
     }
-    enum code rc = keep_root_cause(run, m, err);
+    enum code rc = keep_root_cause(run, m->step, &m->fault, err);
     if (rc) return rc;
     bool hold = run->program->steps[index].on_failure == ON_FAILURE_HOLD && !run->cancelling;
     enter_state(run, s, hold ? NODE_HELD : NODE_FAILED);
@@ -272,7 +280,7 @@ static enum code fold_iteration(struct run *run, const struct moment *m, uint32_
     return OK;
 }
 
-static enum code fold_step_moment(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
     struct run_step *s = &run->steps[index];
     switch ((int)m->kind) {
@@ -289,7 +297,7 @@ static enum code fold_step_moment(struct run *run, const struct moment *m, uint3
         return fold_iteration(run, m, index, err);
     case MOMENT_STEP_REDISPATCHED:
         if (s->state != NODE_RUNNING || m->engine <= s->engine) return impossible(run, m, err);
-        s->engine = m->engine;
+        fold_again_k(s, m);
         return OK;
     case MOMENT_STEP_DELAYED:
         if (s->state == NODE_WAITING ? s->waiting > 0 || !in_scope(run, index)
@@ -473,14 +481,6 @@ static void fold_settled(struct run *run, const struct moment *m)
     }
 }
 
-// Of a run that no step has failed: its end names what did.
-static enum code keep_end_cause(struct run *run, const struct moment *m, struct error *err)
-{
-    struct moment named = *m;
-    named.step = m->reason;
-    return keep_root_cause(run, &named, err);
-}
-
 static enum code fold_run_moment(struct run *run, const struct moment *m, struct error *err)
 {
     switch ((int)m->kind) {
@@ -520,7 +520,7 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
     case MOMENT_RUN_FAILED:
         run->status = RUN_STATUS_FAILED;
         run->ended_ms = m->at_ms;
-        return keep_end_cause(run, m, err);
+        return keep_root_cause(run, m->reason, &m->fault, err); // of a run that no step has failed
     case MOMENT_RUN_CANCELLED:
         run->status = RUN_STATUS_CANCELLED;
         run->ended_ms = m->at_ms;
@@ -532,14 +532,12 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
 
 enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err)
 {
-    bool begins = moment->kind == MOMENT_RUN_REQUESTED || moment->kind == MOMENT_RUN_STARTED;
-    if (run->net && (step != PROGRAM_TOP || begins))
-        return run_status_terminal(run->status) ? OK : net_fold(run, moment, step, err);
+    bool routed = step != PROGRAM_TOP || run->route->folds(moment);
+    if (routed) return run_status_terminal(run->status) ? OK : run->route->fold(run, moment, step, err);
     // K4: audit of what came late. A signal may wait even then: for a new run.
     bool waits = moment->kind == MOMENT_SIGNAL_DEFERRED || moment->kind == MOMENT_SIGNAL_SETTLED;
     if (run_status_terminal(run->status) && !waits) return OK;
-    if (step == PROGRAM_TOP) return fold_run_moment(run, moment, err);
-    return fold_step_moment(run, moment, step, err);
+    return fold_run_moment(run, moment, err);
 }
 
 enum code kernel_fold(struct run *run, const struct moment *moment, struct error *err)

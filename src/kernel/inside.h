@@ -19,6 +19,7 @@ struct seen_signal {
 
 struct decide {
     struct run *run;
+    struct run_holds *holds; // NULL: nobody has anything
     const struct input *input;
     const struct kernel_env *env;
     struct outcome *out;
@@ -37,17 +38,26 @@ struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step
 #define TIMER_OF_DAY INT64_MIN
 enum code timer_add(struct decide *d, uint32_t step, enum timer_kind kind, int64_t due_ms, int64_t since_ms) MUST_CHECK;
 
+// hold.c: of the attempt that a lane has in flight
+bool is_held(const struct decide *d, uint32_t lane);
+bool is_stopping(const struct decide *d, uint32_t lane);
+enum code order(struct decide *d, enum effect_kind kind, uint32_t lane) MUST_CHECK; // an effect, and the hold of who gets it
+enum code ask_to_stop(struct decide *d, uint32_t lane) MUST_CHECK;                  // marks the hold; the effect is another matter
+void let_go(struct decide *d, uint32_t lane);                                       // nobody has it any more
+
 // The iterations that a path names, against those that the run is in. A path outside all loops is of now.
 enum path_time { PATH_OVER = 1, PATH_NOW, PATH_TO_COME };
 uint32_t find_path(const struct run *run, struct str path, enum path_time *time);
 
 void ready_push(struct run *run, uint32_t step);
 uint32_t ready_pop(struct run *run); // PROGRAM_TOP: none
+void fold_again_k(struct run_step *s, const struct moment *m); // STEP_REDISPATCHED
 void enter_state(struct run *run, struct run_step *s, enum node_state state);
 // NODE_DELAYED; `again`: an attempt of it failed before.
 void enter_delay(struct run *run, struct run_step *s, bool again, const struct moment *m, int64_t due_ms);
 enum code fold_facts(struct run *run, const struct start_facts *from, struct error *err) MUST_CHECK;
-enum code keep_root_cause(struct run *run, const struct moment *m, struct error *err) MUST_CHECK;
+// What failed first, and how: why the run fails, should it.
+enum code keep_root_cause(struct run *run, struct str name, const struct fault *fault, struct error *err) MUST_CHECK;
 bool signal_seen(const struct run *run, struct str id);
 enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err) MUST_CHECK;
 
@@ -58,30 +68,40 @@ enum code fail_step(struct decide *d, uint32_t step,
                     const struct fault *fault) MUST_CHECK; // final or retried, as policy says
 enum code fail_for_good(struct decide *d, uint32_t step,
                         const struct fault *fault) MUST_CHECK; // whatever the policy says
-enum code iteration_over(struct decide *d, uint32_t loop) MUST_CHECK;
-enum code cancel_sweep(struct decide *d) MUST_CHECK;
-enum code cancel_child(struct decide *d, uint32_t step) MUST_CHECK;
-enum code redispatch_lost(struct decide *d) MUST_CHECK;
-enum code step_timer_set(struct decide *d, uint32_t step) MUST_CHECK; // of a step that waits, has a deadline or is delayed
-enum code drain_timer(struct decide *d) MUST_CHECK;                 // of a paused run that drains
-enum code attempt_lost(struct decide *d, uint32_t step) MUST_CHECK; // the one in flight: nobody will tell what came out
+enum code drain_timer(struct decide *d) MUST_CHECK; // of a paused run that drains
+enum code drain_over(struct decide *d) MUST_CHECK;  // TIMER_DRAIN
 enum code reuse_one(struct decide *d, const struct reuse *reuse) MUST_CHECK;
 enum code take_up_past(struct decide *d) MUST_CHECK; // START with a past
-enum code begin_run(struct decide *d) MUST_CHECK;    // RUN_STARTED and reused steps
 bool may_begin(const struct run *run);               // approved if it must be; not in the queue
 enum code delay_until(struct decide *d, uint32_t step, int64_t due_ms) MUST_CHECK;
 
+// Why a run ends when it is not what its steps came to: what failed and how, or what a person said when.
+struct cause {
+    struct str name;
+    struct fault fault;
+    struct str signal;
+};
+enum code run_end(struct decide *d, enum moment_kind kind, const struct cause *cause) MUST_CHECK; // NULL: as the state says
+enum code try_end(struct decide *d) MUST_CHECK; // when nothing is left to do; of a cancelled run, stops what is in flight
+
+// Of route_dag, in files of their own.
+enum code dag_start(struct decide *d) MUST_CHECK;
+enum code dag_open(struct decide *d) MUST_CHECK; // RUN_STARTED and reused steps
+enum code dag_wake(struct decide *d, uint32_t step) MUST_CHECK;
+enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, struct error *err) MUST_CHECK;
+enum code dag_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                     struct json *out, struct error *err) MUST_CHECK;
+void dag_dump(const struct run *run, struct buf *out);
+
 enum code step_start(struct decide *d) MUST_CHECK;
-enum code step_result(struct decide *d) MUST_CHECK;
-enum code step_timer(struct decide *d) MUST_CHECK;
 enum code step_signal(struct decide *d) MUST_CHECK;
 enum code step_recover(struct decide *d) MUST_CHECK;
 enum code step_admit(struct decide *d) MUST_CHECK;
 
 // Objects are merged, everything else is replaced. False: out of memory.
 bool merge_values(struct arena *arena, const struct json *under, const struct json *over, struct json *out) MUST_CHECK;
+bool dag_of_day(const struct run *run, uint32_t step);   // its timer is a moment of the wall clock
 bool waits_until(const struct run *run, uint32_t step); // `until`: a moment, not a duration
-bool kind_is_executed(enum step_kind kind); // by a tool or in process: has a result to wait for
 // The condition with the values that it was decided on, for the log.
 struct str when_told(struct decide *d, uint32_t step, const struct when_step *trace);
 

@@ -1,6 +1,6 @@
 // What the state says about a step, a failed attempt, a loop, the end. Nothing here changes anything: step*.c act on it, and
 // explanations ask again.
-#include "kernel/net_inside.h"
+#include "kernel/route.h"
 
 static enum code judge_when(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                             struct join *out, struct error *err)
@@ -83,11 +83,8 @@ enum moment_kind kernel_end(const struct run *run)
     if (run->start.refusal.type) return MOMENT_RUN_FAILED;        // it was queued, and never begins (C-37)
     if (run->status != RUN_STATUS_RUNNING) return MOMENT_UNKNOWN; // PAUSED: the end is withheld until RESUME (C-15)
     if (run->in_flight + run->delayed + run->held > 0) return MOMENT_UNKNOWN;
-    if (run->net && run->net->live + run->net->tokens > 0) return MOMENT_UNKNOWN;
-    bool failed = run->counts.failed > 0;
-    if (run->program->kind == DOCUMENT_NODES) failed = failed || run->counts.completed == 0;
-    if (run->net) failed = run->net->unhandled > 0;
-    return failed ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED;
+    if (run->route->is_busy(run)) return MOMENT_UNKNOWN;
+    return run->route->has_failed(run) ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED;
 }
 
 // ---- kinds without a tool

@@ -46,13 +46,18 @@ struct run_blob {
     uint64_t size;
 };
 
+struct run_attempt {
+    uint32_t logical, engine;
+    uint32_t base; // the logical attempt at the last retry by hand: the retry budget counts from here
+    int64_t started_ms, due_ms;
+};
+
 struct run_step {
-    uint8_t state;     // enum node_state
-    bool live : 1;     // this process has the attempt in flight (not from the log)
-    bool tainted : 1;  // failed, or skipped because of a failure
-    bool stopping : 1; // this process has asked the attempt to stop
-    bool again : 1;    // DELAYED after an attempt that failed; a queue may delay the first one
-    bool by_hand : 1;  // skipped by a person, not by a rule or a condition
+    uint8_t state;    // enum node_state
+    bool tainted : 1; // failed, or skipped because of a failure
+    bool again : 1;   // DELAYED after an attempt that failed; a queue may delay the first one
+    bool by_hand : 1; // skipped by a person, not by a rule or a condition
+    uint8_t quick;    // times in a row that it was ordered again within a minute
     uint32_t logical, engine;
     uint32_t base;    // logical attempt at the last manual retry: the retry budget counts from here
     uint32_t waiting; // dependencies that are not terminal
@@ -62,6 +67,7 @@ struct run_step {
     uint32_t next_ready;                                // queue of decidable steps
     int64_t started_ms; // of the attempt; DELAYED: of the delay
     int64_t due_ms;
+    int64_t ordered_ms; // the attempt, last: started, or ordered again
     const struct json *value;    // output; NULL = none
     const struct run_blob *blob; // output kept as a blob
     struct arena *outputs;       // LOOP: of its children, in the current iteration; NULL = none yet
@@ -87,9 +93,13 @@ struct deferred_signal {
 
 struct kernel_env;
 
+struct run_route;
+
 struct run {
     struct arena arena;
     const struct program *program;
+    const struct run_route *route; // what differs between documents
+    uint32_t first_lane;       // steps that are lanes themselves: 0; of a playbook the lanes stand behind the steps
     struct run_ids ids;
     struct start_facts start;
     struct str files; // where start.artifacts_dir is here (not from the log)
@@ -190,7 +200,8 @@ struct past {
     struct str from_run; // whose past it is
 };
 
-// An attempt whose executor was lost runs again at most this often: a step that kills whoever runs it fails (WORKER_LOST).
+// A step that kills whoever runs it fails (WORKER_LOST): an attempt whose executor was lost runs at most this often, and one whose
+// engines died of it within a minute, one after the other, too.
 enum { ENGINE_ATTEMPTS_MAX = 20 };
 
 enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPUT_RECOVER, INPUT_ADMIT };
@@ -283,14 +294,54 @@ void run_verify(const struct run *run);
 // The state as text, all of it that is made of the log: two runs whose texts are equal are in the same state (K1).
 void kernel_dump(const struct run *run, struct buf *out);
 
-enum code kernel_step(struct run *run, const struct input *input, const struct kernel_env *env, struct outcome *outcome,
-                      struct error *err) MUST_CHECK;
+// ---- holds: that somebody outside has, or is about to get, an attempt. Never of the log and never in a run: its driver has a table of
+// them for each run it drives, which a refold does not touch. The kernel puts a hold when it orders an attempt, marks it when it wants
+// the attempt stopped, and drops it when the attempt is in flight no more; the driver says what it has carried out of that. An attempt
+// in flight without a hold is owed: RECOVER orders it again.
+enum hold_state { HOLD_ORDERED = 1, HOLD_OUT }; // OUT: it was carried out
+enum hold_stop { STOP_NOT = 0, STOP_ORDERED, STOP_ASKED };
+struct run_hold {
+    uint32_t lane, logical, engine;
+    uint8_t state; // enum hold_state; 0: a free place of the table
+    uint8_t stop;  // enum hold_stop
+};
+struct run_holds { // zero: nothing is held
+    struct run_hold *items;
+    uint32_t count, capacity;
+    bool all; // whatever is in flight: of a run that is lived again from its log
+    struct arena memory;
+};
+struct run_hold *hold_find(const struct run_holds *holds, uint32_t lane, uint32_t logical, uint32_t engine); // NULL: none
+bool hold_put(struct run_holds *holds, const struct run_hold *hold) MUST_CHECK;                              // false: out of memory
+void hold_drop(struct run_holds *holds, uint32_t lane, uint32_t logical, uint32_t engine);               // harmless when there is none
+void holds_undo(struct run_holds *holds); // what was ordered will not be carried out
+struct run_hold *holds_copy(const struct run_holds *holds, struct arena *arena, uint32_t *count) MUST_CHECK; // NULL: out of memory
+bool holds_restore(struct run_holds *holds, const struct run_hold *copy, uint32_t count) MUST_CHECK;         // false: out of memory
+void holds_release(struct run_holds *holds);
+
+// `holds` NULL: nobody has anything, and nobody is told (previews).
+enum code kernel_step(struct run *run, struct run_holds *holds, const struct input *input, const struct kernel_env *env,
+                      struct outcome *outcome, struct error *err) MUST_CHECK;
 // E_CORRUPT when the moment names a step that the program does not have or a transition that cannot be. E_NOMEM.
 enum code kernel_fold(struct run *run, const struct moment *moment, struct error *err) MUST_CHECK;
 
 // A decision record of the log's ledger: its signal is not decided again. Only needed for runs that have ended, whose log
 // takes no SIGNAL_ moments any more; harmless otherwise.
 enum code kernel_decided(struct run *run, struct str signal_id, struct error *err) MUST_CHECK;
+
+// ---- what is known of a step, or of a lane
+enum node_state kernel_state(const struct run *run, uint32_t step);
+struct run_attempt kernel_attempt(const struct run *run, uint32_t step);          // in flight, or the last one
+uint32_t kernel_iteration(const struct run *run, uint32_t step);              // of a loop; of a playbook's step the visit
+const struct json *kernel_value(const struct run *run, uint32_t step);        // its output; NULL: none, or a blob
+const struct run_blob *kernel_blob(const struct run *run, uint32_t step);     // its output; NULL: none, or a value
+void kernel_assume(struct run *run, uint32_t step, enum node_state state,
+                   const struct json *value); // of previews: as if it had ended like that. Borrows the value
+struct parents {
+    uint32_t waiting, success, failed, skipped; // dependencies: not terminal, and how the others ended
+    uint32_t tainted;                           // failed, or skipped because of a failure
+};
+struct parents kernel_parents(const struct run *run, uint32_t step);
 
 // An input of the run as it is now: of the start, or as UPDATE_PARAMS has it. NULL when there is none.
 const struct json *kernel_input(const struct run *run, struct str path);
@@ -381,6 +432,7 @@ uint32_t kernel_find(const struct run *run, struct str path);
 // Id of the child run of a SUBRUN step's attempt: "<run>.<step>.<logical>", or "sub-<hash>" when that is no valid id.
 struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena);
 struct str kernel_child_name(struct str run, struct str path, uint32_t logical, struct arena *arena); // of the same
+bool kernel_runs_child(const struct run *run, uint32_t lane); // whether what it has in flight is a run of its own
 // Whether it has a list of child runs instead (fan_out), and the id of the one at a place of the list, counted from 0: the id above
 // with ".<place>" behind it, counted from 1.
 bool kernel_fans_out(const struct run *run, uint32_t step);

@@ -108,7 +108,7 @@ enum code kernel_workload_fault(const struct run *run, struct arena *arena, stru
 {
     struct json made;
     *out = (struct fault){0};
-    return run->net ? make_workload(run, arena, &made, out, err) : OK;
+    return run->program->net ? make_workload(run, arena, &made, out, err) : OK;
 }
 
 enum code net_begin(struct decide *d)
@@ -128,5 +128,5 @@ enum code net_begin(struct decide *d)
     m = moment_of(d, MOMENT_WORKFLOW_STARTED, PROGRAM_TOP);
     if (!rc) rc = net_emit(d, &m);
     if (rc || fault.code.len == 0) return rc;
-    return net_end(d, MOMENT_RUN_FAILED, &fault, STR("workload"));
+    return run_end(d, MOMENT_RUN_FAILED, &(struct cause){.name = STR(NET_WORKLOAD), .fault = fault});
 }

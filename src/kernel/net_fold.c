@@ -147,7 +147,7 @@ static enum code fold_scheduled(struct run *run, const struct moment *m, uint32_
     token_goes(run, p);
     count_place(run, p, 0); // it counts again when it has ended
     arena_reset(&p->memory);
-    p->skipped = p->failed = p->looped = p->loop_over = p->stopping = false;
+    p->skipped = p->failed = p->looped = p->loop_over = p->overdue = false;
     p->phase = PLACE_PENDING;
     p->visit = m->visit;
     p->lane = NO_LANE;
@@ -185,6 +185,14 @@ static enum code fold_started(struct run *run, const struct moment *m, uint32_t 
     return OK;
 }
 
+static enum code fold_overdue(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_place *p = &run->net->places[place];
+    if (p->phase != PLACE_RUNNING || m->visit != p->visit || p->overdue) return impossible(run, m, err);
+    p->overdue = true;
+    return OK;
+}
+
 // What the task gave that failed the visit: arcs, and steps they lead to, read its answer.
 static bool keep_outcome(struct net_place *p, const struct net_lane *lane)
 {
@@ -207,7 +215,7 @@ static enum code fold_gave(struct run *run, const struct moment *m, uint32_t pla
     if (p->failed) {
         if (p->lane != NO_LANE && !keep_outcome(p, lane_at(run, p->lane))) return no_memory(run, err);
         enum code rc = keep_fault(&p->memory, &m->fault, &p->fault, err);
-        return rc ? rc : keep_root_cause(run, m, err);
+        return rc ? rc : keep_root_cause(run, m->step, &m->fault, err);
     }
     if (p->looped) { // its results become what it gave
         struct arena before = p->kept;
@@ -325,8 +333,9 @@ static enum code fold_attempt(struct run *run, const struct moment *m, uint32_t 
     lane->attempt = m->logical;
     s->logical = ++run->net->serial;
     s->engine = m->engine;
-    s->started_ms = m->at_ms;
+    s->started_ms = s->ordered_ms = m->at_ms;
     s->due_ms = m->due_ms;
+    s->quick = 0;
     return OK;
 }
 
@@ -432,7 +441,7 @@ static enum code fold_lane(struct run *run, const struct moment *m, uint32_t pla
     case MOMENT_STEP_REDISPATCHED:
         if (run->steps[index].state != NODE_RUNNING || m->engine <= run->steps[index].engine)
             return impossible(run, m, err);
-        run->steps[index].engine = m->engine;
+        fold_again_k(&run->steps[index], m);
         return OK;
     default:
         return OK;
@@ -452,13 +461,12 @@ static enum code fold_routed(struct run *run, const struct moment *m, uint32_t p
     net->live--;
     const struct json *error = json_key(&m->value, "error");
     if (!rc && error) { // what it set or passed on cannot be had, or it had to lead somewhere
-        struct moment failed = *m;
         bool lost = str_is(json_text(error), NET_NO_NEXT);
-        failed.fault = (struct fault){.code = lost ? STR("NO_NEXT") : STR("TEMPLATE_ERROR"),
-                                      .message = json_text(error),
-                                      .category = STR("validation")};
+        struct fault fault = {.code = lost ? STR("NO_NEXT") : STR("TEMPLATE_ERROR"),
+                              .message = json_text(error),
+                              .category = STR("validation")};
         net->unhandled++;
-        rc = keep_root_cause(run, &failed, err);
+        rc = keep_root_cause(run, m->step, &fault, err);
     } else if (p->failed && count == 0)
         net->unhandled++;
     else if (p->failed && net->unhandled == 0) { // taken care of: not why the run may fail later
@@ -502,6 +510,8 @@ static enum code fold_kind(struct run *run, const struct moment *m, uint32_t ste
     case MOMENT_STEP_COMPLETED:
     case MOMENT_STEP_FAILED:
         return fold_ended(run, m, step, err);
+    case MOMENT_STEP_OVERDUE:
+        return fold_overdue(run, m, step, err);
     case MOMENT_LOOP_STARTED:
         return fold_loop(run, m, step, err);
     case MOMENT_LOOP_DONE:

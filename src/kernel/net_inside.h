@@ -7,7 +7,7 @@
 #ifndef CAIRN_KERNEL_NET_INSIDE_H
 #define CAIRN_KERNEL_NET_INSIDE_H
 
-#include "kernel/inside.h"
+#include "kernel/route.h"
 
 // A result: in memory, or beside the log.
 struct net_value {
@@ -56,7 +56,7 @@ struct net_place {
     bool failed;   // ENDED: how; IDLE: the last visit
     bool skipped;  // the last visit was refused admission
     uint8_t counted; // enum node_state: as what it is in run.counts; 0 = not, or not any more
-    bool stopping; // its time is over: what is in flight is being stopped
+    bool overdue;  // its time is over: what is in flight is stopped, nothing begins
     uint32_t visit;
     uint32_t lane; // of a visit without a loop; UINT32_MAX = none
     struct json token_args, args;
@@ -99,7 +99,7 @@ static inline const struct net *net_of_run(const struct run *run)
 }
 
 // net_state.c
-struct net_state *net_new(struct run *run);
+bool net_make(struct run *run); // false: out of memory
 void net_free(struct run *run);
 uint32_t lane_of(const struct run *run, const struct moment *m, uint32_t place); // NO_LANE: none
 uint32_t lane_take(struct run *run, uint32_t place, uint32_t iteration);         // NO_LANE: out of memory
@@ -187,11 +187,10 @@ enum code net_emit(struct decide *d, struct moment *m) MUST_CHECK;
 enum code lane_go(struct decide *d, uint32_t lane) MUST_CHECK; // READY: begins its task
 enum code lane_answer(struct decide *d, uint32_t lane, const struct json *outcome) MUST_CHECK;
 enum code lane_fault(struct decide *d, uint32_t lane, const struct fault *fault) MUST_CHECK;
-enum code lane_again(struct decide *d, uint32_t lane) MUST_CHECK; // DELAYED: the next try
+enum code lane_begin(struct decide *d, uint32_t lane) MUST_CHECK; // the next attempt
+enum code lane_done(struct decide *d, uint32_t lane) MUST_CHECK;
+enum code lane_wake(struct decide *d, uint32_t lane) MUST_CHECK;
 enum code lane_timeout(struct decide *d, uint32_t lane) MUST_CHECK;
-enum code lane_timer_set(struct decide *d, uint32_t lane) MUST_CHECK;   // of one that waits, has a deadline or is delayed
-enum code place_timer_set(struct decide *d, uint32_t place) MUST_CHECK; // of a visit with a deadline
-enum code lane_redispatch(struct decide *d, uint32_t lane) MUST_CHECK;
 
 // net_amount.c: numbers that are templates. The number stays as it is when there is no template, or it renders to nothing; what
 // is none sets *fault.
@@ -225,18 +224,12 @@ enum code assert_result(const struct net_task *task, const struct json *result, 
 // net_begin.c
 enum code net_begin(struct decide *d) MUST_CHECK;
 
-// net_route.c
-enum code net_start(struct decide *d) MUST_CHECK;
-enum code net_advance(struct decide *d) MUST_CHECK;
-// `cause`: of a failure that is no step's, under the name `of`; NULL: the run's.
-enum code net_end(struct decide *d, enum moment_kind kind, const struct fault *cause, struct str of) MUST_CHECK;
-enum code lane_over(struct decide *d, uint32_t lane) MUST_CHECK;
+// dump.c
+void net_dump(const struct run *run, struct buf *out);
 
-// net_input.c
-enum code net_result(struct decide *d) MUST_CHECK;
-enum code net_timer(struct decide *d) MUST_CHECK;
-enum code net_owed(struct decide *d) MUST_CHECK; // RECOVER: timers, children
-enum code net_resume(struct decide *d) MUST_CHECK;
-enum code net_cancel_one(struct decide *d, uint32_t lane) MUST_CHECK;
+// route_net.c
+// What RUN_FAILED names as the cause when it is no step: the workload cannot be made.
+#define NET_WORKLOAD "workload"
+enum code lane_over(struct decide *d, uint32_t lane) MUST_CHECK;
 
 #endif

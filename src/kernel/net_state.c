@@ -5,13 +5,15 @@
 
 enum { NET_BLOCK = 1024 };
 
-struct net_state *net_new(struct run *run)
+bool net_make(struct run *run)
 {
     uint32_t count = run->program->step_count;
     struct net_state *net = ARENA_NEW(&run->arena, struct net_state);
-    if (!net) return NULL;
+    if (!net) return false;
     net->places = ARENA_ARRAY(&run->arena, count, struct net_place);
-    if (!net->places) return NULL;
+    if (!net->places) return false;
+    run->net = net;
+    run->first_lane = count;
     net->free_lane = NO_LANE;
     net->last = PROGRAM_TOP;
     net->workload = net->ctx = json_object();
@@ -24,7 +26,7 @@ struct net_state *net_new(struct run *run)
         arena_init(&p->kept, NET_BLOCK, run->arena.limit);
         arena_init(&p->token_memory, NET_BLOCK, run->arena.limit);
     }
-    return net;
+    return true;
 }
 
 void net_free(struct run *run)
@@ -222,7 +224,6 @@ void net_verify(const struct run *run)
         INVARIANT((lane->phase == LANE_FLIGHT) == (s->state == NODE_RUNNING));
         INVARIANT((lane->phase == LANE_DELAYED) == (s->state == NODE_DELAYED));
         if (lane->phase != LANE_FREE) INVARIANT(net->places[lane->place].phase == PLACE_RUNNING);
-        if (s->live) INVARIANT(s->state == NODE_RUNNING);
         in_flight += s->state == NODE_RUNNING;
         delayed += s->state == NODE_DELAYED;
     }

@@ -10,7 +10,7 @@ enum {
     VALUE_MAX = 48 * 1024,     // of what else a moment carries, but for results: more is kept beside the log
 };
 
-static const struct fault timeout_fault = {
+const struct fault timeout_fault = {
     .code = STR_INIT("TIMEOUT"), .message = STR_INIT("the step took too long"), .category = STR_INIT("timeout")};
 
 static enum code keep_apart(struct decide *d, struct moment *m)
@@ -84,6 +84,7 @@ struct moment lane_moment(const struct decide *d, enum moment_kind kind, uint32_
                        .logical = lane->attempt ? lane->attempt : 1,
                        .engine = run->steps[index].engine ? run->steps[index].engine : 1,
                        .at_ms = d->input->now_ms};
+    if (lane->phase == LANE_FREE) m.visit = 0; // nobody's: of a late result
     if (lane->pc >= ns->task_count) return m;
     m.task = ns->tasks[lane->pc].label;
     m.task_run = lane->runs[lane->pc] ? lane->runs[lane->pc] : 1;
@@ -94,11 +95,6 @@ static struct net_view view_of(const struct decide *d, uint32_t index)
 {
     return (struct net_view){
         .run = d->run, .env = d->env, .place = lane_at(d->run, index)->place, .lane = index, .arena = d->out->turn};
-}
-
-static bool is_kind(const struct net_task *task, const char *kind)
-{
-    return str_is(task->kind, kind);
 }
 
 // ---- what a task is told
@@ -125,7 +121,7 @@ enum code kernel_task(const struct run *run, uint32_t index, const struct kernel
               json_put(arena, &made, STR("document"), json_string(run->program->file)) &&
               json_put(arena, &made, STR("execution_id"), json_string(run->ids.run));
     struct json iter = json_object();
-    if (ok && is_kind(task, "playbook")) ok = net_iter(&view, &iter);
+    if (ok && str_is(task->kind, "playbook")) ok = net_iter(&view, &iter);
     if (ok && iter.count > 0 && net_weight(&iter, VALUE_MAX) < VALUE_MAX)
         ok = json_put(arena, &made, STR("iter"), iter);
     if (ok && chain.type != 0) ok = json_put(arena, &made, STR("keychain"), chain);
@@ -293,14 +289,15 @@ static enum code expected(struct decide *d, uint32_t index, const struct net_tas
     return rc ? OK : assert_inputs(task, &with, d->out->turn, fault, d->err);
 }
 
-static enum code start_attempt_of(struct decide *d, uint32_t index)
+enum code lane_begin(struct decide *d, uint32_t index)
 {
     const struct net_task *task = kernel_task_of(d->run, index);
     struct moment m = lane_moment(d, MOMENT_ATTEMPT_STARTED, index);
     m.logical = lane_at(d->run, index)->attempt + 1;
     m.engine = 1;
     struct fault fault = {0};
-    bool waits = is_kind(task, "wait"), child = is_kind(task, "playbook");
+    enum body body = d->run->route->body(d->run, index);
+    bool waits = body == BODY_WAIT, child = body == BODY_CHILD;
     if (waits) {
         enum code rc = wait_until(d, index, task, &m.due_ms, &fault);
         if (rc) return rc;
@@ -322,17 +319,8 @@ static enum code start_attempt_of(struct decide *d, uint32_t index)
         if (!outcome_of(d->out->turn, true, NULL, NULL, &outcome)) return error_nomem(d->err);
         return lane_answer(d, index, &outcome);
     }
-    if (!waits) {
-        if (!effect_add(d, child ? EFFECT_SUBRUN : EFFECT_EXECUTE, index)) return E_NOMEM;
-        d->run->steps[index].live = true;
-    }
-    return m.due_ms == 0 ? OK : lane_timer_set(d, index);
-}
-
-enum code lane_again(struct decide *d, uint32_t lane)
-{
-    INVARIANT(lane_at(d->run, lane)->phase == LANE_DELAYED);
-    return start_attempt_of(d, lane);
+    if (!waits) rc = order(d, child ? EFFECT_SUBRUN : EFFECT_EXECUTE, index);
+    return rc || m.due_ms == 0 ? rc : lane_timer(d, index);
 }
 
 // Between two tries, or between two tasks, when the time of the visit is over.
@@ -353,28 +341,27 @@ enum code lane_go(struct decide *d, uint32_t index)
     const struct net_lane *lane = lane_at(d->run, index);
     const struct net_step *ns = &net_of_run(d->run)->steps[lane->place];
     INVARIANT(lane->phase == LANE_READY);
-    if (d->run->net->places[lane->place].stopping) return lane_timeout(d, index);
+    if (d->run->net->places[lane->place].overdue) return lane_timeout(d, index);
     if (lane->pc >= ns->task_count) return lane_over(d, index);
     struct moment m = lane_moment(d, MOMENT_TASK_STARTED, index);
     m.task_run = lane->runs[lane->pc] + 1;
     m.logical = 1;
     enum code rc = inputs_told(d, index, &ns->tasks[lane->pc], &m);
     if (!rc) rc = net_emit(d, &m);
-    return rc ? rc : start_attempt_of(d, index);
+    return rc ? rc : lane_begin(d, index);
 }
 
-enum code lane_redispatch(struct decide *d, uint32_t index)
+// What the result says of the task that is in flight.
+enum code lane_done(struct decide *d, uint32_t index)
 {
-    struct run_step *s = &d->run->steps[index];
-    const struct net_task *task = kernel_task_of(d->run, index);
-    struct moment m = lane_moment(d, MOMENT_STEP_REDISPATCHED, index);
-    m.by = EMITTER_ENGINE;
-    m.engine = s->engine + 1;
-    enum code rc = net_emit(d, &m);
-    if (rc) return rc;
-    if (!effect_add(d, is_kind(task, "playbook") ? EFFECT_SUBRUN : EFFECT_EXECUTE, index)) return E_NOMEM;
-    d->run->steps[index].live = true;
-    return OK;
+    return lane_answer(d, index, &d->input->value);
+}
+
+// The time of a wait has come.
+enum code lane_wake(struct decide *d, uint32_t index)
+{
+    struct json outcome;
+    return outcome_of(d->out->turn, true, NULL, NULL, &outcome) ? lane_answer(d, index, &outcome) : error_nomem(d->err);
 }
 
 // ---- what came out
@@ -513,7 +500,7 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     rc = match(d, &view, task, v);
     if (rc) return rc;
     v->action = ok ? NET_CONTINUE : NET_FAIL;
-    if (d->run->net->places[lane->place].stopping) { // nothing begins any more
+    if (d->run->net->places[lane->place].overdue) { // nothing begins any more
         v->rule = NULL;
         v->action = NET_FAIL;
         v->set = json_object();
@@ -581,7 +568,7 @@ static enum code tell_decision(struct decide *d, uint32_t index, const struct ve
     m.value = value;
     enum code rc = net_emit(d, &m);
     if (rc || v->action != NET_RETRY || d->input->idle || d->run->status != RUN_STATUS_RUNNING) return rc;
-    return lane_timer_set(d, index);
+    return lane_timer(d, index);
 }
 
 // Whether the input is what came out of the attempt in flight: of one that began since, on the same lane, it is not.

@@ -1,5 +1,5 @@
 // A run in memory: making it, finding steps in it, checking it.
-#include "kernel/net_inside.h"
+#include "kernel/route.h"
 
 // The first block holds a small run, its steps and the texts it was started with: most runs are waiting, and need no more.
 #define RUN_ARENA_TEXTS 256
@@ -42,84 +42,31 @@ struct run *run_new(const struct program *program, const struct run_ids *ids)
     run->ready_head = run->ready_tail = PROGRAM_TOP;
     run->ids = *ids;
     run->arena = arena;
-    if (program->net) {
-        for (uint32_t i = 0; i < program->step_count; i++) steps[i].state = NODE_WAITING;
-        run->net = net_new(run);
-        if (run->net) return run;
-        arena = run->arena; // the run lives inside it
-        arena_release(&arena);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < program->step_count; i++) {
-        struct run_step *step = &steps[i];
-        step->state = NODE_WAITING;
-        step->waiting = program->steps[i].dep_count;
-        if (program->steps[i].scope != PROGRAM_TOP || step->waiting > 0) continue;
-        step->next_ready = READY_LAST;
-        if (run->ready_tail == PROGRAM_TOP)
-            run->ready_head = i;
-        else
-            steps[run->ready_tail].next_ready = READY_LINK(i);
-        run->ready_tail = i;
-    }
-    return run;
+    run->route = program->net ? &route_net : &route_dag;
+    for (uint32_t i = 0; i < program->step_count; i++) steps[i].state = NODE_WAITING;
+    if (run->route->make(run)) return run;
+    arena = run->arena; // the run lives inside it
+    arena_release(&arena);
+    return NULL;
 }
 
 void run_free(struct run *run)
 {
     if (!run) return;
-    for (uint32_t i = 0; i < run->program->step_count; i++)
-        if (run->steps[i].outputs) arena_release(run->steps[i].outputs);
-    if (run->net) net_free(run);
+    run->route->release(run);
     struct arena arena = run->arena; // the run lives inside it
     arena_release(&arena);
 }
 
 struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena)
 {
-    if (run->net) return net_path(run, step, arena);
-    INVARIANT(step < run->program->step_count);
-    const struct program_step *ps = &run->program->steps[step];
-    if (ps->scope == PROGRAM_TOP) return ps->id;
-    struct str outer = kernel_path(run, ps->scope, arena);
-    if (!outer.ptr) return outer;
-    struct buf buf;
-    buf_init(&buf, 4096);
-    buf_add(&buf, outer);
-    buf_byte(&buf, '[');
-    buf_int(&buf, run->steps[ps->scope].iteration);
-    buf_text(&buf, "].");
-    buf_add(&buf, ps->id);
-    struct str path = {0};
-    if (buf_ok(&buf)) path = arena_copy(arena, buf_str(&buf));
-    buf_release(&buf);
-    return path;
-}
-
-static enum path_time time_of(const struct run_step *loop, int64_t iteration)
-{
-    if (loop->state == NODE_SUCCESS || loop->state == NODE_FAILED || loop->state == NODE_SKIPPED) return PATH_OVER;
-    if (loop->state != NODE_RUNNING || iteration > (int64_t)loop->iteration) return PATH_TO_COME;
-    return iteration < (int64_t)loop->iteration ? PATH_OVER : PATH_NOW;
+    return run->route->path(run, step, arena);
 }
 
 uint32_t find_path(const struct run *run, struct str path, enum path_time *time)
 {
-    uint32_t scope = PROGRAM_TOP;
     *time = PATH_NOW;
-    if (run->net) return net_find(run, path);
-    for (;;) {
-        size_t bracket = str_find(path, '[', 0);
-        uint32_t step = program_find(run->program, scope, str_slice(path, 0, bracket));
-        if (step == PROGRAM_TOP || bracket == path.len) return step;
-        size_t close = str_find(path, ']', bracket);
-        int64_t iteration;
-        if (close + 1 >= path.len || path.ptr[close + 1] != '.') return PROGRAM_TOP;
-        if (!str_int64(str_slice(path, bracket + 1, close), &iteration)) return PROGRAM_TOP;
-        if (*time == PATH_NOW) *time = time_of(&run->steps[step], iteration);
-        scope = step;
-        path = str_slice(path, close + 2, path.len);
-    }
+    return run->route->find(run, path, time);
 }
 
 uint32_t kernel_find(const struct run *run, struct str path)
@@ -157,9 +104,14 @@ struct str kernel_child_name(struct str run, struct str path, uint32_t logical, 
     return valid_id(&buf, arena);
 }
 
+bool kernel_runs_child(const struct run *run, uint32_t lane)
+{
+    return lane >= run->first_lane && run->route->body(run, lane) == BODY_CHILD;
+}
+
 bool kernel_fans_out(const struct run *run, uint32_t step)
 {
-    return !run->net && step < run->program->step_count && run->program->steps[step].kind == STEP_SUBRUN &&
+    return step < run->program->step_count && run->program->steps[step].kind == STEP_SUBRUN &&
            json_key(&run->program->steps[step].with, "fanOut");
 }
 
@@ -177,6 +129,44 @@ struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *a
 {
     struct str path = kernel_path(run, step, arena);
     return path.ptr ? kernel_child_name(run->ids.run, path, run->steps[step].logical, arena) : path;
+}
+
+enum node_state kernel_state(const struct run *run, uint32_t step)
+{
+    return (enum node_state)run->steps[step].state;
+}
+
+struct run_attempt kernel_attempt(const struct run *run, uint32_t step)
+{
+    const struct run_step *s = &run->steps[step];
+    return (struct run_attempt){s->logical, s->engine, s->base, s->started_ms, s->due_ms};
+}
+
+uint32_t kernel_iteration(const struct run *run, uint32_t step)
+{
+    return run->steps[step].iteration;
+}
+
+const struct json *kernel_value(const struct run *run, uint32_t step)
+{
+    return run->steps[step].value;
+}
+
+const struct run_blob *kernel_blob(const struct run *run, uint32_t step)
+{
+    return run->steps[step].blob;
+}
+
+void kernel_assume(struct run *run, uint32_t step, enum node_state state, const struct json *value)
+{
+    run->steps[step].state = (uint8_t)state;
+    run->steps[step].value = value;
+}
+
+struct parents kernel_parents(const struct run *run, uint32_t step)
+{
+    const struct run_step *s = &run->steps[step];
+    return (struct parents){s->waiting, s->success, s->failed, s->skipped, s->tainted_parents};
 }
 
 uint32_t run_draining(const struct run *run)
@@ -205,34 +195,5 @@ const char *run_substatus(const struct run *run)
 
 void run_verify(const struct run *run)
 {
-    if (run->net) {
-        net_verify(run);
-        return;
-    }
-    uint32_t in_flight = 0, gates = 0, loops = 0, delayed = 0, retrying = 0, held = 0;
-    for (uint32_t i = 0; i < run->program->step_count; i++) {
-        const struct run_step *step = &run->steps[i];
-        const struct program_step *ps = &run->program->steps[i];
-        in_flight += step->state == NODE_RUNNING;
-        gates += step->state == NODE_RUNNING && ps->kind == STEP_APPROVAL;
-        loops += step->state == NODE_RUNNING && ps->kind == STEP_LOOP;
-        delayed += step->state == NODE_DELAYED;
-        retrying += step->again;
-        held += step->state == NODE_HELD;
-        INVARIANT(step->state >= NODE_WAITING && step->state <= NODE_SKIPPED);
-        INVARIANT(step->waiting <= ps->dep_count);
-        INVARIANT(step->success + step->failed + step->skipped + step->waiting == ps->dep_count);
-        if (step->state == NODE_RUNNING) INVARIANT(step->waiting == 0); // K5
-        if (step->state == NODE_RUNNING) INVARIANT(step->logical >= 1 && step->engine >= 1);
-        if (step->live) INVARIANT(step->state == NODE_RUNNING);
-        if (step->again) INVARIANT(step->state == NODE_DELAYED);
-        if (step->state == NODE_RUNNING && ps->scope != PROGRAM_TOP)
-            INVARIANT(run->steps[ps->scope].state == NODE_RUNNING && run->steps[ps->scope].iteration > 0);
-    }
-    INVARIANT(in_flight == run->in_flight && gates == run->gates && loops == run->loops);
-    INVARIANT(delayed == run->delayed && retrying == run->retrying);
-    INVARIANT(held == run->held);
-    INVARIANT(run->counts.completed + run->counts.failed + run->counts.skipped <= run->counts.total);
-    if (run->status != RUN_STATUS_RUNNING || run->cancelling) return;
-    INVARIANT(in_flight + delayed + held > 0 || run->ready_head != PROGRAM_TOP); // K2: it can always go on
+    run->route->verify(run);
 }

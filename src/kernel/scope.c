@@ -1,5 +1,5 @@
 // What a step may refer to: outputs of steps it can see, inputs of the run, a few names. Also the values others read.
-#include "kernel/net_inside.h"
+#include "kernel/route.h"
 
 #include <string.h>
 
@@ -72,7 +72,12 @@ static bool known(void *context, struct str name)
 enum code kernel_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                         struct json *out, struct error *err)
 {
-    if (run->net) return net_place_value(run, kernel_place(run, step), env, arena, out, err);
+    return run->route->output(run, step, env, arena, out, err);
+}
+
+enum code dag_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                     struct json *out, struct error *err)
+{
     const struct run_step *s = &run->steps[step];
     *out = (struct json){0};
     if (s->value) *out = *s->value;

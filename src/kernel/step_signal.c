@@ -1,5 +1,5 @@
 // Signals: one decision each, recorded before it acts, at most once per signal id (I22, I23).
-#include "kernel/net_inside.h"
+#include "kernel/route.h"
 
 struct verdict {
     const char *code; // NULL: accepted
@@ -134,7 +134,7 @@ static struct verdict judge(const struct run *run, const struct signal *signal, 
     // A child of a loop is a new step in every iteration: what was meant for one must not reach another.
     if (time == PATH_OVER) return refuse("STEP_TERMINAL", "that iteration of the loop is over");
     if (time == PATH_TO_COME) return refuse("STEP_NOT_RUNNING", "the loop has not come to that iteration");
-    if (run->net && (signal->type == SIGNAL_RETRY_STEP || signal->type == SIGNAL_SKIP_STEP ||
+    if (!run->route->by_hand && (signal->type == SIGNAL_RETRY_STEP || signal->type == SIGNAL_SKIP_STEP ||
                      signal->type == SIGNAL_INJECT_OVERRIDE))
         return refuse("SIGNAL_NOT_SUPPORTED",
                       "the steps of a playbook go by its policies and arcs; cancel or retry the run");
@@ -226,21 +226,6 @@ static enum code defer(struct decide *d, const struct asked *asked)
     return emit(d, &m, PROGRAM_TOP);
 }
 
-// What is in flight is stopped. Its result will say so; the attempt runs again after RESUME.
-static enum code interrupt_all(struct decide *d)
-{
-    for (uint32_t i = 0; i < run_step_count(d->run); i++) {
-        struct run_step *s = &d->run->steps[i];
-        bool executed = i >= d->run->program->step_count || kind_is_executed(d->run->program->steps[i].kind);
-        if (s->state != NODE_RUNNING || !s->live || !executed) continue;
-        s->stopping = true;
-        struct effect *effect = effect_add(d, EFFECT_CANCEL, i);
-        if (!effect) return E_NOMEM;
-        effect->grace_ms = CANCEL_GRACE_MS;
-    }
-    return OK;
-}
-
 static enum code pause_run(struct decide *d, const struct signal *signal)
 {
     struct moment m = moment_of(d, MOMENT_RUN_PAUSED, PROGRAM_TOP);
@@ -251,7 +236,7 @@ static enum code pause_run(struct decide *d, const struct signal *signal)
     if (rc || d->input->idle) return rc;
     const struct run *run = d->run;
     bool interrupts = behaviour_of(run->start.profile)->interrupts && run->start.cancel_on_pause;
-    return interrupts ? interrupt_all(d) : drain_timer(d);
+    return interrupts ? attempts_interrupt(d) : drain_timer(d);
 }
 
 static enum code resume_run(struct decide *d, const struct signal *signal)
@@ -263,23 +248,7 @@ static enum code resume_run(struct decide *d, const struct signal *signal)
     m.reason = signal->reason;
     enum code rc = emit(d, &m, PROGRAM_TOP);
     if (rc || d->input->idle) return rc;
-    if (run->net) return net_resume(d);
-    rc = redispatch_lost(d);
-    for (uint32_t i = 0; !rc && i < run->program->step_count; i++) { // lists of child runs go on
-        if (run->steps[i].state != NODE_RUNNING || !kernel_fans_out(run, i)) continue;
-        if (!effect_add(d, EFFECT_SUBRUN, i)) return E_NOMEM;
-        run->steps[i].live = true;
-    }
-    for (uint32_t i = 0; !rc && run->delayed > 0 && i < run->program->step_count; i++) {
-        if (run->steps[i].state != NODE_DELAYED) continue;
-        if (run->steps[i].due_ms <= d->input->now_ms) {
-            rc = start_attempt(d, i, run->steps[i].logical + 1);
-            continue;
-        }
-        // Its timer may have fired during the pause, on a clock that was not set back. Twice is harmless.
-        rc = step_timer_set(d, i);
-    }
-    return rc;
+    return attempts_resume(d);
 }
 
 static enum code skip_step(struct decide *d, const struct signal *signal, uint32_t step)
@@ -324,23 +293,14 @@ static enum code answer_gate(struct decide *d, const struct signal *signal, uint
 
 static enum code answer_run(struct decide *d, const struct signal *signal)
 {
-    if (signal->type == SIGNAL_REJECT && d->run->net)
-        return net_end(d, MOMENT_RUN_CANCELLED, NULL, (struct str){0});
-    if (signal->type == SIGNAL_REJECT) {
-        struct moment m = moment_of(d, MOMENT_RUN_CANCELLED, PROGRAM_TOP);
-        m.reason = signal->reason;
-        m.signal_id = signal->id;
-        m.counts = d->run->counts;
-        enum code rc = emit(d, &m, PROGRAM_TOP);
-        if (rc) return rc;
-        return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
-    }
+    if (signal->type == SIGNAL_REJECT)
+        return run_end(d, MOMENT_RUN_CANCELLED, &(struct cause){.name = signal->reason, .signal = signal->id});
     struct moment m = moment_of(d, MOMENT_RUN_APPROVED, PROGRAM_TOP);
     m.by = EMITTER_PLANNER;
     m.actor = signal->actor;
     m.reason = signal->reason;
     enum code rc = emit(d, &m, PROGRAM_TOP);
-    return rc || d->input->idle || !may_begin(d->run) ? rc : begin_run(d);
+    return rc || d->input->idle || !may_begin(d->run) ? rc : d->run->route->open(d);
 }
 
 static enum code settle_deferred(struct decide *d, const struct signal *answer);

@@ -1,30 +1,7 @@
 // The start of a run, and of an attempt of a step.
-#include "kernel/net_inside.h"
+#include "kernel/route.h"
 
 #include "base/civil.h"
-
-bool kind_is_executed(enum step_kind kind)
-{
-    switch (kind) {
-    case STEP_NOOP:
-    case STEP_ECHO:
-    case STEP_MERGE:
-    case STEP_EXEC:
-    case STEP_SHELL:
-    case STEP_SCRIPT:
-    case STEP_HOST:
-    case STEP_TASKS:
-        return true;
-    case STEP_WAIT:
-    case STEP_APPROVAL:
-    case STEP_SUBRUN:
-    case STEP_CANCEL:
-    case STEP_LOOP:
-    case STEP_KIND_FIRST_UNUSED:
-        return false;
-    }
-    return false;
-}
 
 static struct fault fault_of(const struct error *err)
 {
@@ -62,16 +39,11 @@ static enum code wait_due(struct decide *d, uint32_t step, int64_t *due, struct 
 
 static enum code attempt_effect(struct decide *d, uint32_t step, int64_t due)
 {
-    enum step_kind kind = d->run->program->steps[step].kind;
-    if (kind_is_executed(kind)) {
-        if (!effect_add(d, EFFECT_EXECUTE, step)) return E_NOMEM;
-        d->run->steps[step].live = true;
-    }
-    if (kind == STEP_SUBRUN) {
-        if (!effect_add(d, EFFECT_SUBRUN, step)) return E_NOMEM;
-        d->run->steps[step].live = true;
-    }
-    return due == 0 ? OK : step_timer_set(d, step);
+    enum body body = d->run->route->body(d->run, step);
+    enum code rc = OK;
+    if (body == BODY_EXECUTED) rc = order(d, EFFECT_EXECUTE, step);
+    if (body == BODY_CHILD) rc = order(d, EFFECT_SUBRUN, step);
+    return rc || due == 0 ? rc : lane_timer(d, step);
 }
 
 static enum code start_loop(struct decide *d, uint32_t step)
@@ -141,9 +113,8 @@ enum code reuse_one(struct decide *d, const struct reuse *reuse)
     return emit(d, &m, reuse->step);
 }
 
-enum code begin_run(struct decide *d)
+enum code dag_open(struct decide *d)
 {
-    if (d->run->net) return net_begin(d);
     struct moment m = moment_of(d, MOMENT_RUN_STARTED, PROGRAM_TOP);
     m.start = d->input->start ? d->input->start : &d->run->start;
     enum code rc = emit(d, &m, PROGRAM_TOP);
@@ -169,8 +140,12 @@ bool may_begin(const struct run *run)
 enum code step_start(struct decide *d)
 {
     INVARIANT(d->run->started_ms == 0);
-    if (d->input->past && d->input->past->count > 0) return take_up_past(d);
-    if (d->run->net) return net_start(d);
+    bool takes_up = d->input->past && d->input->past->count > 0;
+    return takes_up ? take_up_past(d) : d->run->route->start(d);
+}
+
+enum code dag_start(struct decide *d)
+{
     // Node workflows have no word for queued and no approval of runs: they begin with their start, unless they wait for it.
     bool queued = str_is(d->input->start->admission, "QUEUE");
     if (queued || d->run->program->kind == DOCUMENT_PLAN) {
@@ -180,11 +155,11 @@ enum code step_start(struct decide *d)
         if (rc) return rc;
     }
     bool waits = queued || d->input->start->requires_approval || d->input->start->refusal.type;
-    return waits ? OK : begin_run(d);
+    return waits ? OK : dag_open(d);
 }
 
 // Whoever keeps the queue says so once or twice; the second time nothing is left to do (ES-3e).
 enum code step_admit(struct decide *d)
 {
-    return run_queued(d->run) && !d->input->idle ? begin_run(d) : OK;
+    return run_queued(d->run) && !d->input->idle ? d->run->route->open(d) : OK;
 }

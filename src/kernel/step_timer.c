@@ -1,7 +1,5 @@
-// A timer that the kernel asked for is due. The engine measures durations on the monotonic clock, so its word counts even
-// when the wall clock has been set back; an old timer is told by its attempt and by what it was set to (attempts count anew
-// in every iteration of a loop).
-#include "kernel/net_inside.h"
+// The time of a wait or a gate has come, and the end of the patience with a pause.
+#include "kernel/route.h"
 
 bool waits_until(const struct run *run, uint32_t step)
 {
@@ -16,13 +14,9 @@ static bool cut_by_timeout(const struct run *run, uint32_t step)
     return timeout_ms > 0 && s->due_ms == s->started_ms + timeout_ms;
 }
 
-enum code step_timer_set(struct decide *d, uint32_t step)
+bool dag_of_day(const struct run *run, uint32_t step)
 {
-    const struct run_step *s = &d->run->steps[step];
-    bool delayed = s->state == NODE_DELAYED;
-    // The first attempt is delayed to the moment that the start names, each further one by what its policy says.
-    bool of_day = delayed ? !s->again : waits_until(d->run, step) && !cut_by_timeout(d->run, step);
-    return timer_add(d, step, delayed ? TIMER_RETRY : TIMER_WAKE, s->due_ms, of_day ? TIMER_OF_DAY : s->started_ms);
+    return waits_until(run, step) && !cut_by_timeout(run, step);
 }
 
 static enum code approval_deadline(struct decide *d, uint32_t step)
@@ -55,7 +49,7 @@ static bool wait_cut_short(const struct decide *d, uint32_t step)
                                                d->run->program->steps[step].timeout_ms;
 }
 
-static enum code wake(struct decide *d, uint32_t step)
+enum code dag_wake(struct decide *d, uint32_t step)
 {
     switch (d->run->program->steps[step].kind) {
     case STEP_WAIT: {
@@ -72,15 +66,7 @@ static enum code wake(struct decide *d, uint32_t step)
     }
     case STEP_APPROVAL:
         return approval_deadline(d, step);
-    case STEP_SUBRUN: {
-        enum code rc = cancel_child(d, step);
-        if (rc) return rc;
-        struct fault fault = {.code = STR("TIMEOUT"),
-                              .message = STR("the child run took too long"),
-                              .category = STR("timeout"),
-                              .retryable = true};
-        return fail_step(d, step, &fault);
-    }
+    case STEP_SUBRUN:
     case STEP_NOOP:
     case STEP_ECHO:
     case STEP_MERGE:
@@ -98,7 +84,7 @@ static enum code wake(struct decide *d, uint32_t step)
 }
 
 // The pause stays; what is left in flight may still come to its end, and RESUME works (ES-6-6b, ES-6-6c).
-static enum code drain_over(struct decide *d)
+enum code drain_over(struct decide *d)
 {
     const struct run *run = d->run;
     bool now = run->status == RUN_STATUS_PAUSED && run->pause_cycle == d->input->logical;
@@ -115,19 +101,4 @@ static enum code drain_over(struct decide *d)
     buf_release(&told);
     if (!m.detail.ptr) return error_nomem(d->err);
     return emit(d, &m, PROGRAM_TOP);
-}
-
-enum code step_timer(struct decide *d)
-{
-    if (d->input->timer == TIMER_DRAIN) return drain_over(d);
-    if (d->run->net) return net_timer(d);
-    uint32_t step = d->input->step;
-    INVARIANT(step < d->run->program->step_count);
-    const struct run_step *s = &d->run->steps[step];
-    if (run_status_terminal(d->run->status) || d->run->cancelling) return OK;
-    if (s->logical != d->input->logical || s->due_ms != d->input->due_ms) return OK;
-    if (d->input->timer == TIMER_WAKE) return s->state == NODE_RUNNING ? wake(d, step) : OK;
-    if (s->state != NODE_DELAYED) return OK;
-    if (d->run->status != RUN_STATUS_RUNNING) return OK; // K6: RESUME looks at what is overdue
-    return start_attempt(d, step, s->logical + 1);
 }

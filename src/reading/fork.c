@@ -3,16 +3,17 @@
 
 #include "json/make.h"
 
-static const struct run_step *before(const struct fork *fork, uint32_t step)
+// 0: it was not there.
+static enum node_state before(const struct fork *fork, uint32_t step)
 {
     uint32_t found = program_find(fork->before, PROGRAM_TOP, fork->program->steps[step].id);
-    return found == PROGRAM_TOP ? NULL : &fork->source->steps[found];
+    return found == PROGRAM_TOP ? (enum node_state)0 : kernel_state(fork->source, found);
 }
 
-static const char *state_name(const struct run_step *step)
+static const char *state_name(enum node_state state)
 {
-    if (!step) return "";
-    switch ((enum node_state)step->state) {
+    if (!state) return "";
+    switch (state) {
     case NODE_SUCCESS:
         return step_status_name(STEP_STATUS_SUCCESS);
     case NODE_FAILED:

@@ -19,19 +19,18 @@ static const struct {
     [ROW_NEW] = {"new", TONE_LIVE, "new"},           [ROW_TO_COME] = {"to come", TONE_NONE, "to come"},
 };
 
-static const struct run_step *before(const struct fork *fork, uint32_t step)
+static enum node_state before(const struct fork *fork, uint32_t step)
 {
-    uint32_t found = program_find(fork->before, PROGRAM_TOP, fork->program->steps[step].id);
-    return found == PROGRAM_TOP ? NULL : &fork->source->steps[found];
+    return kernel_state(fork->source, program_find(fork->before, PROGRAM_TOP, fork->program->steps[step].id));
 }
 
 static enum row row_of(const struct fork *fork, uint32_t step)
 {
     switch (fork->fates[step].fate) {
     case FORK_KEPT:
-        return before(fork, step)->state == NODE_FAILED    ? ROW_FAILED
-               : before(fork, step)->state == NODE_SKIPPED ? ROW_SKIPPED
-                                                           : ROW_DONE;
+        return before(fork, step) == NODE_FAILED    ? ROW_FAILED
+               : before(fork, step) == NODE_SKIPPED ? ROW_SKIPPED
+                                                    : ROW_DONE;
     case FORK_GOES_ON:
         return ROW_GOES_ON;
     case FORK_GIVEN:
@@ -66,7 +65,7 @@ static const char *reason_of(struct console *console, const struct fork *fork, u
         break;
     }
     if (fate->fate != FORK_GOES_ON) return "";
-    uint8_t state = before(fork, step)->state;
+    enum node_state state = before(fork, step);
     return state == NODE_HELD ? "is held" : state == NODE_DELAYED ? "between two attempts" : "was in flight";
 }
 

@@ -117,7 +117,7 @@ static void add_next(struct progress *progress, const struct engine_event *event
     bool begins = m->kind == MOMENT_STEP_STARTED || m->kind == MOMENT_STEP_REDISPATCHED;
     if (begins && !progress->approves && step != PROGRAM_TOP && run->program->steps[step].kind == STEP_APPROVAL)
         next = console_command(console, "approve %.*s/%.*s", STR_ARG(event->run), STR_ARG(m->step));
-    if (m->kind == MOMENT_STEP_FAILED && step != PROGRAM_TOP && run->steps[step].state == NODE_HELD)
+    if (m->kind == MOMENT_STEP_FAILED && step != PROGRAM_TOP && kernel_state(run, step) == NODE_HELD)
         next = console_command(console, "retry %.*s/%.*s", STR_ARG(event->run), STR_ARG(m->step));
     if (m->kind == MOMENT_RUN_QUEUED && run->status == RUN_STATUS_PENDING && run->start.requires_approval)
         next = console_command(console, "approve %.*s", STR_ARG(event->run));
@@ -132,7 +132,7 @@ static void plain_event(struct progress *progress, const struct engine_event *ev
     uint32_t place = m->task.len > 0 ? kernel_find(event->state, m->step) : PROGRAM_TOP;
     // The end of a step names the attempt that it ended with.
     bool last =
-        m->kind == MOMENT_ATTEMPT_FAILED && place != PROGRAM_TOP && event->state->steps[place].state == NODE_FAILED;
+        m->kind == MOMENT_ATTEMPT_FAILED && place != PROGRAM_TOP && kernel_state(event->state, place) == NODE_FAILED;
     if (!word || last) return;
     plain_begin(progress, m->at_ms, event->run);
     add_field(out, "step", m->step);

@@ -113,13 +113,13 @@ static enum look look_of_node(enum step_kind kind, uint8_t state)
 
 static void sync_row(struct row *row, const struct run *run, uint32_t at)
 {
-    const struct run_step *step = &run->steps[at];
-    row->look = look_at_end(look_of_node(row->kind, step->state), row->stopped, run->status);
-    row->attempt = step->logical;
-    row->iteration = step->iteration;
+    struct run_attempt attempt = kernel_attempt(run, at);
+    row->look = look_at_end(look_of_node(row->kind, kernel_state(run, at)), row->stopped, run->status);
+    row->attempt = attempt.logical;
+    row->iteration = kernel_iteration(run, at);
     // Of the first attempt, as everywhere: what people wait for is the step.
-    if (step->logical <= 1 || row->started_ms == 0) row->started_ms = step->started_ms;
-    row->due_ms = step->due_ms;
+    if (attempt.logical <= 1 || row->started_ms == 0) row->started_ms = attempt.started_ms;
+    row->due_ms = attempt.due_ms;
     if (!kernel_items(run, at, &row->loop)) row->loop = (struct loop_counts){0};
 }
 

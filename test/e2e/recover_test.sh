@@ -148,4 +148,19 @@ test_signals_posted_before_the_crash_are_decided_once() {
     equal "$(times_ran c)" 1; intact
 }
 
+# The step's parent is the engine: each one that takes the run up dies of it.
+test_a_step_that_kills_every_engine_fails_in_the_end() {
+    printf 'name: poison\nnodes:\n  - {id: a, bash: "echo >> ran; kill -9 $PPID; sleep 30"}\n' >poison.yaml
+    start poison.yaml --run-id p-1
+    wait $pid 2>/dev/null
+    for _ in $(seq 1 25); do
+        "$CAIRN" recover "${store[@]}" --progress none >/dev/null 2>&1 && break
+        status_is p-1 FAILED && break
+    done
+    status_is p-1 FAILED || fail "it goes on for ever"
+    equal "$(wc -l <ran)" 20 'engines that died of it'
+    equal "$("$CAIRN" get p-1 "${store[@]}" -o json | jq -r '.error.code // .cause.code // empty')" WORKER_LOST 'and the run says so'
+    intact
+}
+
 run_tests "$@"

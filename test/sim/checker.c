@@ -172,7 +172,7 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
     else if (run->program->steps[index].kind == STEP_SUBRUN)
         check_child(checker, run, m);
     if (run->program->steps[index].kind != STEP_LOOP) return;
-    model_check_loop(checker, run, step, run->shadow->steps[index].iteration, true);
+    model_check_loop(checker, run, step, kernel_iteration(run->shadow, index), true);
 }
 
 static void absorb_signal(struct checker *checker, struct model_run *run, const struct moment *m)

@@ -242,8 +242,8 @@ static enum signal_type wanted(struct world *w, const struct model_run *model, s
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         const struct program_step *ps = &run->program->steps[i];
         *step = ps->id;
-        if (run->steps[i].state == NODE_HELD) return no ? SIGNAL_SKIP_STEP : SIGNAL_RETRY_STEP;
-        if (run->steps[i].state == NODE_RUNNING && ps->kind == STEP_APPROVAL)
+        if (kernel_state(run, i) == NODE_HELD) return no ? SIGNAL_SKIP_STEP : SIGNAL_RETRY_STEP;
+        if (kernel_state(run, i) == NODE_RUNNING && ps->kind == STEP_APPROVAL)
             return no ? SIGNAL_REJECT : SIGNAL_APPROVE;
     }
     return SIGNAL_NONE;

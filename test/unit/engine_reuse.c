@@ -25,8 +25,8 @@ static void check_reused(struct kit *k, const char *run)
     CHECK_INT(kit_waiting(k), 1);
     CHECK_TEXT(kit_attempt(k, "b")->run, run);
     const struct run *state = engine_run(k->engine, STR("default"), str_from(run));
-    CHECK(state && state->steps[0].state == NODE_SUCCESS);
-    CHECK_STR(json_text(state->steps[0].value), STR("kept"));
+    CHECK(state && kernel_state(state, 0) == NODE_SUCCESS);
+    CHECK_STR(json_text(kernel_value(state, 0)), STR("kept"));
 }
 
 static void gate_does_not_lose_what_is_reused_C_22(void)

@@ -173,10 +173,10 @@ static void large_result_is_kept_as_a_blob(void)
     kit_crash(&k);
     kit_adopt(&k, "r1");
     const struct run *run = engine_run(k.engine, STR("default"), STR("r1"));
-    CHECK(run && run->steps[0].blob && !run->steps[0].value);
+    CHECK(run && kernel_blob(run, 0) && !kernel_value(run, 0));
     struct str bytes;
     struct error err = {0};
-    CHECK_OK(store_blob(k.store, &run->steps[0].blob->sha256, &k.memory, &bytes, &err), &err);
+    CHECK_OK(store_blob(k.store, &kernel_blob(run, 0)->sha256, &k.memory, &bytes, &err), &err);
     CHECK_INT(bytes.len, sizeof(large) - 1 + 2); // with its quotes
     kit_close(&k);
 }

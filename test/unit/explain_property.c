@@ -14,6 +14,7 @@ struct play {
     struct arena memory, turn;
     struct program *program;
     struct run *run;
+    struct run_holds holds;
     struct explained x;
     struct str *stored;
     size_t stored_count, stored_capacity;
@@ -110,7 +111,7 @@ static void step(struct play *p, struct input *input)
     input->now_ms = p->now;
     input->random = draw(p, UINT64_MAX);
     struct outcome out = {.turn = &p->turn};
-    CHECK_OK(kernel_step(p->run, input, &env, &out, &err), &err);
+    CHECK_OK(kernel_step(p->run, &p->holds, input, &env, &out, &err), &err);
     take(p, &out);
 }
 
@@ -215,6 +216,7 @@ static void crash(struct play *p)
         CHECK_OK(kernel_fold(run, &m, &err), &err);
     }
     run_free(p->run);
+    holds_release(&p->holds);
     p->run = run;
     p->effect_count = 0;
     struct input input = {.kind = INPUT_RECOVER};

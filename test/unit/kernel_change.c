@@ -105,7 +105,7 @@ static void override_is_for_the_next_execution_only_WE_2_3a(void)
     story_done(&s, "a", NULL);
     CHECK_TEXT(message_of(&s, "b"), "other");
     story_crash(&s); // another engine attempt of the same execution
-    CHECK_INT(s.run->steps[1].engine, 2);
+    CHECK_INT(kernel_attempt(s.run, 1).engine, 2);
     CHECK_TEXT(message_of(&s, "b"), "other");
     story_fail(&s, "b", "X", true);
     CHECK_TEXT(message_of(&s, "b"), "slow");
@@ -121,7 +121,7 @@ static void override_of_a_running_step_is_for_its_next_attempt(void)
     CHECK_TEXT(message_of(&s, "b"), "slow");
     story_fail(&s, "b", "X", true);
     story_timer(&s, "b");
-    CHECK_INT(s.run->steps[1].logical, 2);
+    CHECK_INT(kernel_attempt(s.run, 1).logical, 2);
     CHECK_TEXT(message_of(&s, "b"), "other");
     send(&s, SIGNAL_INJECT_OVERRIDE, "a", "{\"stepId\":\"a\",\"override\":{\"message\":\"x\"}}", false);
     CHECK_TEXT(s.last_decision.error_code, "STEP_TERMINAL");

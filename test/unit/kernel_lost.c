@@ -91,6 +91,50 @@ static void cancelled_run_does_not_wait_for_a_lost_worker(void)
     story_close(&s);
 }
 
+static const struct poison {
+    const char *document, *step;
+} poisons[] = {{PLAN("{\"stepId\":\"a\",\"kind\":\"shell\",\"with\":{\"command\":\"x\"}}"), "a"},
+               {"name: n\nnodes:\n  - {id: a, bash: x}\n", "a"},
+               {"apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: p, path: p}\nworkflow:\n  - {step: a, tool: "
+                "{kind: shell, cmds: x}}\n",
+                "a/a_task"}};
+
+// Whatever executes it and whatever document it is of: engines that die of a step within a minute, one after the other, are counted.
+static void a_step_that_kills_its_engines_fails_in_the_end_C_34(void)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(poisons); i++) {
+        struct story s;
+        story_open(&s, poisons[i].document);
+        story_start(&s);
+        for (int k = 1; k < ENGINE_ATTEMPTS_MAX; k++) {
+            story_crash(&s);
+            CHECK(story_waits(&s, EFFECT_EXECUTE, poisons[i].step));
+        }
+        CHECK_INT(s.run->status, RUN_STATUS_RUNNING);
+        story_crash(&s);
+        CHECK_INT(s.run->status, RUN_STATUS_FAILED);
+        CHECK_STR(s.run->fault.code, STR("WORKER_LOST"));
+        CHECK_STR(s.run->failed_step, STR("a"));
+        story_close(&s);
+    }
+}
+
+static void a_service_may_be_restarted_any_number_of_times_during_a_long_step(void)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(poisons); i++) {
+        struct story s;
+        story_open(&s, poisons[i].document);
+        story_start(&s);
+        for (int k = 0; k < 3 * ENGINE_ATTEMPTS_MAX; k++) {
+            s.now += 60000;
+            story_crash(&s);
+        }
+        CHECK_INT(s.run->status, RUN_STATUS_RUNNING);
+        CHECK(story_waits(&s, EFFECT_EXECUTE, poisons[i].step));
+        story_close(&s);
+    }
+}
+
 static void crash_after_a_loss_goes_on_counting(void)
 {
     struct story s;
@@ -112,6 +156,8 @@ int main(int argc, char **argv)
         TEST(step_that_kills_its_workers_fails_in_the_end_and_the_policy_counts_that),
         TEST(nothing_starts_in_a_pause_and_resume_finds_the_lost_I25),
         TEST(cancelled_run_does_not_wait_for_a_lost_worker),
+        TEST(a_step_that_kills_its_engines_fails_in_the_end_C_34),
+        TEST(a_service_may_be_restarted_any_number_of_times_during_a_long_step),
         TEST(crash_after_a_loss_goes_on_counting),
     };
     return test_main("kernel_lost", tests, ARRAY_COUNT(tests), argc, argv);

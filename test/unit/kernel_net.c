@@ -610,6 +610,33 @@ static void a_visit_has_a_time_and_waits_have_none_to_lose(void)
     story_close(&s);
 }
 
+// That the time of a visit is over is in the ledger: an engine that dies of stopping what was in flight does not begin it again.
+static void the_end_of_a_visits_time_survives_a_crash_T13(void)
+{
+    struct story s;
+    story_open(&s, HEAD "workflow:\n  - step: start\n    spec: {policy: {lifecycle: {timeout_s: 5}}}\n    tool: " SHELL "\n");
+    story_start(&s);
+    story_timer(&s, "start");
+    CHECK_INT(count(&s, "STEP_OVERDUE start"), 1);
+    CHECK_INT(s.run->status, RUN_STATUS_RUNNING); // it is being stopped
+    story_crash(&s);
+    CHECK_INT(count(&s, "STEP_REDISPATCHED"), 0);
+    CHECK_INT(count(&s, "STEP_FAILED start 1.1 TIMEOUT"), 1);
+    CHECK_INT(s.run->status, RUN_STATUS_FAILED);
+    story_close(&s);
+}
+
+static void a_workload_that_cannot_be_made_is_why_the_run_failed(void)
+{
+    struct story s;
+    story_open(&s, HEAD "workload: {a: \"{{ 1 / 0 }}\"}\nworkflow:\n  - {step: start, tool: " SHELL "}\n");
+    story_start(&s); // and the state folded from its log is the same (K1)
+    CHECK_INT(s.run->status, RUN_STATUS_FAILED);
+    CHECK_STR(s.run->failed_step, STR("workload"));
+    CHECK_STR(s.run->fault.code, STR("TEMPLATE_ERROR"));
+    story_close(&s);
+}
+
 static void an_input_cannot_ask_for_a_secret(void)
 {
     struct story s;
@@ -646,7 +673,7 @@ static void a_long_loop_yields_between_turns_and_ends(void)
         s.stored_count = s.stored_capacity = 0;
         struct outcome out = {.turn = &s.turn};
         struct error err = {0};
-        CHECK_OK(kernel_step(s.run, &input, &story_env, &out, &err), &err);
+        CHECK_OK(kernel_step(s.run, &s.holds, &input, &story_env, &out, &err), &err);
         for (size_t i = 0; i < out.effect_count; i++)
             if (out.effects[i].kind == EFFECT_TIMER) s.effects[s.effect_count++] = out.effects[i];
         turns++;
@@ -686,6 +713,8 @@ int main(int argc, char **argv)
         TEST(a_cancelled_playbook_ends_when_nothing_runs_C_27),
         TEST(a_task_in_flight_at_a_crash_runs_again_under_the_next_engine_attempt_C_34),
         TEST(a_visit_has_a_time_and_waits_have_none_to_lose),
+        TEST(the_end_of_a_visits_time_survives_a_crash_T13),
+        TEST(a_workload_that_cannot_be_made_is_why_the_run_failed),
         TEST(an_input_cannot_ask_for_a_secret),
         TEST(a_long_loop_yields_between_turns_and_ends),
     };

@@ -78,8 +78,8 @@ static void loop_repeats_until_its_condition_holds(void)
     story_done(&s, "tick", NULL);
     story_done(&s, "tock", "\"two\"");
     story_done(&s, until_id(&s), "true");
-    CHECK_INT(s.run->steps[0].state, NODE_SUCCESS);
-    CHECK_STR(json_text(s.run->steps[0].value), STR("two"));
+    CHECK_INT(kernel_state(s.run, 0), NODE_SUCCESS);
+    CHECK_STR(json_text(kernel_value(s.run, 0)), STR("two"));
     story_done(&s, "after", NULL);
     CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
     story_close(&s);
@@ -141,7 +141,7 @@ static void resume_of_five_nodes_after_three_EL_3a_EL_3b_EL_3c_EL_3d(void)
     buf_clear(&s.told);
     story_crash(&s);
     story_expect(&s, "[0] STEP_REDISPATCHED n4 1.2\n");
-    CHECK_STR(json_text(s.run->steps[0].value), STR("one"));
+    CHECK_STR(json_text(kernel_value(s.run, 0)), STR("one"));
     story_done(&s, "n4", NULL);
     story_done(&s, "n5", NULL);
     CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
@@ -249,7 +249,7 @@ static void crash_in_an_outer_iteration_does_not_start_the_inner_loop_early(void
     story_done(&s, "x", "\"two\"");
     story_expect(&s, "[0] STEP_COMPLETED outer[2].inner[1].x 1.1\n[0] STEP_COMPLETED outer[2].inner 1.1\n"
                      "[0] STEP_COMPLETED outer 1.1\n[0] RUN_COMPLETED\n");
-    CHECK_STR(json_text(s.run->steps[0].value), STR("two"));
+    CHECK_STR(json_text(kernel_value(s.run, 0)), STR("two"));
     story_close(&s);
 }
 
@@ -275,7 +275,7 @@ static void loop_forgets_the_outputs_of_earlier_iterations(void)
         arena_reset(&s.turn);
         struct outcome out = {.turn = &s.turn};
         struct error err = {0};
-        CHECK_OK(kernel_step(s.run, &input, &story_env, &out, &err), &err);
+        CHECK_OK(kernel_step(s.run, &s.holds, &input, &story_env, &out, &err), &err);
         for (size_t k = 0; k < out.effect_count; k++) s.effects[s.effect_count++] = out.effects[k];
         size_t size = s.run->arena.size + s.run->steps[0].outputs->size;
         if (i == 0) first = size;
@@ -293,8 +293,8 @@ static void loop_tells_the_size_of_an_output_kept_as_a_blob(void)
     struct input input = {.ok = true, .has_blob = true, .blob = sha256(STR("b")), .blob_size = 70000};
     story_answer(&s, "x", &input);
     CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
-    CHECK(s.run->steps[0].blob && digest_eq(&s.run->steps[0].blob->sha256, &input.blob));
-    CHECK_INT(s.run->steps[0].blob->size, 70000);
+    CHECK(kernel_blob(s.run, 0) && digest_eq(&kernel_blob(s.run, 0)->sha256, &input.blob));
+    CHECK_INT(kernel_blob(s.run, 0)->size, 70000);
     struct reuse *reuse;
     uint32_t count;
     CHECK(kernel_reusable(s.run, &s.memory, &reuse, &count) == OK);

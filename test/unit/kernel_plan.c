@@ -316,16 +316,18 @@ static void ten_thousand_steps_cost_the_same_each(void)
     struct start_facts facts = {.inputs = json_object()};
     struct input input = {.kind = INPUT_START, .start = &facts};
     struct outcome out = {.turn = &arena};
-    CHECK_OK(kernel_step(run, &input, &story_env, &out, &err), &err);
+    struct run_holds holds = {0};
+    CHECK_OK(kernel_step(run, &holds, &input, &story_env, &out, &err), &err);
     for (uint32_t i = 0; i < 3000; i++) {
         out = (struct outcome){.turn = &arena};
         input = (struct input){
             .kind = INPUT_RESULT, .step = i, .logical = 1, .engine = 1, .ok = true, .value = json_null()};
-        CHECK_OK(kernel_step(run, &input, &story_env, &out, &err), &err);
+        CHECK_OK(kernel_step(run, &holds, &input, &story_env, &out, &err), &err);
         CHECK_INT(out.moment_count, 2);
     }
     CHECK_INT(run->status, RUN_STATUS_COMPLETED);
     run_free(run);
+    holds_release(&holds);
     program_release(program);
     arena_release(&arena);
     buf_release(&text);

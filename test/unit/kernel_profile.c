@@ -175,7 +175,7 @@ static void interrupted_attempt_that_comes_back_after_the_resume_runs_again_C_17
     story_fail(&s, "a", "CANCELLED", false);
     story_expect(&s, "[0] STEP_REDISPATCHED a 1.2\n");
     story_fail(&s, "a", "EXIT_NONZERO", false); // a failure of its own is one
-    CHECK_INT(s.run->steps[0].state, NODE_FAILED);
+    CHECK_INT(kernel_state(s.run, 0), NODE_FAILED);
     story_close(&s);
 }
 

@@ -193,7 +193,7 @@ static void approval_is_answered_by_approve_only(void)
     buf_clear(&s.told);
     story_signal(&s, SIGNAL_APPROVE, "gate");
     story_expect(&s, "[0] SIGNAL_ACCEPTED APPROVE\n[0] STEP_COMPLETED gate 1.1\n[0] RUN_COMPLETED\n");
-    CHECK(json_key(s.run->steps[0].value, "approved")->boolean);
+    CHECK(json_key(kernel_value(s.run, 0), "approved")->boolean);
     story_close(&s);
 }
 

@@ -38,6 +38,7 @@ static struct life {
     enum vocabulary words;
     enum mode mode;
     struct run *run;
+    struct run_holds holds;
     struct arena kept, turn;
     struct moment_bytes {
         struct str bytes;
@@ -100,7 +101,7 @@ static void step(struct input *input)
     life.now += LINE_MS;
     input->now_ms = life.now;
     input->random = 0x9e3779b97f4a7c15u * (life.batches + 1);
-    CHECK_OK(kernel_step(life.run, input, &env, &out, &err), &err);
+    CHECK_OK(kernel_step(life.run, &life.holds, input, &env, &out, &err), &err);
     run_verify(life.run);
     for (size_t i = 0; i < out.blob_count; i++) {
         CHECK(life.blob_count < ARRAY_COUNT(life.blobs));
@@ -139,6 +140,7 @@ static void fold_all(void)
 static void crash(void)
 {
     fold_all();
+    holds_release(&life.holds);
     life.due_count = 0;
     struct input input = {.kind = INPUT_RECOVER};
     step(&input);
@@ -237,7 +239,7 @@ static bool people(void)
         return true;
     }
     for (uint32_t i = 0; i < life.program->step_count; i++) {
-        uint8_t state = life.run->steps[i].state;
+        uint8_t state = kernel_state(life.run, i);
         bool gate = life.program->steps[i].kind == STEP_APPROVAL && state == NODE_RUNNING;
         if (!gate && state != NODE_HELD) continue;
         struct str path = kernel_path(life.run, i, &life.turn);
@@ -347,6 +349,7 @@ static void tell(struct buf *out, const char *name, struct program *program)
         buf_printf(out, "%s %s %s: log %zu %.16s, ledger %zu %.16s\n", name, mode_names[mode],
                    run_status_name(life.run->status), events, log, entries, ledger);
         run_free(life.run);
+        holds_release(&life.holds);
         arena_release(&life.kept);
         arena_release(&life.turn);
     }

@@ -20,6 +20,7 @@ struct life {
     struct program *program;
     const struct contract *contract;
     struct run *run;
+    struct run_holds holds;
     struct arena kept, turn;
     struct str records[40000]; // as the store would have them; moments without a word in ledger form
     bool in_ledger[40000];
@@ -106,7 +107,7 @@ static void step(struct input *input)
     struct outcome out = {.turn = &life.turn};
     struct error err = {0};
     input->now_ms = life.now;
-    CHECK_OK(kernel_step(life.run, input, &env, &out, &err), &err);
+    CHECK_OK(kernel_step(life.run, &life.holds, input, &env, &out, &err), &err);
     run_verify(life.run);
     for (size_t i = 0; i < out.blob_count; i++) keep_blob(&out.blobs[i].sha256, out.blobs[i].bytes);
     for (size_t i = 0; i < out.moment_count; i++) store_moment(&out.moments[i]);
@@ -141,6 +142,7 @@ static void fold_all(void)
 static void crash(void)
 {
     fold_all();
+    holds_release(&life.holds);
     life.due_count = 0;
     struct input input = {.kind = INPUT_RECOVER};
     step(&input);
@@ -238,6 +240,7 @@ static void live(void)
 static void begin(const char *file, int crash_after)
 {
     run_free(life.run);
+    holds_release(&life.holds);
     program_release(life.program);
     arena_release(&life.kept);
     arena_release(&life.turn);

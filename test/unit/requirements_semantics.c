@@ -15,7 +15,7 @@ static char *decisions(bool crash, bool fail)
     story_open(&s, PLAN_RETRY);
     story_start(&s);
     for (int i = 0; crash && i < 5; i++) story_crash(&s);
-    CHECK_INT(s.run->steps[0].engine, crash ? 6 : 1);
+    CHECK_INT(kernel_attempt(s.run, 0).engine, crash ? 6 : 1);
     story_fail(&s, "a", "X", true);
     story_timer(&s, "a");
     for (int i = 0; crash && i < 2; i++) story_crash(&s);

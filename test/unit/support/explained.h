@@ -83,8 +83,8 @@ UNUSED static bool explained_state_fits(const struct explained *x, struct str pa
     CHECK(text.len < sizeof(state));
     memcpy(state, text.ptr, text.len);
     state[text.len] = '\0';
-    bool to_come = run->steps[step].state == NODE_DELAYED && run->steps[step].logical == 0; // not before a given time
-    return strstr(fits[to_come ? NODE_WAITING : run->steps[step].state], state) != NULL;
+    bool to_come = kernel_state(run, step) == NODE_DELAYED && kernel_attempt(run, step).logical == 0; // not before a given time
+    return strstr(fits[to_come ? NODE_WAITING : kernel_state(run, step)], state) != NULL;
 }
 
 // The value that is shown is the one that was compared.

@@ -24,6 +24,7 @@
 struct story {
     struct program *program;
     struct run *run;
+    struct run_holds holds;
     struct arena turn, memory;
     int64_t now;
     struct buf told;
@@ -90,6 +91,7 @@ UNUSED static void story_close(struct story *s)
 {
     if (!s->run->net) story_explain(s);
     run_free(s->run);
+    holds_release(&s->holds);
     program_release(s->program);
     arena_release(&s->turn);
     arena_release(&s->memory);
@@ -163,7 +165,7 @@ UNUSED static void story_step(struct story *s, struct input *input)
     input->now_ms = s->now;
     struct outcome out = {.turn = &s->turn};
     struct error err = {0};
-    CHECK_OK(kernel_step(s->run, input, &story_env, &out, &err), &err);
+    CHECK_OK(kernel_step(s->run, &s->holds, input, &story_env, &out, &err), &err);
     run_verify(s->run);
     for (size_t i = 0; i < out.moment_count; i++) {
         story_tell(s, &out.moments[i]);
@@ -293,6 +295,7 @@ UNUSED static void story_crash(struct story *s)
 {
     struct run *run = story_refold(s);
     run_free(s->run);
+    holds_release(&s->holds);
     s->run = run;
     s->effect_count = 0;
     struct input input = {.kind = INPUT_RECOVER};

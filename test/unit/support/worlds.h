@@ -41,6 +41,7 @@ UNUSED static void run_world(const struct program *program, const unsigned *worl
     struct arena turn;
     struct pending todo = {.count = 0};
     struct run *run = run_new(program, &ids);
+    struct run_holds holds = {0};
     CHECK(run);
     arena_init(&turn, 4096, 1 << 24);
     struct json inputs = json_object();
@@ -55,7 +56,7 @@ UNUSED static void run_world(const struct program *program, const unsigned *worl
     for (;;) {
         struct outcome out = {.turn = &turn};
         struct error err = {0};
-        CHECK_OK(kernel_step(run, &next, &env, &out, &err), &err);
+        CHECK_OK(kernel_step(run, &holds, &next, &env, &out, &err), &err);
         for (size_t i = 0; i < out.effect_count; i++) {
             if (out.effects[i].kind != EFFECT_EXECUTE) continue;
             started[out.effects[i].step] = true;
@@ -75,9 +76,10 @@ UNUSED static void run_world(const struct program *program, const unsigned *worl
             program->steps[e.step].kind == STEP_NOOP ? json_null() : json_string(str_from(values[come % value_count]));
         next.fault = (struct fault){.code = STR("NO"), .message = STR("no")};
     }
-    for (uint32_t i = 0; states && i < program->step_count; i++) states[i] = run->steps[i].state;
+    for (uint32_t i = 0; states && i < program->step_count; i++) states[i] = kernel_state(run, i);
     if (states) states[program->step_count] = (uint8_t)run->status;
     run_free(run);
+    holds_release(&holds);
     arena_release(&turn);
 }
 

@@ -1,4 +1,4 @@
-// Tokens, visits, loops, arcs, and the end of a playbook's run.
+// Playbooks: tokens, visits, loops, arcs, and the end of the run.
 #include "kernel/net_inside.h"
 
 static struct moment place_moment(const struct decide *d, enum moment_kind kind, uint32_t place)
@@ -17,7 +17,7 @@ static struct net_view view_of(const struct decide *d, uint32_t place)
     return (struct net_view){.run = d->run, .env = d->env, .place = place, .lane = NO_LANE, .arena = d->out->turn};
 }
 
-enum code net_start(struct decide *d)
+static enum code net_start(struct decide *d)
 {
     struct moment m = moment_of(d, MOMENT_RUN_REQUESTED, PROGRAM_TOP);
     m.start = d->input->start;
@@ -72,6 +72,15 @@ static enum code admit(struct decide *d, uint32_t place, bool *allowed)
     return ok ? net_emit(d, &m) : error_nomem(d->err);
 }
 
+// Of a visit with a deadline.
+static enum code place_timer(struct decide *d, uint32_t place)
+{
+    const struct net_place *p = &d->run->net->places[place];
+    enum code rc = timer_add(d, place, TIMER_WAKE, p->due_ms, p->started_ms);
+    if (!rc) d->out->effects[d->out->effect_count - 1].logical = p->visit;
+    return rc;
+}
+
 static enum code schedule(struct decide *d, uint32_t place)
 {
     const struct net_step *ns = &net_of_run(d->run)->steps[place];
@@ -109,7 +118,42 @@ static enum code schedule(struct decide *d, uint32_t place)
         failed.fault = fault;
         return net_emit(d, &failed);
     }
-    return started.due_ms == 0 ? OK : place_timer_set(d, place);
+    return started.due_ms == 0 ? OK : place_timer(d, place);
+}
+
+// The time of a visit is over: what is in flight is stopped and its results fail; what is between two tries has failed.
+static enum code place_due(struct decide *d, uint32_t place)
+{
+    struct run *run = d->run;
+    const struct net_place *p = &run->net->places[place];
+    bool now = p->phase == PLACE_RUNNING && p->visit == d->input->logical && p->due_ms == d->input->due_ms;
+    if (!now || p->overdue) return OK;
+    struct moment m = place_moment(d, MOMENT_STEP_OVERDUE, place);
+    m.due_ms = p->due_ms;
+    enum code rc = net_emit(d, &m);
+    for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) {
+        const struct net_lane *lane = lane_at(run, i);
+        if (lane->phase == LANE_FREE || lane->place != place) continue;
+        if (lane->phase == LANE_FLIGHT) rc = attempt_stop(d, i, &timeout_fault);
+        if (lane->phase == LANE_DELAYED) rc = lane_timeout(d, i);
+    }
+    return rc;
+}
+
+static enum code places_owed(struct decide *d)
+{
+    const struct run *run = d->run;
+    enum code rc = OK;
+    for (uint32_t i = 0; !rc && i < run->program->step_count; i++) {
+        const struct net_place *p = &run->net->places[i];
+        if (p->phase == PLACE_RUNNING && p->due_ms > 0 && !p->overdue) rc = place_timer(d, i);
+    }
+    return rc;
+}
+
+static bool is_overdue(const struct run *run, uint32_t lane)
+{
+    return run->net->places[lane_at(run, lane)->place].overdue;
 }
 
 static enum code take_token(struct decide *d, uint32_t place)
@@ -263,7 +307,7 @@ static enum code go_round(struct decide *d, uint32_t place)
     struct net_place *p = &d->run->net->places[place];
     const struct net_step *ns = &net_of_run(d->run)->steps[place];
     if (!p->looped) return begin_loop(d, place);
-    bool stop = (p->failures > 0 && !ns->best_effort) || p->stopping;
+    bool stop = (p->failures > 0 && !ns->best_effort) || p->overdue;
     uint32_t most = ns->loop.max_in_flight;
     struct fault fault = {0}; // then what is usual holds
     enum code rc = stop || p->scheduled == p->total ? OK : at_once(d, place, &most, &fault);
@@ -346,12 +390,12 @@ static enum code arc_holds(struct decide *d, struct net_view *view, const struct
     return OK;
 }
 
-struct route {
+struct chosen {
     struct json matched, selected, set, ctx;
     struct fault fault;
 };
 
-static enum code follow(struct decide *d, struct net_view *view, const struct net_arc *arc, struct route *route)
+static enum code follow(struct decide *d, struct net_view *view, const struct net_arc *arc, struct chosen *chosen)
 {
     struct arena *turn = d->out->turn;
     const struct net_place *to = &d->run->net->places[arc->step];
@@ -363,18 +407,18 @@ static enum code follow(struct decide *d, struct net_view *view, const struct ne
         rc = error_set(d->err, E_INVALID, "the arguments of an arc are a mapping, and these are of type %s",
                        json_type_name((enum json_type)args.type));
     if (!rc && args.type != 0) rc = net_canon(turn, &args, d->err);
-    if (!rc) rc = net_patches(view, &arc->sets, &route->set, d->err);
+    if (!rc) rc = net_patches(view, &arc->sets, &chosen->set, d->err);
     if (rc) return rc;
     bool ok = json_object_with(turn, 3, &one);
     if (ok && args.type != 0) ok = json_put(turn, &one, STR("args"), args);
     bool busy = to->phase != PLACE_IDLE && !(arc->step == view->place && to->phase == PLACE_ENDED);
     if (ok && busy) ok = json_put(turn, &one, STR("merged"), json_bool(true));
     ok = ok && json_put(turn, &one, STR("step"), json_string(d->run->program->steps[arc->step].id)) &&
-         json_push(turn, &route->selected, one);
+         json_push(turn, &chosen->selected, one);
     return ok ? OK : error_nomem(d->err);
 }
 
-static enum code ask_arcs(struct decide *d, struct net_view *view, struct route *route)
+static enum code ask_arcs(struct decide *d, struct net_view *view, struct chosen *chosen)
 {
     const struct net_step *ns = &net_of_run(d->run)->steps[view->place];
     struct arena *turn = d->out->turn;
@@ -388,8 +432,8 @@ static enum code ask_arcs(struct decide *d, struct net_view *view, struct route 
                   json_put(turn, &one, STR("step"), json_string(d->run->program->steps[ns->arcs[i].step].id));
         if (ok && ns->arcs[i].when.text.len > 0)
             ok = json_put(turn, &one, STR("when"), json_string(ns->arcs[i].when.text));
-        if (!ok || !json_push(turn, &route->matched, one)) return error_nomem(d->err);
-        rc = follow(d, view, &ns->arcs[i], route);
+        if (!ok || !json_push(turn, &chosen->matched, one)) return error_nomem(d->err);
+        rc = follow(d, view, &ns->arcs[i], chosen);
         if (rc || !ns->inclusive) return rc;
     }
     return OK;
@@ -403,7 +447,7 @@ static enum code route(struct decide *d, uint32_t place)
     struct arena *turn = d->out->turn;
     struct net_view view = view_of(d, place);
     view.ended = true;
-    struct route found = {.matched = json_array(), .selected = json_array(), .set = json_object()};
+    struct chosen found = {.matched = json_array(), .selected = json_array(), .set = json_object()};
     struct error local = {0};
     enum code rc = p->failed ? OK : net_patches(&view, &ns->sets, &found.set, &local);
     if (!rc) rc = net_patched(turn, &run->net->ctx, json_key(&found.set, "ctx"), &found.ctx, &local);
@@ -497,34 +541,26 @@ enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *
 }
 
 // ---- the end
-enum code net_end(struct decide *d, enum moment_kind kind, const struct fault *cause, struct str of)
+static enum code net_end(struct decide *d, struct moment *end)
 {
-    struct run *run = d->run;
-    struct moment m = moment_of(d, MOMENT_WORKFLOW_FINISHED, PROGRAM_TOP);
-    m.counts = run->counts;
-    m.duration_ms = run->started_ms > 0 ? elapsed_ms(d, run->started_ms) : 0;
-    if (kind == MOMENT_RUN_FAILED) m.fault = cause ? *cause : run->fault;
-    if (kind == MOMENT_RUN_FAILED && m.fault.code.len == 0)
-        m.fault = (struct fault){.code = STR("STEP_FAILED"), .message = STR("a step failed")};
-    if (kind == MOMENT_RUN_CANCELLED)
-        m.fault = (struct fault){.code = STR("CANCELLED"), .message = STR("the run was cancelled")};
+    const struct run *run = d->run;
+    struct moment finished = moment_of(d, MOMENT_WORKFLOW_FINISHED, PROGRAM_TOP), last = finished;
     bool begun = run->status == RUN_STATUS_RUNNING || run->status == RUN_STATUS_PAUSED;
-    enum code rc = begun ? net_emit(d, &m) : OK;
-    if (rc) return rc;
-    m.kind = kind;
-    m.by = moment_emitter(kind);
-    if (kind == MOMENT_RUN_CANCELLED) {
-        m.fault = (struct fault){0};
-        m.reason = run->cancel_reason;
-        m.signal_id = run->cancel_signal;
-    } else if (kind == MOMENT_RUN_FAILED) {
-        m.reason = cause ? of : run->failed_step;
+    if (end->kind == MOMENT_RUN_FAILED && end->fault.code.len == 0)
+        end->fault = (struct fault){.code = STR("STEP_FAILED"), .message = STR("a step failed")};
+    finished.counts = end->counts;
+    finished.duration_ms = end->duration_ms;
+    finished.fault = end->fault;
+    if (end->kind == MOMENT_RUN_CANCELLED) {
+        finished.fault = (struct fault){.code = STR("CANCELLED"), .message = STR("the run was cancelled")};
+        end->reason = run->cancel_reason; // of one that was refused its start, the signal in the ledger says it
+        end->signal_id = run->cancel_signal;
     }
-    rc = net_emit(d, &m);
-    struct moment last = moment_of(d, MOMENT_RUN_PROCESSED, PROGRAM_TOP);
-    if (!rc) rc = net_emit(d, &last);
-    if (rc) return rc;
-    return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
+    end->by = moment_emitter(end->kind);
+    last.kind = MOMENT_RUN_PROCESSED;
+    enum code rc = begun ? net_emit(d, &finished) : OK;
+    if (!rc) rc = net_emit(d, end);
+    return rc ? rc : net_emit(d, &last);
 }
 
 static enum code look_at(struct decide *d, uint32_t step)
@@ -542,7 +578,7 @@ static enum code look_at(struct decide *d, uint32_t step)
     return OK;
 }
 
-enum code net_advance(struct decide *d)
+static enum code look_at_all(struct decide *d)
 {
     struct run *run = d->run;
     while (run->status == RUN_STATUS_RUNNING && !run->cancelling && run->ready_head != PROGRAM_TOP) {
@@ -556,3 +592,88 @@ enum code net_advance(struct decide *d)
     }
     return OK;
 }
+
+static enum code net_advance(struct decide *d)
+{
+    enum code rc = look_at_all(d);
+    return rc ? rc : try_end(d);
+}
+
+// ---- what is asked of a route
+static enum body net_body(const struct run *run, uint32_t lane)
+{
+    const struct str kind = kernel_task_of(run, lane)->kind;
+    return str_is(kind, "wait") ? BODY_WAIT : str_is(kind, "playbook") ? BODY_CHILD : BODY_EXECUTED;
+}
+
+// `until` is a moment, not a duration.
+static bool net_of_day(const struct run *run, uint32_t lane)
+{
+    const struct net_task *task = kernel_task_of(run, lane);
+    return str_is(task->kind, "wait") && json_key(template_tree_source(task->with), "until");
+}
+
+static enum code emit_of_lane(struct decide *d, struct moment *moment, uint32_t lane)
+{
+    (void)lane;
+    return net_emit(d, moment);
+}
+
+static bool net_is_busy(const struct run *run)
+{
+    return run->net->live + run->net->tokens > 0;
+}
+
+static bool net_has_failed(const struct run *run)
+{
+    return run->net->unhandled > 0;
+}
+
+static bool net_folds(const struct moment *moment)
+{
+    return moment->kind == MOMENT_RUN_REQUESTED || moment->kind == MOMENT_RUN_STARTED;
+}
+
+static uint32_t net_find_path(const struct run *run, struct str path, enum path_time *time)
+{
+    (void)time;
+    return net_find(run, path);
+}
+
+static enum code net_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                            struct json *out, struct error *err)
+{
+    return net_place_value(run, kernel_place(run, step), env, arena, out, err);
+}
+
+const struct run_route route_net = {
+    .body = net_body,
+    .moment = lane_moment,
+    .emit = emit_of_lane,
+    .lane = lane_of,
+    .begin = lane_begin,
+    .done = lane_done,
+    .fail = lane_fault,
+    .wake = lane_wake,
+    .of_day = net_of_day,
+    .overdue = is_overdue,
+    .due = place_due,
+    .owed = places_owed,
+    .lost = "whoever executes the task dies of it, again and again",
+    .child_late = "the child execution took too long",
+    .start = net_start,
+    .open = net_begin,
+    .advance = net_advance,
+    .is_busy = net_is_busy,
+    .has_failed = net_has_failed,
+    .end = net_end,
+    .fold = net_fold,
+    .folds = net_folds,
+    .path = net_path,
+    .find = net_find_path,
+    .output = net_output,
+    .make = net_make,
+    .verify = net_verify,
+    .dump = net_dump,
+    .release = net_free,
+};

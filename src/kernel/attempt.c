@@ -1,0 +1,241 @@
+// Attempts of every document: what comes of one from outside, when it runs again, when it is stopped. A lane carries out bodies one
+// after the other; a step of a plan or of a node workflow is a lane itself, a visit of a playbook has one, or one for each iteration.
+// What an outcome means for the steps around is the route's business (route.h).
+#include "kernel/route.h"
+
+static bool is_executed(enum body body)
+{
+    return body == BODY_EXECUTED;
+}
+
+static bool in_flight(const struct run *run, uint32_t lane)
+{
+    return run->steps[lane].state == NODE_RUNNING;
+}
+
+// ---- what came out
+// A result that is not of the attempt in flight changes nothing and is kept for audit (I14, C-19).
+static enum code late(struct decide *d)
+{
+    const struct input *in = d->input;
+    struct moment m = d->run->route->moment(d, MOMENT_LATE_RESULT, in->step);
+    m.by = EMITTER_ENGINE;
+    m.logical = in->logical;
+    m.engine = in->engine;
+    m.fault = in->fault;
+    m.duration_ms = in->duration_ms;
+    m.reason = in->ok ? STR("completed") : STR("failed");
+    return d->run->route->emit(d, &m, in->step);
+}
+
+enum code attempt_result(struct decide *d)
+{
+    const struct input *in = d->input;
+    const struct run *run = d->run;
+    uint32_t lane = in->step;
+    INVARIANT(lane >= run->first_lane && lane < run_step_count(run));
+    const struct run_step *s = &run->steps[lane];
+    bool now = in_flight(run, lane) && s->logical == in->logical && s->engine == in->engine;
+    if (!now || run_status_terminal(run->status)) return late(d);
+    if (in->lost) return attempt_lost(d, lane);
+    if (in->ok) return run->route->done(d, lane);
+    // Stopped by a pause, not failed.
+    bool interrupted = is_stopping(d, lane) && !run->cancelling && !run->route->overdue(run, lane) &&
+                       str_is(in->fault.code, "CANCELLED");
+    return interrupted ? attempt_lost(d, lane) : run->route->fail(d, lane, &in->fault);
+}
+
+// ---- executors that are gone
+// The same logical attempt once more, under the next engine attempt (C-34).
+static enum code again_k(struct decide *d, uint32_t lane)
+{
+    const struct run_route *route = d->run->route;
+    struct moment m = route->moment(d, MOMENT_STEP_REDISPATCHED, lane);
+    m.by = EMITTER_ENGINE;
+    m.engine = d->run->steps[lane].engine + 1;
+    enum code rc = route->emit(d, &m, lane);
+    return rc ? rc : order(d, EFFECT_EXECUTE, lane);
+}
+
+static enum code poisoned(struct decide *d, uint32_t lane)
+{
+    struct fault fault = {.code = STR("WORKER_LOST"),
+                          .message = str_from(d->run->route->lost),
+                          .category = STR("infrastructure"),
+                          .retryable = true};
+    return d->run->route->fail(d, lane, &fault);
+}
+
+enum code attempt_lost(struct decide *d, uint32_t lane)
+{
+    struct run *run = d->run;
+    let_go(d, lane);
+    if (run->cancelling) return OK; // advance() sweeps: it fails as cancelled
+    if (run->steps[lane].engine >= ENGINE_ATTEMPTS_MAX) return poisoned(d, lane);
+    if (d->input->idle || run->status != RUN_STATUS_RUNNING) return OK; // RECOVER or RESUME finds it
+    return again_k(d, lane);
+}
+
+// Whether its engines die of it: one after the other was gone within a minute of beginning it. One that is restarted in order, however
+// often during a long step, is not.
+static bool kills_engines(const struct decide *d, uint32_t lane)
+{
+    const struct run_step *s = &d->run->steps[lane];
+    return s->quick + 1 >= ENGINE_ATTEMPTS_MAX && d->input->now_ms - s->ordered_ms < QUICK_DEATH_MS;
+}
+
+// In flight, and nobody has it.
+static enum code owe_one(struct decide *d, uint32_t lane)
+{
+    struct run *run = d->run;
+    if (!is_executed(run->route->body(run, lane))) return OK;
+    if (run->route->overdue(run, lane)) return attempt_stop(d, lane, &timeout_fault);
+    bool died = d->input->kind == INPUT_RECOVER && d->input->timer != TIMER_LOOK;
+    return died && kills_engines(d, lane) ? poisoned(d, lane) : again_k(d, lane);
+}
+
+static enum code owe_executions(struct decide *d)
+{
+    enum code rc = OK;
+    for (uint32_t i = d->run->first_lane; !rc && i < run_step_count(d->run); i++)
+        if (in_flight(d->run, i) && !is_held(d, i)) rc = owe_one(d, i);
+    return rc;
+}
+
+// A child run that nobody here has is taken up, not begun again; that of a visit whose time is over is ended.
+static enum code attach(struct decide *d, uint32_t lane)
+{
+    const struct run *run = d->run;
+    if (!in_flight(run, lane) || run->route->body(run, lane) != BODY_CHILD || is_held(d, lane)) return OK;
+    return run->route->overdue(run, lane) ? attempt_stop(d, lane, &timeout_fault) : order(d, EFFECT_SUBRUN, lane);
+}
+
+static enum code timer_again(struct decide *d, uint32_t lane)
+{
+    const struct run_step *s = &d->run->steps[lane];
+    enum body body = in_flight(d->run, lane) ? d->run->route->body(d->run, lane) : BODY_EXECUTED;
+    // A wait without a time is one that was over when it began: logs from before that was written down have some.
+    bool waits = body == BODY_WAIT || (!is_executed(body) && s->due_ms > 0);
+    return waits || s->state == NODE_DELAYED ? lane_timer(d, lane) : OK;
+}
+
+enum code attempts_owed(struct decide *d)
+{
+    struct run *run = d->run;
+    bool look = d->input->timer == TIMER_LOOK; // timers are set
+    enum code rc = look ? OK : run->route->owed(d);
+    for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) {
+        rc = attach(d, i);
+        if (!rc && !look) rc = timer_again(d, i);
+    }
+    if (!rc && !look) rc = drain_timer(d);
+    if (rc || run->status != RUN_STATUS_RUNNING) return rc; // K6: PAUSED starts nothing, RESUME does
+    return owe_executions(d);
+}
+
+enum code attempts_resume(struct decide *d)
+{
+    struct run *run = d->run;
+    enum code rc = owe_executions(d);
+    for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) {
+        // Lists of child runs go on.
+        rc = in_flight(run, i) && kernel_fans_out(run, i) ? order(d, EFFECT_SUBRUN, i) : attach(d, i);
+    }
+    for (uint32_t i = run->first_lane; !rc && run->delayed > 0 && i < run_step_count(run); i++) {
+        if (run->steps[i].state != NODE_DELAYED) continue;
+        // Its timer may have fired during the pause, on a clock that was not set back. Twice is harmless.
+        rc = run->steps[i].due_ms <= d->input->now_ms ? run->route->begin(d, i) : lane_timer(d, i);
+    }
+    return rc;
+}
+
+// ---- stopping
+enum code attempt_stop(struct decide *d, uint32_t lane, const struct fault *otherwise)
+{
+    const struct run *run = d->run;
+    bool hurry = run->emergency && d->input->kind == INPUT_SIGNAL;
+    // A child also when nobody here has taken it up yet: it goes on in its log, so it must be ended there.
+    bool child = run->route->body(run, lane) == BODY_CHILD;
+    if (!child && !is_held(d, lane)) return otherwise ? run->route->fail(d, lane, otherwise) : OK;
+    if (is_stopping(d, lane) && !hurry) return OK;
+    enum code rc = ask_to_stop(d, lane);
+    if (rc || child) return rc ? rc : cancel_child(d, lane);
+    struct effect *effect = effect_add(d, EFFECT_CANCEL, lane);
+    if (!effect) return E_NOMEM;
+    effect->grace_ms = run->emergency ? 0 : CANCEL_GRACE_MS;
+    return OK;
+}
+
+// What is in flight is stopped by a pause. Its result will say so; the attempt runs again after RESUME.
+enum code attempts_interrupt(struct decide *d)
+{
+    enum code rc = OK;
+    for (uint32_t i = d->run->first_lane; !rc && i < run_step_count(d->run); i++)
+        if (in_flight(d->run, i) && is_executed(d->run->route->body(d->run, i))) rc = attempt_stop(d, i, NULL);
+    return rc;
+}
+
+enum code cancel_child(struct decide *d, uint32_t lane)
+{
+    struct str child = kernel_child_id(d->run, lane, d->out->turn);
+    struct effect *effect = child.ptr ? effect_add(d, EFFECT_SUBRUN_CANCEL, lane) : NULL;
+    if (!effect) return error_nomem(d->err);
+    effect->child = child;
+    return OK;
+}
+
+enum code attempts_cancel(struct decide *d)
+{
+    static const struct fault cancelled = {
+        .code = STR_INIT("CANCELLED"), .message = STR_INIT("the run was cancelled"), .category = STR_INIT("")};
+    struct run *run = d->run;
+    INVARIANT(run->cancelling);
+    uint32_t busy = 0;
+    for (uint32_t i = run->first_lane; run->in_flight > 0 && i < run_step_count(run); i++) {
+        if (!in_flight(run, i) || run->route->body(run, i) == BODY_LOOP) continue;
+        enum code rc = attempt_stop(d, i, &cancelled);
+        if (rc) return rc;
+        busy += in_flight(run, i);
+    }
+    // A loop is a container: it fails when nothing inside it runs any more, innermost (highest index) first.
+    for (uint32_t i = run_step_count(run); busy == 0 && run->in_flight > 0 && i > run->first_lane; i--) {
+        enum code rc = in_flight(run, i - 1) ? run->route->fail(d, i - 1, &cancelled) : OK;
+        if (rc) return rc;
+    }
+    return OK;
+}
+
+// ---- time
+// A timer that the kernel asked for is due. The engine measures durations on the monotonic clock, so its word counts even when the wall
+// clock has been set back; an old timer is told by its attempt and by what it was set to (attempts count anew in every iteration of a
+// loop).
+enum code attempt_timer(struct decide *d)
+{
+    struct run *run = d->run;
+    uint32_t lane = d->input->step;
+    if (run_status_terminal(run->status) || run->cancelling) return OK;
+    INVARIANT(lane < run_step_count(run));
+    if (lane < run->first_lane) return run->route->due(d, lane);
+    const struct run_step *s = &run->steps[lane];
+    if (s->logical != d->input->logical || s->due_ms != d->input->due_ms) return OK;
+    if (d->input->timer == TIMER_RETRY) // K6: RESUME looks at what is overdue
+        return s->state == NODE_DELAYED && run->status == RUN_STATUS_RUNNING ? run->route->begin(d, lane) : OK;
+    if (!in_flight(run, lane)) return OK;
+    if (run->route->body(run, lane) != BODY_CHILD) return run->route->wake(d, lane);
+    struct fault fault = {.code = STR("TIMEOUT"),
+                          .message = str_from(run->route->child_late),
+                          .category = STR("timeout"),
+                          .retryable = true};
+    enum code rc = cancel_child(d, lane);
+    return rc ? rc : run->route->fail(d, lane, &fault);
+}
+
+enum code lane_timer(struct decide *d, uint32_t lane)
+{
+    const struct run *run = d->run;
+    const struct run_step *s = &run->steps[lane];
+    bool delayed = s->state == NODE_DELAYED;
+    // The first attempt is delayed to the moment that the start names, each further one by what its policy says.
+    bool of_day = delayed ? !s->again : run->route->of_day(run, lane);
+    return timer_add(d, lane, delayed ? TIMER_RETRY : TIMER_WAKE, s->due_ms, of_day ? TIMER_OF_DAY : s->started_ms);
+}

@@ -1,0 +1,70 @@
+// Private to kernel/: what differs between documents. A plan and a node workflow are steps with joins (route_dag.c); a playbook is a net
+// of places with tokens (route_net.c). Everything else asks run->route and does not know which it is.
+#ifndef CAIRN_KERNEL_ROUTE_H
+#define CAIRN_KERNEL_ROUTE_H
+
+#include "kernel/inside.h"
+
+// What one attempt of a lane does.
+enum body {
+    BODY_EXECUTED = 1, // by a tool or in process: has a result to wait for
+    BODY_WAIT,
+    BODY_GATE,  // a person answers
+    BODY_CHILD, // a run of its own, or a list of them
+    BODY_LOOP,  // of steps
+    BODY_CANCEL,
+};
+
+struct run_route {
+    enum body (*body)(const struct run *run, uint32_t lane);
+    // ---- attempts
+    struct moment (*moment)(const struct decide *d, enum moment_kind kind, uint32_t lane);
+    enum code (*emit)(struct decide *d, struct moment *moment, uint32_t lane);
+    uint32_t (*lane)(const struct run *run, const struct moment *moment, uint32_t step); // whose attempt it is about
+    enum code (*begin)(struct decide *d, uint32_t lane);                                 // the next attempt
+    enum code (*done)(struct decide *d, uint32_t lane); // the input says that it came out well, and what
+    enum code (*fail)(struct decide *d, uint32_t lane, const struct fault *fault);
+    enum code (*wake)(struct decide *d, uint32_t lane);        // the time of a wait or a gate has come
+    bool (*of_day)(const struct run *run, uint32_t lane);      // that time is a moment of the wall clock, not a duration
+    bool (*overdue)(const struct run *run, uint32_t lane);     // what it is part of has no time left
+    enum code (*due)(struct decide *d, uint32_t step);         // a timer of a step that is no lane
+    enum code (*owed)(struct decide *d);                       // RECOVER: those timers
+    const char *lost, *child_late;                             // messages
+    // ---- the run
+    enum code (*start)(struct decide *d); // INPUT_START
+    enum code (*open)(struct decide *d);  // it begins
+    enum code (*advance)(struct decide *d); // after every input: starts what can start, ends what has ended
+    bool (*is_busy)(const struct run *run);   // something is to be decided beside what is in flight
+    bool (*has_failed)(const struct run *run); // with nothing left to do
+    enum code (*end)(struct decide *d, struct moment *end);
+    bool by_hand; // its steps can be tried again, skipped and changed by a person
+    // ---- the state
+    enum code (*fold)(struct run *run, const struct moment *moment, uint32_t step, struct error *err);
+    bool (*folds)(const struct moment *moment); // also this moment of the run itself
+    struct str (*path)(const struct run *run, uint32_t step, struct arena *arena);
+    uint32_t (*find)(const struct run *run, struct str path, enum path_time *time);
+    enum code (*output)(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                        struct json *out, struct error *err);
+    bool (*make)(struct run *run); // false: out of memory
+    void (*verify)(const struct run *run);
+    void (*dump)(const struct run *run, struct buf *out);
+    void (*release)(struct run *run);
+};
+extern const struct run_route route_dag, route_net;
+
+// attempt.c
+enum { QUICK_DEATH_MS = 60000 };
+enum code attempt_result(struct decide *d) MUST_CHECK;
+enum code attempt_timer(struct decide *d) MUST_CHECK;
+enum code attempt_lost(struct decide *d, uint32_t lane) MUST_CHECK; // nobody will tell what came out
+enum code attempts_owed(struct decide *d) MUST_CHECK;               // after a crash
+enum code attempts_resume(struct decide *d) MUST_CHECK;
+enum code attempts_interrupt(struct decide *d) MUST_CHECK;
+enum code attempts_cancel(struct decide *d) MUST_CHECK;
+// Asks whoever has it; when nobody does, it fails `otherwise` (NULL: nothing).
+enum code attempt_stop(struct decide *d, uint32_t lane, const struct fault *otherwise) MUST_CHECK;
+enum code cancel_child(struct decide *d, uint32_t lane) MUST_CHECK;
+enum code lane_timer(struct decide *d, uint32_t lane) MUST_CHECK; // of one that waits, has a deadline or is delayed
+extern const struct fault timeout_fault; // of a visit
+
+#endif
