@@ -10,7 +10,7 @@ static bool is_executed(enum body body)
 
 static bool in_flight(const struct run *run, uint32_t lane)
 {
-    return run->steps[lane].state == NODE_RUNNING;
+    return lane_ref(run, lane)->state == NODE_RUNNING;
 }
 
 // ---- what came out
@@ -34,7 +34,7 @@ enum code attempt_result(struct decide *d)
     const struct run *run = d->run;
     uint32_t lane = in->step;
     INVARIANT(lane >= run->first_lane && lane < run_step_count(run));
-    const struct run_step *s = &run->steps[lane];
+    const struct run_lane *s = lane_ref(run, lane);
     bool now = in_flight(run, lane) && s->logical == in->logical && s->engine == in->engine;
     if (!now || run_status_terminal(run->status)) return late(d);
     if (in->lost) return attempt_lost(d, lane);
@@ -52,7 +52,7 @@ static enum code again_k(struct decide *d, uint32_t lane)
     const struct run_route *route = d->run->route;
     struct moment m = route->moment(d, MOMENT_STEP_REDISPATCHED, lane);
     m.by = EMITTER_ENGINE;
-    m.engine = d->run->steps[lane].engine + 1;
+    m.engine = lane_ref(d->run, lane)->engine + 1;
     enum code rc = route->emit(d, &m, lane);
     return rc ? rc : order(d, EFFECT_EXECUTE, lane);
 }
@@ -71,7 +71,7 @@ enum code attempt_lost(struct decide *d, uint32_t lane)
     struct run *run = d->run;
     let_go(d, lane);
     if (run->cancelling) return OK; // advance() sweeps: it fails as cancelled
-    if (run->steps[lane].engine >= ENGINE_ATTEMPTS_MAX) return poisoned(d, lane);
+    if (lane_ref(run, lane)->engine >= ENGINE_ATTEMPTS_MAX) return poisoned(d, lane);
     if (d->input->idle || run->status != RUN_STATUS_RUNNING) return OK; // RECOVER or RESUME finds it
     return again_k(d, lane);
 }
@@ -80,7 +80,7 @@ enum code attempt_lost(struct decide *d, uint32_t lane)
 // often during a long step, is not.
 static bool kills_engines(const struct decide *d, uint32_t lane)
 {
-    const struct run_step *s = &d->run->steps[lane];
+    const struct run_lane *s = lane_ref(d->run, lane);
     return s->quick + 1 >= ENGINE_ATTEMPTS_MAX && d->input->now_ms - s->ordered_ms < QUICK_DEATH_MS;
 }
 
@@ -112,7 +112,7 @@ static enum code attach(struct decide *d, uint32_t lane)
 
 static enum code timer_again(struct decide *d, uint32_t lane)
 {
-    const struct run_step *s = &d->run->steps[lane];
+    const struct run_lane *s = lane_ref(d->run, lane);
     enum body body = in_flight(d->run, lane) ? d->run->route->body(d->run, lane) : BODY_EXECUTED;
     // A wait without a time is one that was over when it began: logs from before that was written down have some.
     bool waits = body == BODY_WAIT || (!is_executed(body) && s->due_ms > 0);
@@ -142,9 +142,9 @@ enum code attempts_resume(struct decide *d)
         rc = in_flight(run, i) && kernel_fans_out(run, i) ? order(d, EFFECT_SUBRUN, i) : attach(d, i);
     }
     for (uint32_t i = run->first_lane; !rc && run->delayed > 0 && i < run_step_count(run); i++) {
-        if (run->steps[i].state != NODE_DELAYED) continue;
+        if (lane_ref(run, i)->state != NODE_DELAYED) continue;
         // Its timer may have fired during the pause, on a clock that was not set back. Twice is harmless.
-        rc = run->steps[i].due_ms <= d->input->now_ms ? run->route->begin(d, i) : lane_timer(d, i);
+        rc = lane_ref(run, i)->due_ms <= d->input->now_ms ? run->route->begin(d, i) : lane_timer(d, i);
     }
     return rc;
 }
@@ -216,7 +216,7 @@ enum code attempt_timer(struct decide *d)
     if (run_status_terminal(run->status) || run->cancelling) return OK;
     INVARIANT(lane < run_step_count(run));
     if (lane < run->first_lane) return run->route->due(d, lane);
-    const struct run_step *s = &run->steps[lane];
+    const struct run_lane *s = lane_ref(run, lane);
     if (s->logical != d->input->logical || s->due_ms != d->input->due_ms) return OK;
     if (d->input->timer == TIMER_RETRY) // K6: RESUME looks at what is overdue
         return s->state == NODE_DELAYED && run->status == RUN_STATUS_RUNNING ? run->route->begin(d, lane) : OK;
@@ -233,7 +233,7 @@ enum code attempt_timer(struct decide *d)
 enum code lane_timer(struct decide *d, uint32_t lane)
 {
     const struct run *run = d->run;
-    const struct run_step *s = &run->steps[lane];
+    const struct run_lane *s = lane_ref(run, lane);
     bool delayed = s->state == NODE_DELAYED;
     // The first attempt is delayed to the moment that the start names, each further one by what its policy says.
     bool of_day = delayed ? !s->again : run->route->of_day(run, lane);

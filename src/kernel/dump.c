@@ -3,8 +3,9 @@
 #include "kernel/net_inside.h"
 
 // Whoever adds a member to one of these says here whether it is of the log; then it has its place below.
-_Static_assert(sizeof(struct run_step) == 96, "a new member of struct run_step is told below");
-_Static_assert(sizeof(struct net_lane) == 224, "a new member of struct net_lane is told below");
+_Static_assert(sizeof(struct run_lane) == 40, "a new member of struct run_lane is told below");
+_Static_assert(sizeof(struct run_node) == 56, "a new member of struct run_node is told below");
+_Static_assert(sizeof(struct walk) == 216, "a new member of struct walk is told below");
 _Static_assert(sizeof(struct net_place) == 560, "a new member of struct net_place is told below");
 _Static_assert(sizeof(struct net_value) == 96, "a new member of struct net_value is told below");
 _Static_assert(sizeof(struct net_state) == 168, "a new member of struct net_state is told below");
@@ -117,7 +118,7 @@ static void dump_run(const struct run *run, struct buf *out)
     buf_byte(out, '\n');
 }
 
-static void dump_attempt(const struct run_step *s, struct buf *out)
+static void dump_attempt(const struct run_lane *s, struct buf *out)
 {
     static const char *const states[] = {[NODE_WAITING] = "waiting", [NODE_DELAYED] = "delayed",
                                          [NODE_RUNNING] = "running", [NODE_HELD] = "held",
@@ -134,17 +135,18 @@ static void dump_attempt(const struct run_step *s, struct buf *out)
 
 static void dump_step(const struct run *run, uint32_t step, struct buf *out)
 {
-    const struct run_step *s = &run->steps[step];
+    const struct run_lane *s = &run->lanes[step];
+    const struct run_node *node = &run->nodes[step];
     buf_printf(out, "step %u %.*s", step, STR_ARG(run->program->steps[step].id));
     dump_attempt(s, out);
-    buf_printf(out, " parents=%u/%u/%u/%u", s->waiting, s->success, s->failed, s->skipped);
-    put_number(out, "tainted", s->tainted);
-    put_number(out, "tainted_parents", s->tainted_parents);
-    put_number(out, "by_hand", s->by_hand);
-    put_number(out, "iteration", s->iteration);
-    put_number(out, "open", s->open_children);
-    put_json(out, "value", s->value);
-    if (s->blob) put_blob(out, &s->blob->sha256, s->blob->size);
+    buf_printf(out, " parents=%u/%u/%u/%u", node->waiting, node->success, node->failed, node->skipped);
+    put_number(out, "tainted", node->tainted);
+    put_number(out, "tainted_parents", node->tainted_parents);
+    put_number(out, "by_hand", node->by_hand);
+    put_number(out, "iteration", node->iteration);
+    put_number(out, "open", node->open_children);
+    put_json(out, "value", node->value);
+    if (node->blob) put_blob(out, &node->blob->sha256, node->blob->size);
     buf_byte(out, '\n');
 }
 
@@ -191,7 +193,7 @@ static void dump_place(const struct run *run, uint32_t step, struct buf *out)
 
 static void dump_lane(const struct run *run, uint32_t index, struct buf *out)
 {
-    const struct net_lane *lane = lane_at(run, index);
+    const struct walk *lane = walk_at(run, index);
     static const char *const phases[] = {[LANE_FREE] = "free",         [LANE_READY] = "ready",
                                          [LANE_FLIGHT] = "flight",     [LANE_ANSWERED] = "answered",
                                          [LANE_DELAYED] = "delayed",   [LANE_OVER] = "over"};
@@ -200,7 +202,7 @@ static void dump_lane(const struct run *run, uint32_t index, struct buf *out)
         buf_printf(out, " next=%u\n", lane->next_free);
         return;
     }
-    dump_attempt(&run->steps[index], out);
+    dump_attempt(lane_ref(run, index), out);
     buf_printf(out, " of %u[%u] task %u.%u", lane->place, lane->iteration, lane->pc, lane->attempt);
     put_number(out, "last", lane->last);
     put_number(out, "failed", lane->failed);

@@ -98,7 +98,8 @@ static struct step_fate own_fate(const struct revision *revision, uint32_t step)
     if (revision->given && revision->given[step]) return (struct step_fate){.fate = FORK_GIVEN};
     uint32_t before = program_find(source->program, PROGRAM_TOP, ps->id);
     if (before == PROGRAM_TOP) return (struct step_fate){.fate = FORK_NEW};
-    const struct run_step *s = &source->steps[before];
+    const struct run_lane *s = &source->lanes[before];
+    const struct run_node *node = &source->nodes[before];
     bool asked = revision->asked && revision->asked[step];
     if (s->state == NODE_WAITING)
         return (struct step_fate){.fate = FORK_TO_COME, .why = asked ? AGAIN_ASKED : AGAIN_NOTHING};
@@ -109,7 +110,7 @@ static struct step_fate own_fate(const struct revision *revision, uint32_t step)
     else if (source->program != revision->program &&
              !program_same_step(source->program, before, revision->program, step, !good))
         again.why = AGAIN_BODY;
-    else if (revision->results_only && (!good || s->by_hand))
+    else if (revision->results_only && (!good || node->by_hand))
         again.why = AGAIN_NO_RESULT;
     else if (revision->results_only && s->state == NODE_SUCCESS && ps->always_run)
         again.why = AGAIN_ALWAYS_RUN;
@@ -167,15 +168,16 @@ enum code kernel_results(const struct revision *revision, const struct step_fate
     for (uint32_t i = 0; i < program->top_count; i++) {
         uint32_t step = program->order[i];
         if (fates[step].fate != FORK_KEPT) continue;
-        const struct run_step *s = &source->steps[program_find(source->program, PROGRAM_TOP, program->steps[step].id)];
+        const struct run_lane *s = &source->lanes[program_find(source->program, PROGRAM_TOP, program->steps[step].id)];
+        const struct run_node *node = &source->nodes[program_find(source->program, PROGRAM_TOP, program->steps[step].id)];
         struct reuse *reuse = &(*out)[(*count)++];
         *reuse = (struct reuse){.step = step, .from_run = source->ids.run};
         reuse->skipped = s->state == NODE_SKIPPED;
-        if (s->value) reuse->value = *s->value;
-        reuse->has_blob = s->blob != NULL;
+        if (node->value) reuse->value = *node->value;
+        reuse->has_blob = node->blob != NULL;
         if (!reuse->has_blob) continue;
-        reuse->blob = s->blob->sha256;
-        reuse->blob_size = s->blob->size;
+        reuse->blob = node->blob->sha256;
+        reuse->blob_size = node->blob->size;
     }
     return OK;
 }

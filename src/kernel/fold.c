@@ -2,17 +2,14 @@
 // (counters, the queue of decidable steps) is bookkeeping, what to do about it is advance()'s business.
 #include "kernel/route.h"
 
-#include <string.h>
-
 void ready_push(struct run *run, uint32_t step)
 {
-    struct run_step *s = &run->steps[step];
-    if (s->next_ready != READY_OUT) return;
-    s->next_ready = READY_LAST;
+    if (run->links[step] != READY_OUT) return;
+    run->links[step] = READY_LAST;
     if (run->ready_tail == PROGRAM_TOP)
         run->ready_head = step;
     else
-        run->steps[run->ready_tail].next_ready = READY_LINK(step);
+        run->links[run->ready_tail] = READY_LINK(step);
     run->ready_tail = step;
 }
 
@@ -41,21 +38,23 @@ static enum code impossible(const struct run *run, const struct moment *moment, 
 static void settle(struct run *run, uint32_t index)
 {
     const struct program_step *ps = &run->program->steps[index];
-    const struct run_step *s = &run->steps[index];
+    const struct run_lane *s = &run->lanes[index];
+    const struct run_node *node = &run->nodes[index];
     for (uint32_t i = 0; i < ps->dependent_count; i++) {
-        struct run_step *d = &run->steps[ps->dependents[i]];
-        INVARIANT(d->waiting > 0);
-        d->waiting--;
-        d->success += s->state == NODE_SUCCESS;
-        d->failed += s->state == NODE_FAILED;
-        d->skipped += s->state == NODE_SKIPPED;
-        d->tainted_parents += s->tainted;
-        if (d->waiting == 0 && d->state == NODE_WAITING) ready_push(run, ps->dependents[i]);
+        struct run_lane *d = &run->lanes[ps->dependents[i]];
+        struct run_node *d_node = &run->nodes[ps->dependents[i]];
+        INVARIANT(d_node->waiting > 0);
+        d_node->waiting--;
+        d_node->success += s->state == NODE_SUCCESS;
+        d_node->failed += s->state == NODE_FAILED;
+        d_node->skipped += s->state == NODE_SKIPPED;
+        d_node->tainted_parents += node->tainted;
+        if (d_node->waiting == 0 && d->state == NODE_WAITING) ready_push(run, ps->dependents[i]);
     }
     if (ps->scope != PROGRAM_TOP) {
-        struct run_step *loop = &run->steps[ps->scope];
-        INVARIANT(loop->open_children > 0);
-        if (--loop->open_children == 0) ready_push(run, ps->scope);
+        struct run_node *loop_node = &run->nodes[ps->scope];
+        INVARIANT(loop_node->open_children > 0);
+        if (--loop_node->open_children == 0) ready_push(run, ps->scope);
         return;
     }
     run->counts.completed += s->state == NODE_SUCCESS;
@@ -65,13 +64,13 @@ static void settle(struct run *run, uint32_t index)
 }
 
 // Running steps that a pause does not wait for.
-static uint32_t *aside(struct run *run, const struct run_step *s)
+static uint32_t *aside(struct run *run, const struct run_lane *s)
 {
-    enum body body = run->route->body(run, (uint32_t)(s - run->steps));
+    enum body body = run->route->body(run, (uint32_t)(s - run->lanes) + run->first_lane);
     return body == BODY_GATE ? &run->gates : body == BODY_LOOP ? &run->loops : NULL;
 }
 
-static void leave_state(struct run *run, struct run_step *s)
+static void leave_state(struct run *run, struct run_lane *s)
 {
     run->in_flight -= s->state == NODE_RUNNING;
     if (s->state == NODE_RUNNING && aside(run, s)) --*aside(run, s);
@@ -81,7 +80,7 @@ static void leave_state(struct run *run, struct run_step *s)
     s->again = false;
 }
 
-void enter_state(struct run *run, struct run_step *s, enum node_state state)
+void enter_state(struct run *run, struct run_lane *s, enum node_state state)
 {
     leave_state(run, s);
     s->state = (uint8_t)state;
@@ -91,7 +90,7 @@ void enter_state(struct run *run, struct run_step *s, enum node_state state)
     run->held += state == NODE_HELD;
 }
 
-void enter_delay(struct run *run, struct run_step *s, bool again, const struct moment *m, int64_t due_ms)
+void enter_delay(struct run *run, struct run_lane *s, bool again, const struct moment *m, int64_t due_ms)
 {
     enter_state(run, s, NODE_DELAYED);
     s->again = again;
@@ -100,7 +99,7 @@ void enter_delay(struct run *run, struct run_step *s, bool again, const struct m
     s->due_ms = due_ms;
 }
 
-void fold_again_k(struct run_step *s, const struct moment *m)
+void fold_again_k(struct run_lane *s, const struct moment *m)
 {
     int64_t lived_ms = m->at_ms - s->ordered_ms;
     bool quick = lived_ms >= 0 && lived_ms < QUICK_DEATH_MS;
@@ -113,11 +112,11 @@ void fold_again_k(struct run_step *s, const struct moment *m)
 static bool in_scope(const struct run *run, uint32_t index)
 {
     uint32_t scope = run->program->steps[index].scope;
-    return scope == PROGRAM_TOP || (run->steps[scope].state == NODE_RUNNING && run->steps[scope].iteration > 0);
+    return scope == PROGRAM_TOP || (run->lanes[scope].state == NODE_RUNNING && run->nodes[scope].iteration > 0);
 }
 
 // A held failure that is tried again or skipped is not why the run may fail later.
-static void forgive(struct run *run, const struct moment *m, const struct run_step *s)
+static void forgive(struct run *run, const struct moment *m, const struct run_lane *s)
 {
     if (s->state != NODE_HELD || !str_eq(run->failed_step, m->step)) return;
     run->failed_step = (struct str){0};
@@ -126,8 +125,9 @@ static void forgive(struct run *run, const struct moment *m, const struct run_st
 
 static enum code fold_started(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct run_step *s = &run->steps[index];
-    bool may = (s->state == NODE_WAITING && s->waiting == 0) || s->state == NODE_DELAYED || s->state == NODE_HELD;
+    struct run_lane *s = &run->lanes[index];
+    struct run_node *node = &run->nodes[index];
+    bool may = (s->state == NODE_WAITING && node->waiting == 0) || s->state == NODE_DELAYED || s->state == NODE_HELD;
     if (!may || !in_scope(run, index) || m->logical <= s->logical) return impossible(run, m, err);
     forgive(run, m, s);
     enter_state(run, s, NODE_RUNNING);
@@ -137,7 +137,7 @@ static enum code fold_started(struct run *run, const struct moment *m, uint32_t 
     s->due_ms = m->due_ms;
     s->ordered_ms = m->at_ms;
     s->quick = 0;
-    if (run->program->steps[index].kind == STEP_LOOP) s->open_children = run->program->steps[index].child_count;
+    if (run->program->steps[index].kind == STEP_LOOP) node->open_children = run->program->steps[index].child_count;
     return OK;
 }
 
@@ -146,35 +146,35 @@ static enum code fold_started(struct run *run, const struct moment *m, uint32_t 
 static struct arena *outputs_of(struct run *run, uint32_t scope)
 {
     if (scope == PROGRAM_TOP) return &run->arena;
-    struct run_step *loop = &run->steps[scope];
-    if (!loop->outputs) {
-        loop->outputs = ARENA_NEW(&run->arena, struct arena);
-        if (loop->outputs) arena_init(loop->outputs, 1024, run->arena.limit);
+    struct run_node *loop_node = &run->nodes[scope];
+    if (!loop_node->outputs) {
+        loop_node->outputs = ARENA_NEW(&run->arena, struct arena);
+        if (loop_node->outputs) arena_init(loop_node->outputs, 1024, run->arena.limit);
     }
-    return loop->outputs;
+    return loop_node->outputs;
 }
 
 static enum code keep_output(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct run_step *s = &run->steps[index];
-    s->value = NULL;
-    s->blob = NULL;
+    struct run_node *node = &run->nodes[index];
+    node->value = NULL;
+    node->blob = NULL;
     if (!m->has_blob && (m->value.type == 0 || m->value.type == JSON_NULL)) return OK;
     struct arena *arena = outputs_of(run, run->program->steps[index].scope);
     if (arena && m->has_blob) {
         struct run_blob *blob = ARENA_NEW(arena, struct run_blob);
         if (blob) *blob = (struct run_blob){.sha256 = m->blob, .size = m->blob_size};
-        s->blob = blob;
+        node->blob = blob;
     } else if (arena) {
         struct json *value = ARENA_NEW(arena, struct json);
-        if (value && json_copy(arena, &m->value, value)) s->value = value;
+        if (value && json_copy(arena, &m->value, value)) node->value = value;
     }
-    return s->blob || s->value ? OK : out_of_memory(run, err);
+    return node->blob || node->value ? OK : out_of_memory(run, err);
 }
 
 static enum code fold_completed(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct run_step *s = &run->steps[index];
+    struct run_lane *s = &run->lanes[index];
     if (s->state != NODE_RUNNING || m->logical != s->logical) return impossible(run, m, err);
     const struct program_step *ps = &run->program->steps[index];
     enum code kept = keep_output(run, m, index, err);
@@ -204,7 +204,8 @@ enum code keep_root_cause(struct run *run, struct str name, const struct fault *
 
 static enum code fold_failed(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct run_step *s = &run->steps[index];
+    struct run_lane *s = &run->lanes[index];
+    struct run_node *node = &run->nodes[index];
     if (s->state != NODE_RUNNING || m->logical != s->logical) return impossible(run, m, err);
     s->engine = m->engine;
     if (m->kind == MOMENT_ATTEMPT_FAILED) {
@@ -216,21 +217,22 @@ static enum code fold_failed(struct run *run, const struct moment *m, uint32_t i
     bool hold = run->program->steps[index].on_failure == ON_FAILURE_HOLD && !run->cancelling;
     enter_state(run, s, hold ? NODE_HELD : NODE_FAILED);
     if (hold) return OK;
-    s->tainted = true;
+    node->tainted = true;
     settle(run, index);
     return OK;
 }
 
 static enum code fold_skipped(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct run_step *s = &run->steps[index];
+    struct run_lane *s = &run->lanes[index];
+    struct run_node *node = &run->nodes[index];
     bool may =
         s->state == NODE_WAITING || s->state == NODE_DELAYED || s->state == NODE_HELD || s->state == NODE_RUNNING;
     if (!may || !in_scope(run, index)) return impossible(run, m, err);
     forgive(run, m, s);
     enter_state(run, s, NODE_SKIPPED);
-    s->tainted = str_is(m->reason, SKIP_DEPENDENCY_FAILED);
-    s->by_hand = str_is(m->reason, SKIP_OPERATOR);
+    node->tainted = str_is(m->reason, SKIP_DEPENDENCY_FAILED);
+    node->by_hand = str_is(m->reason, SKIP_OPERATOR);
     if (s->logical == 0) s->logical = m->logical;
     settle(run, index);
     return OK;
@@ -250,39 +252,40 @@ static void drop_changes(struct run *run, uint32_t step)
 static void reset_child(struct run *run, uint32_t index)
 {
     const struct program_step *ps = &run->program->steps[index];
-    struct run_step *s = &run->steps[index];
+    struct run_lane *s = &run->lanes[index];
+    struct run_node *node = &run->nodes[index];
     INVARIANT(s->state != NODE_RUNNING);
     enter_state(run, s, NODE_WAITING);
-    uint32_t link = s->next_ready;
-    struct arena *outputs = s->outputs;
+    struct arena *outputs = node->outputs;
     if (run->changes) drop_changes(run, index);
-    memset(s, 0, sizeof(*s));
-    s->state = NODE_WAITING;
-    s->next_ready = link;
-    s->outputs = outputs;
-    s->waiting = ps->dep_count;
+    *s = (struct run_lane){.state = NODE_WAITING};
+    *node = (struct run_node){0};
+    node->outputs = outputs;
+    node->waiting = ps->dep_count;
     if (ps->kind != STEP_LOOP) return;
     for (uint32_t i = 0; i < ps->child_count; i++) reset_child(run, ps->first_child + i);
 }
 
 static enum code fold_iteration(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct run_step *loop = &run->steps[index];
+    struct run_lane *loop = &run->lanes[index];
+    struct run_node *loop_node = &run->nodes[index];
     const struct program_step *ps = &run->program->steps[index];
     if (ps->kind != STEP_LOOP || loop->state != NODE_RUNNING) return impossible(run, m, err);
-    if (m->logical != loop->iteration + 1) return impossible(run, m, err);
-    loop->iteration = m->logical;
-    loop->open_children = ps->child_count;
+    if (m->logical != loop_node->iteration + 1) return impossible(run, m, err);
+    loop_node->iteration = m->logical;
+    loop_node->open_children = ps->child_count;
     for (uint32_t i = 0; i < ps->child_count; i++) reset_child(run, ps->first_child + i);
-    if (loop->outputs) arena_reset(loop->outputs);
+    if (loop_node->outputs) arena_reset(loop_node->outputs);
     for (uint32_t i = 0; i < ps->child_count; i++)
-        if (run->steps[ps->first_child + i].waiting == 0) ready_push(run, ps->first_child + i);
+        if (run->nodes[ps->first_child + i].waiting == 0) ready_push(run, ps->first_child + i);
     return OK;
 }
 
 enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct run_step *s = &run->steps[index];
+    struct run_lane *s = &run->lanes[index];
+    struct run_node *node = &run->nodes[index];
     switch ((int)m->kind) {
     case MOMENT_STEP_STARTED:
         return fold_started(run, m, index, err);
@@ -300,7 +303,7 @@ enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, stru
         fold_again_k(s, m);
         return OK;
     case MOMENT_STEP_DELAYED:
-        if (s->state == NODE_WAITING ? s->waiting > 0 || !in_scope(run, index)
+        if (s->state == NODE_WAITING ? node->waiting > 0 || !in_scope(run, index)
                                      : s->state != NODE_DELAYED && s->state != NODE_HELD)
             return impossible(run, m, err);
         forgive(run, m, s); // HELD: tried again as soon as somebody drives the run
@@ -418,7 +421,7 @@ static enum code fold_change(struct run *run, const struct moment *m, enum signa
         *change = (struct run_change){.next = run->changes, .step = index};
         run->changes = change;
     }
-    if (overrides) change->logical = run->steps[index].logical + 1;
+    if (overrides) change->logical = run->lanes[index].logical + 1;
     return keep_json(run, value, overrides ? &change->override : &change->target, err);
 }
 
@@ -429,7 +432,7 @@ static enum code fold_accepted(struct run *run, const struct moment *m, enum sig
     case SIGNAL_RETRY_STEP: {
         uint32_t index = kernel_find(run, m->signal_step);
         if (index == PROGRAM_TOP) return impossible(run, m, err);
-        run->steps[index].base = run->steps[index].logical;
+        run->lanes[index].base = run->lanes[index].logical;
         return OK;
     }
     case SIGNAL_UPDATE_PARAMS:

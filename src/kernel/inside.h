@@ -12,6 +12,12 @@ struct seen_signal {
     struct str id;
 };
 
+static inline struct run_lane *lane_ref(const struct run *run, uint32_t lane)
+{
+    INVARIANT(lane >= run->first_lane);
+    return &run->lanes[lane - run->first_lane];
+}
+
 // Links of the queue of decidable steps: 0 = not in it, 1 = last, else index + 2.
 #define READY_OUT 0u
 #define READY_LAST 1u
@@ -51,10 +57,10 @@ uint32_t find_path(const struct run *run, struct str path, enum path_time *time)
 
 void ready_push(struct run *run, uint32_t step);
 uint32_t ready_pop(struct run *run); // PROGRAM_TOP: none
-void fold_again_k(struct run_step *s, const struct moment *m); // STEP_REDISPATCHED
-void enter_state(struct run *run, struct run_step *s, enum node_state state);
+void fold_again_k(struct run_lane *lane, const struct moment *m); // STEP_REDISPATCHED
+void enter_state(struct run *run, struct run_lane *lane, enum node_state state);
 // NODE_DELAYED; `again`: an attempt of it failed before.
-void enter_delay(struct run *run, struct run_step *s, bool again, const struct moment *m, int64_t due_ms);
+void enter_delay(struct run *run, struct run_lane *lane, bool again, const struct moment *m, int64_t due_ms);
 enum code fold_facts(struct run *run, const struct start_facts *from, struct error *err) MUST_CHECK;
 // What failed first, and how: why the run fails, should it.
 enum code keep_root_cause(struct run *run, struct str name, const struct fault *fault, struct error *err) MUST_CHECK;

@@ -29,16 +29,16 @@ enum code kernel_join(const struct run *run, uint32_t step, const struct kernel_
                       struct join *out, struct error *err)
 {
     const struct program_step *ps = &run->program->steps[step];
-    const struct run_step *s = &run->steps[step];
+    const struct run_node *node = &run->nodes[step];
     *out = (struct join){.verdict = JOIN_START};
-    if (s->waiting > 0) {
+    if (node->waiting > 0) {
         out->verdict = JOIN_WAITS;
-    } else if (run->failing && s->tainted_parents == 0) {
+    } else if (run->failing && node->tainted_parents == 0) {
         // A failing plan starts no unrelated work; what hangs below the failure (handlers, clean-up) is still decided.
         out->verdict = JOIN_WITHHELD;
-    } else if (!rule_passes(ps->rule, s->success, s->failed, s->skipped)) {
+    } else if (!rule_passes(ps->rule, node->success, node->failed, node->skipped)) {
         out->verdict = JOIN_RULE;
-        out->skip = s->tainted_parents > 0 ? SKIP_DEPENDENCY_FAILED : SKIP_TRIGGER_RULE;
+        out->skip = node->tainted_parents > 0 ? SKIP_DEPENDENCY_FAILED : SKIP_TRIGGER_RULE;
     } else if (ps->when_broken) {
         out->verdict = JOIN_BROKEN;
         out->skip = SKIP_CONDITION_BROKEN;
@@ -51,7 +51,7 @@ enum code kernel_join(const struct run *run, uint32_t step, const struct kernel_
 enum retry_verdict kernel_retry(const struct run *run, uint32_t step, const struct fault *fault)
 {
     const struct retry_policy *retry = &run->program->steps[step].retry;
-    const struct run_step *s = &run->steps[step];
+    const struct run_lane *s = &run->lanes[step];
     if (run->cancelling) return RETRY_CANCELLING;
     if (s->logical - s->base >= retry->max_attempts) return RETRY_SPENT;
     if (retry->on == RETRY_TRANSIENT && !fault->retryable) return RETRY_PERMANENT;
@@ -63,17 +63,17 @@ enum retry_verdict kernel_retry(const struct run *run, uint32_t step, const stru
 enum loop_verdict kernel_loop(const struct run *run, uint32_t loop)
 {
     const struct program_step *ps = &run->program->steps[loop];
-    const struct run_step *s = &run->steps[loop];
-    if (s->open_children > 0) return LOOP_OPEN;
+    const struct run_node *node = &run->nodes[loop];
+    if (node->open_children > 0) return LOOP_OPEN;
     uint32_t failed = 0;
-    for (uint32_t i = 0; i < ps->child_count; i++) failed += run->steps[ps->first_child + i].state == NODE_FAILED;
+    for (uint32_t i = 0; i < ps->child_count; i++) failed += run->lanes[ps->first_child + i].state == NODE_FAILED;
     if (failed > 0) return LOOP_BODY_FAILED;
-    const struct run_step *until = ps->until == PROGRAM_TOP ? NULL : &run->steps[ps->until];
-    bool stop = until && until->state == NODE_SUCCESS && until->value && until->value->type == JSON_BOOL &&
+    const struct run_node *until = ps->until == PROGRAM_TOP ? NULL : &run->nodes[ps->until];
+    bool stop = until && run->lanes[ps->until].state == NODE_SUCCESS && until->value && until->value->type == JSON_BOOL &&
                 until->value->boolean;
-    if (!until && s->iteration >= ps->max_iterations) stop = true;
+    if (!until && node->iteration >= ps->max_iterations) stop = true;
     if (stop) return LOOP_DONE;
-    return s->iteration >= ps->max_iterations ? LOOP_EXHAUSTED : LOOP_AGAIN;
+    return node->iteration >= ps->max_iterations ? LOOP_EXHAUSTED : LOOP_AGAIN;
 }
 
 enum moment_kind kernel_end(const struct run *run)

@@ -52,25 +52,29 @@ struct run_attempt {
     int64_t started_ms, due_ms;
 };
 
-struct run_step {
-    uint8_t state;    // enum node_state
-    bool tainted : 1; // failed, or skipped because of a failure
-    bool again : 1;   // DELAYED after an attempt that failed; a queue may delay the first one
-    bool by_hand : 1; // skipped by a person, not by a rule or a condition
-    uint8_t quick;    // times in a row that it was ordered again within a minute
+// What carries out bodies, one after the other: what is known of its attempts. A step of a plan or of a node workflow is one, a visit of a
+// playbook has one, or one for each iteration. Written by the fold alone.
+struct run_lane {
+    uint8_t state; // enum node_state; of a step that is a lane also how it ended
+    bool again;    // DELAYED after an attempt that failed; a queue may delay the first one
+    uint8_t quick; // times in a row that the attempt was ordered again within a minute
     uint32_t logical, engine;
-    uint32_t base;    // logical attempt at the last manual retry: the retry budget counts from here
-    uint32_t waiting; // dependencies that are not terminal
+    uint32_t base; // logical attempt at the last manual retry: the retry budget counts from here
+    int64_t started_ms, due_ms;
+    int64_t ordered_ms; // the attempt, last: started, or ordered again
+};
+
+// What a step of a plan or of a node workflow is to the others: its join, its output, its loop. Written by the fold alone.
+struct run_node {
+    bool tainted; // failed, or skipped because of a failure
+    bool by_hand; // skipped by a person, not by a rule or a condition
+    uint32_t waiting;                                   // dependencies that are not terminal
     uint32_t success, failed, skipped, tainted_parents; // of the terminal dependencies
     uint32_t iteration;                                 // LOOP: current
     uint32_t open_children;                             // LOOP: not terminal in this iteration
-    uint32_t next_ready;                                // queue of decidable steps
-    int64_t started_ms; // of the attempt; DELAYED: of the delay
-    int64_t due_ms;
-    int64_t ordered_ms; // the attempt, last: started, or ordered again
-    const struct json *value;    // output; NULL = none
-    const struct run_blob *blob; // output kept as a blob
-    struct arena *outputs;       // LOOP: of its children, in the current iteration; NULL = none yet
+    const struct json *value;                           // output; NULL = none
+    const struct run_blob *blob;                        // output kept as a blob
+    struct arena *outputs; // LOOP: of its children, in the current iteration; NULL = none yet
 };
 
 struct seen_signal;
@@ -126,7 +130,9 @@ struct run {
         params; // UPDATE_PARAMS: inputs instead of those of the start, for whatever is decided later; type 0 = none
     struct run_change *changes;
     struct deferred_signal *deferred;
-    struct run_step *steps; // of the program; playbooks: then one per lane
+    struct run_lane *lanes;    // from first_lane on: lane_ref
+    struct run_node *nodes;    // by step; NULL: a playbook
+    uint32_t *links;       // queue of what can be decided, by step and lane
     struct net_state *net;  // playbooks; NULL otherwise
     const struct kernel_env
         *env; // playbooks: who has what is kept beside the log. Set before the first fold; kernel_step sets it too

@@ -84,7 +84,7 @@ enum code kernel_timeout(const struct run *run, uint32_t index, const struct ker
                          int64_t *ms, struct error *err)
 {
     const struct net_task *task = kernel_task_of(run, index);
-    struct net_view view = {.run = run, .env = env, .place = lane_at(run, index)->place, .lane = index, .arena = arena};
+    struct net_view view = {.run = run, .env = env, .place = walk_at(run, index)->place, .lane = index, .arena = arena};
     struct fault fault = {0}; // told when the attempt was started
     return task_timeout(&view, task, ms, &fault, err);
 }

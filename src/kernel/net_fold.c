@@ -134,7 +134,6 @@ static enum code fold_admitted(struct run *run, const struct moment *m, uint32_t
     token_goes(run, p);
     p->visit = m->visit;
     p->skipped = true;
-    run->steps[place].state = NODE_SKIPPED;
     if (p->counted == 0) count_place(run, p, NODE_SKIPPED);
     wake_waiting(run);
     return come_to_final(run, err);
@@ -157,8 +156,6 @@ static enum code fold_scheduled(struct run *run, const struct moment *m, uint32_
     p->args = p->given = json_object();
     p->written = p->outcome = (struct json){0};
     run->net->live++;
-    run->steps[place].state = NODE_WAITING;
-    run->steps[place].iteration = m->visit;
     ready_push(run, place);
     if (p->token_args.count > 0 && !json_copy(&p->memory, &p->token_args, &p->given)) return no_memory(run, err);
     if (m->value.type != 0 && !json_copy(&p->memory, &m->value, &p->args)) return no_memory(run, err);
@@ -173,14 +170,11 @@ static enum code fold_started(struct run *run, const struct moment *m, uint32_t 
     p->phase = PLACE_RUNNING;
     p->started_ms = m->at_ms;
     p->due_ms = m->due_ms;
-    run->steps[place].state = NODE_RUNNING;
-    run->steps[place].started_ms = m->at_ms;
-    run->steps[place].due_ms = m->due_ms;
     ready_push(run, place);
     if (ns->has_loop) return OK;
     p->lane = lane_take(run, place, 0);
     if (p->lane == NO_LANE) return no_memory(run, err);
-    lane_at(run, p->lane)->started_ms = m->at_ms;
+    walk_at(run, p->lane)->started_ms = m->at_ms;
     ready_push(run, p->lane);
     return OK;
 }
@@ -194,14 +188,14 @@ static enum code fold_overdue(struct run *run, const struct moment *m, uint32_t 
 }
 
 // What the task gave that failed the visit: arcs, and steps they lead to, read its answer.
-static bool keep_outcome(struct net_place *p, const struct net_lane *lane)
+static bool keep_outcome(struct net_place *p, const struct walk *lane)
 {
     const struct json *given = lane->failed && lane->last > 0 ? &lane->results[lane->last - 1].value : NULL;
     return !json_is(given, JSON_OBJECT) || json_copy(&p->memory, given, &p->outcome);
 }
 
 // What each task of a pipeline gave stays readable, as `step.results.task`.
-static bool keep_tasks(struct net_place *p, const struct net_lane *lane, uint32_t count)
+static bool keep_tasks(struct net_place *p, const struct walk *lane, uint32_t count)
 {
     p->tasks = count > 1 ? ARENA_ARRAY(&p->kept, count, struct net_value) : NULL;
     for (uint32_t i = 0; p->tasks && i < count; i++)
@@ -213,7 +207,7 @@ static enum code fold_gave(struct run *run, const struct moment *m, uint32_t pla
 {
     struct net_place *p = &run->net->places[place];
     if (p->failed) {
-        if (p->lane != NO_LANE && !keep_outcome(p, lane_at(run, p->lane))) return no_memory(run, err);
+        if (p->lane != NO_LANE && !keep_outcome(p, walk_at(run, p->lane))) return no_memory(run, err);
         enum code rc = keep_fault(&p->memory, &m->fault, &p->fault, err);
         return rc ? rc : keep_root_cause(run, m->step, &m->fault, err);
     }
@@ -228,7 +222,7 @@ static enum code fold_gave(struct run *run, const struct moment *m, uint32_t pla
     arena_reset(&p->kept);
     p->tasks = NULL;
     uint32_t count = net_of_run(run)->steps[place].task_count;
-    if (p->lane != NO_LANE && !keep_tasks(p, lane_at(run, p->lane), count)) return no_memory(run, err);
+    if (p->lane != NO_LANE && !keep_tasks(p, walk_at(run, p->lane), count)) return no_memory(run, err);
     return fold_value(&p->kept, m, &p->value, err);
 }
 
@@ -244,7 +238,6 @@ static enum code fold_ended(struct run *run, const struct moment *m, uint32_t pl
     p->phase = PLACE_ENDED;
     net->last = place;
     count_place(run, p, p->failed ? NODE_FAILED : NODE_SUCCESS);
-    run->steps[place].state = p->counted;
     ready_push(run, place);
     return rc;
 }
@@ -274,7 +267,7 @@ static enum code fold_iteration(struct run *run, const struct moment *m, uint32_
         return impossible(run, m, err);
     uint32_t lane = lane_take(run, place, m->iteration);
     if (lane == NO_LANE) return no_memory(run, err);
-    lane_at(run, lane)->started_ms = m->at_ms;
+    walk_at(run, lane)->started_ms = m->at_ms;
     p->lanes[p->scheduled++] = lane;
     p->open++;
     ready_push(run, lane);
@@ -287,7 +280,7 @@ static enum code fold_iteration_over(struct run *run, const struct moment *m, ui
     struct net_place *p = &run->net->places[place];
     uint32_t index = lane_of(run, m, place);
     if (index == NO_LANE || m->iteration == 0) return impossible(run, m, err);
-    const struct net_lane *lane = lane_at(run, index);
+    const struct walk *lane = walk_at(run, index);
     bool failed = m->kind == MOMENT_ITERATION_FAILED;
     struct net_value *to = &p->results[m->iteration - 1];
     if (!failed && lane->last > 0 && !copy_value(&p->memory, &lane->results[lane->last - 1], to))
@@ -308,7 +301,7 @@ static enum code fold_iteration_over(struct run *run, const struct moment *m, ui
 // ---- tasks
 static enum code fold_task(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct net_lane *lane = lane_at(run, index);
+    struct walk *lane = walk_at(run, index);
     const struct net_step *ns = &net_of_run(run)->steps[lane->place];
     uint32_t task = 0;
     while (task < ns->task_count && !str_eq(ns->tasks[task].label, m->task)) task++;
@@ -324,10 +317,10 @@ static enum code fold_task(struct run *run, const struct moment *m, uint32_t ind
 
 static enum code fold_attempt(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct net_lane *lane = lane_at(run, index);
+    struct walk *lane = walk_at(run, index);
     bool may = (lane->phase == LANE_READY && lane->attempt == 0) || lane->phase == LANE_DELAYED;
     if (!may || m->logical != lane->attempt + 1) return impossible(run, m, err);
-    struct run_step *s = &run->steps[index];
+    struct run_lane *s = lane_ref(run, index);
     enter_state(run, s, NODE_RUNNING);
     lane->phase = LANE_FLIGHT;
     lane->attempt = m->logical;
@@ -341,9 +334,9 @@ static enum code fold_attempt(struct run *run, const struct moment *m, uint32_t 
 
 static enum code fold_answer(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct net_lane *lane = lane_at(run, index);
+    struct walk *lane = walk_at(run, index);
     if (lane->phase != LANE_FLIGHT || m->logical != lane->attempt) return impossible(run, m, err);
-    enter_state(run, &run->steps[index], NODE_WAITING);
+    enter_state(run, lane_ref(run, index), NODE_WAITING);
     lane->phase = LANE_ANSWERED;
     return OK;
 }
@@ -356,7 +349,7 @@ static const struct {
 
 static enum code fold_decision(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct net_lane *lane = lane_at(run, index);
+    struct walk *lane = walk_at(run, index);
     const struct net_step *ns = &net_of_run(run)->steps[lane->place];
     if (lane->phase != LANE_ANSWERED) return impossible(run, m, err);
     const struct json *action = json_key(&m->value, "action");
@@ -367,7 +360,7 @@ static enum code fold_decision(struct run *run, const struct moment *m, uint32_t
     struct str to = json_text(json_key(action, "to"));
     for (lane->target = 0; lane->target < ns->task_count && !str_eq(ns->tasks[lane->target].label, to);) lane->target++;
     if (lane->action == NET_RETRY) {
-        enter_delay(run, &run->steps[index], true, m, m->due_ms);
+        enter_delay(run, lane_ref(run, index), true, m, m->due_ms);
         lane->phase = LANE_DELAYED;
         lane->action = 0;
     }
@@ -398,7 +391,7 @@ static enum code fold_decision(struct run *run, const struct moment *m, uint32_t
 
 static enum code fold_task_over(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
-    struct net_lane *lane = lane_at(run, index);
+    struct walk *lane = walk_at(run, index);
     const struct net_step *ns = &net_of_run(run)->steps[lane->place];
     if (lane->phase != LANE_ANSWERED) return impossible(run, m, err);
     bool failed = m->kind == MOMENT_TASK_FAILED;
@@ -439,9 +432,9 @@ static enum code fold_lane(struct run *run, const struct moment *m, uint32_t pla
     case MOMENT_TASK_FAILED:
         return fold_task_over(run, m, index, err);
     case MOMENT_STEP_REDISPATCHED:
-        if (run->steps[index].state != NODE_RUNNING || m->engine <= run->steps[index].engine)
+        if (lane_ref(run, index)->state != NODE_RUNNING || m->engine <= lane_ref(run, index)->engine)
             return impossible(run, m, err);
-        fold_again_k(&run->steps[index], m);
+        fold_again_k(lane_ref(run, index), m);
         return OK;
     default:
         return OK;

@@ -22,13 +22,13 @@ struct net_value {
 enum lane_phase {
     LANE_FREE = 0,
     LANE_READY,    // task `pc` is to begin, or the walk is over (pc == task_count)
-    LANE_FLIGHT,   // its attempt is under way: run_step is RUNNING
+    LANE_FLIGHT,   // its attempt is under way: its lane is RUNNING
     LANE_ANSWERED, // what came out is known, what to do about it is not
-    LANE_DELAYED,  // between two tries: run_step is DELAYED
+    LANE_DELAYED,  // between two tries: its lane is DELAYED
     LANE_OVER,
 };
 
-struct net_lane {
+struct walk {
     uint8_t phase;
     bool failed;               // OVER
     uint8_t action;            // enum net_do of the last decision about the current task; 0 = none was recorded
@@ -42,7 +42,7 @@ struct net_lane {
     struct net_value *results;
     struct json iter;   // variables of the iteration
     struct fault fault; // failed
-    int64_t started_ms, task_ms, due_ms;
+    int64_t started_ms, task_ms;
     struct arena memory;
 };
 
@@ -77,7 +77,7 @@ struct net_place {
 
 struct net_state {
     struct net_place *places;
-    struct net_lane **lanes;
+    struct walk **walks; // of the lanes, in their order
     uint32_t lane_count, lane_capacity, free_lane;
     uint32_t serial;    // attempts so far
     uint32_t live;      // places PENDING, RUNNING or ENDED
@@ -104,10 +104,13 @@ void net_free(struct run *run);
 uint32_t lane_of(const struct run *run, const struct moment *m, uint32_t place); // NO_LANE: none
 uint32_t lane_take(struct run *run, uint32_t place, uint32_t iteration);         // NO_LANE: out of memory
 void lane_give(struct run *run, uint32_t lane);
-struct net_lane *lane_at(const struct run *run, uint32_t lane); // numbered after the steps
+struct walk *walk_at(const struct run *run, uint32_t lane); // numbered after the steps
 struct str net_path(const struct run *run, uint32_t step, struct arena *arena);
 uint32_t net_find(const struct run *run, struct str path);
 void net_verify(const struct run *run);
+enum node_state net_place_state(const struct run *run, uint32_t place);
+struct run_attempt net_place_attempt(const struct run *run, uint32_t place);
+uint32_t net_visit(const struct run *run, uint32_t step);
 
 // net_fold.c
 enum code net_fold(struct run *run, const struct moment *m, uint32_t step, struct error *err) MUST_CHECK;

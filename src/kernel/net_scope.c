@@ -226,7 +226,7 @@ static enum code keychain(const struct net_view *view, struct json *out, struct 
 bool net_iter(const struct net_view *view, struct json *out)
 {
     const struct run *run = view->run;
-    const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
+    const struct walk *lane = view->lane == NO_LANE ? NULL : walk_at(run, view->lane);
     if (!lane) return false;
     *out = lane->iter;
     const struct json *above = json_get(&run->net->workload, STR(ITER_ABOVE));
@@ -326,7 +326,7 @@ static enum code look_args(const struct net_view *view, struct str name, struct 
     const struct json *args = view->args                   ? view->args
                               : view->place == PROGRAM_TOP ? &none
                                                            : &run->net->places[view->place].args;
-    const struct net_lane *lane = view->lane == NO_LANE || view->args ? NULL : lane_at(run, view->lane);
+    const struct walk *lane = view->lane == NO_LANE || view->args ? NULL : walk_at(run, view->lane);
     const struct template_tree *own =
         lane && lane->iteration > 0 ? net_of_run(run)->steps[lane->place].item_args : NULL;
     *out = *args;
@@ -368,7 +368,7 @@ static enum code all_args(const struct net_view *view, struct json *out, struct 
 static bool is_result(const struct net_view *view, struct str name)
 {
     const struct run *run = view->run;
-    const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
+    const struct walk *lane = view->lane == NO_LANE ? NULL : walk_at(run, view->lane);
     const struct json *args = view->place == PROGRAM_TOP ? NULL : &run->net->places[view->place].args;
     const struct template_tree *of_item = lane ? net_of_run(run)->steps[lane->place].item_args : NULL;
     const struct json *named[] = {view->own, lane ? &lane->iter : NULL, view->args ? view->args : args,
@@ -434,7 +434,7 @@ static enum code look_special(const struct net_view *view, struct str name, stru
                               struct error *err)
 {
     const struct run *run = view->run;
-    const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
+    const struct walk *lane = view->lane == NO_LANE ? NULL : walk_at(run, view->lane);
     *found = true;
     if (str_is(name, "workload")) {
         *out = run->net->workload;
@@ -483,7 +483,7 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
         *out = *given;
         return OK;
     }
-    const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
+    const struct walk *lane = view->lane == NO_LANE ? NULL : walk_at(run, view->lane);
     if (lane) {
         const struct net_place *p = &run->net->places[lane->place];
         const struct net_step *ns = &net->steps[lane->place];

@@ -37,7 +37,7 @@ void net_free(struct run *run)
         arena_release(&net->places[i].kept);
         arena_release(&net->places[i].token_memory);
     }
-    for (uint32_t i = 0; i < net->lane_count; i++) arena_release(&net->lanes[i]->memory);
+    for (uint32_t i = 0; i < net->lane_count; i++) arena_release(&net->walks[i]->memory);
     arena_release(&net->ctx_memory);
 }
 
@@ -46,10 +46,28 @@ uint32_t run_step_count(const struct run *run)
     return run->program->step_count + (run->net ? run->net->lane_count : 0);
 }
 
-struct net_lane *lane_at(const struct run *run, uint32_t lane)
+struct walk *walk_at(const struct run *run, uint32_t lane)
 {
     INVARIANT(run->net && lane >= run->program->step_count && lane < run_step_count(run));
-    return run->net->lanes[lane - run->program->step_count];
+    return run->net->walks[lane - run->program->step_count];
+}
+
+enum node_state net_place_state(const struct run *run, uint32_t place)
+{
+    const struct net_place *p = &run->net->places[place];
+    if (p->skipped) return NODE_SKIPPED;
+    if (p->visit == 0 || p->phase == PLACE_PENDING) return NODE_WAITING;
+    return p->phase == PLACE_RUNNING ? NODE_RUNNING : p->failed ? NODE_FAILED : NODE_SUCCESS;
+}
+
+struct run_attempt net_place_attempt(const struct run *run, uint32_t place)
+{
+    return (struct run_attempt){.started_ms = run->net->places[place].started_ms, .due_ms = run->net->places[place].due_ms};
+}
+
+uint32_t net_visit(const struct run *run, uint32_t step)
+{
+    return run->net->places[kernel_place(run, step)].visit;
 }
 
 const struct json *kernel_ctx(const struct run *run)
@@ -59,12 +77,12 @@ const struct json *kernel_ctx(const struct run *run)
 
 uint32_t kernel_place(const struct run *run, uint32_t step)
 {
-    return run->net && step >= run->program->step_count ? lane_at(run, step)->place : step;
+    return run->net && step >= run->program->step_count ? walk_at(run, step)->place : step;
 }
 
 const struct net_task *kernel_task_of(const struct run *run, uint32_t lane)
 {
-    const struct net_lane *l = lane_at(run, lane);
+    const struct walk *l = walk_at(run, lane);
     const struct net_step *step = &net_of_run(run)->steps[l->place];
     INVARIANT(l->phase != LANE_FREE && l->pc < step->task_count);
     return &step->tasks[l->pc];
@@ -73,16 +91,19 @@ const struct net_task *kernel_task_of(const struct run *run, uint32_t lane)
 static bool lanes_grow(struct run *run)
 {
     struct net_state *net = run->net;
-    uint32_t steps = run->program->step_count;
+    uint32_t steps = run->program->step_count, count = net->lane_count;
     uint32_t capacity = net->lane_capacity ? net->lane_capacity * 2 : 4;
-    struct net_lane **lanes = ARENA_ARRAY(&run->arena, capacity, struct net_lane *);
-    struct run_step *grown = ARENA_ARRAY(&run->arena, steps + capacity, struct run_step);
-    if (!lanes || !grown) return false;
-    if (net->lane_count) memcpy(lanes, net->lanes, net->lane_count * sizeof(struct net_lane *));
-    memcpy(grown, run->steps, (steps + net->lane_count) * sizeof(*grown));
-    net->lanes = lanes;
+    struct walk **walks = ARENA_ARRAY(&run->arena, capacity, struct walk *);
+    struct run_lane *lanes = ARENA_ARRAY(&run->arena, capacity, struct run_lane);
+    uint32_t *links = ARENA_ARRAY(&run->arena, steps + capacity, uint32_t);
+    if (!walks || !lanes || !links) return false;
+    if (count) memcpy(walks, net->walks, count * sizeof(struct walk *));
+    if (count) memcpy(lanes, run->lanes, count * sizeof(*lanes));
+    memcpy(links, run->links, (steps + count) * sizeof(*links));
+    net->walks = walks;
     net->lane_capacity = capacity;
-    run->steps = grown;
+    run->lanes = lanes;
+    run->links = links;
     return true;
 }
 
@@ -91,32 +112,30 @@ uint32_t lane_take(struct run *run, uint32_t place, uint32_t iteration)
     struct net_state *net = run->net;
     uint32_t index = net->free_lane;
     if (index != NO_LANE) {
-        net->free_lane = net->lanes[index]->next_free;
+        net->free_lane = net->walks[index]->next_free;
     } else {
         if (net->lane_count == net->lane_capacity && !lanes_grow(run)) return NO_LANE;
-        struct net_lane *made = ARENA_NEW(&run->arena, struct net_lane);
+        struct walk *made = ARENA_NEW(&run->arena, struct walk);
         if (!made) return NO_LANE;
         arena_init(&made->memory, NET_BLOCK, run->arena.limit);
         index = net->lane_count++;
-        net->lanes[index] = made;
+        net->walks[index] = made;
     }
-    struct net_lane *lane = net->lanes[index];
+    struct walk *lane = net->walks[index];
     struct arena memory = lane->memory;
     uint32_t tasks = net_of_run(run)->steps[place].task_count;
-    *lane = (struct net_lane){.phase = LANE_READY, .place = place, .iteration = iteration, .iter = json_object()};
+    *lane = (struct walk){.phase = LANE_READY, .place = place, .iteration = iteration, .iter = json_object()};
     lane->memory = memory;
     lane->runs = ARENA_ARRAY(&lane->memory, tasks + 1, uint32_t);
     lane->results = ARENA_ARRAY(&lane->memory, tasks + 1, struct net_value);
-    struct run_step *s = &run->steps[run->program->step_count + index];
-    uint32_t link = s->next_ready; // it may still stand in the queue for its last life
-    *s = (struct run_step){.state = NODE_WAITING, .next_ready = link};
+    run->lanes[index] = (struct run_lane){.state = NODE_WAITING}; // it may still stand in the queue for its last life
     return lane->runs && lane->results ? run->program->step_count + index : NO_LANE;
 }
 
 void lane_give(struct run *run, uint32_t index)
 {
-    struct net_lane *lane = lane_at(run, index);
-    enter_state(run, &run->steps[index], NODE_WAITING);
+    struct walk *lane = walk_at(run, index);
+    enter_state(run, lane_ref(run, index), NODE_WAITING);
     lane->phase = LANE_FREE;
     arena_reset(&lane->memory);
     lane->next_free = run->net->free_lane;
@@ -145,7 +164,7 @@ struct str net_path(const struct run *run, uint32_t step, struct arena *arena)
     uint32_t place = kernel_place(run, step);
     struct str id = run->program->steps[place].id;
     if (place == step) return id;
-    const struct net_lane *lane = lane_at(run, step);
+    const struct walk *lane = walk_at(run, step);
     const struct net_step *ns = &net_of_run(run)->steps[place];
     struct buf buf;
     buf_init(&buf, 4096);
@@ -197,7 +216,7 @@ uint32_t net_find(const struct run *run, struct str path)
     if (place == PROGRAM_TOP || task.len == 0) return place;
     uint32_t lane = lane_of(run, &m, place);
     if (lane == NO_LANE) return place;
-    const struct net_lane *l = lane_at(run, lane);
+    const struct walk *l = walk_at(run, lane);
     const struct net_step *ns = &net_of_run(run)->steps[place];
     if (l->pc >= ns->task_count) return place;
     uint32_t task_run = 1;
@@ -219,8 +238,8 @@ void net_verify(const struct run *run)
         if (p->phase != PLACE_RUNNING) INVARIANT(p->lane == NO_LANE && p->open == 0);
     }
     for (uint32_t i = 0; i < net->lane_count; i++) {
-        const struct net_lane *lane = net->lanes[i];
-        const struct run_step *s = &run->steps[run->program->step_count + i];
+        const struct walk *lane = net->walks[i];
+        const struct run_lane *s = lane_ref(run, run->program->step_count + i);
         INVARIANT((lane->phase == LANE_FLIGHT) == (s->state == NODE_RUNNING));
         INVARIANT((lane->phase == LANE_DELAYED) == (s->state == NODE_DELAYED));
         if (lane->phase != LANE_FREE) INVARIANT(net->places[lane->place].phase == PLACE_RUNNING);

@@ -74,7 +74,7 @@ enum code net_emit(struct decide *d, struct moment *m)
 struct moment lane_moment(const struct decide *d, enum moment_kind kind, uint32_t index)
 {
     const struct run *run = d->run;
-    const struct net_lane *lane = lane_at(run, index);
+    const struct walk *lane = walk_at(run, index);
     const struct net_step *ns = &net_of_run(run)->steps[lane->place];
     struct moment m = {.kind = kind,
                        .by = moment_emitter(kind),
@@ -82,7 +82,7 @@ struct moment lane_moment(const struct decide *d, enum moment_kind kind, uint32_
                        .visit = run->net->places[lane->place].visit,
                        .iteration = lane->iteration,
                        .logical = lane->attempt ? lane->attempt : 1,
-                       .engine = run->steps[index].engine ? run->steps[index].engine : 1,
+                       .engine = lane_ref(run, index)->engine ? lane_ref(run, index)->engine : 1,
                        .at_ms = d->input->now_ms};
     if (lane->phase == LANE_FREE) m.visit = 0; // nobody's: of a late result
     if (lane->pc >= ns->task_count) return m;
@@ -94,7 +94,7 @@ struct moment lane_moment(const struct decide *d, enum moment_kind kind, uint32_
 static struct net_view view_of(const struct decide *d, uint32_t index)
 {
     return (struct net_view){
-        .run = d->run, .env = d->env, .place = lane_at(d->run, index)->place, .lane = index, .arena = d->out->turn};
+        .run = d->run, .env = d->env, .place = walk_at(d->run, index)->place, .lane = index, .arena = d->out->turn};
 }
 
 // ---- what a task is told
@@ -102,7 +102,7 @@ static struct net_view view_of(const struct decide *d, uint32_t index)
 enum code kernel_task(const struct run *run, uint32_t index, const struct kernel_env *env, struct arena *arena,
                       struct json *out, struct error *err)
 {
-    const struct net_lane *lane = lane_at(run, index);
+    const struct walk *lane = walk_at(run, index);
     const struct net_task *task = kernel_task_of(run, index);
     struct net_view view = {.run = run, .env = env, .place = lane->place, .lane = index, .arena = arena};
     struct template_scope scope = net_scope(&view);
@@ -135,7 +135,7 @@ enum code kernel_return_step(const struct run *run, uint32_t index, const struct
                              struct str *out, struct error *err)
 {
     const struct net_task *task = kernel_task_of(run, index);
-    struct net_view view = {.run = run, .env = env, .place = lane_at(run, index)->place, .lane = index, .arena = arena};
+    struct net_view view = {.run = run, .env = env, .place = walk_at(run, index)->place, .lane = index, .arena = arena};
     struct json with;
     *out = task->return_step;
     if (!task->return_rendered) return OK;
@@ -183,7 +183,7 @@ static enum code unmark(struct arena *arena, const struct json *value, struct js
 // For the reader. What cannot be rendered here fails the attempt when it is executed, and is told there.
 static enum code inputs_told(struct decide *d, uint32_t index, const struct net_task *task, struct moment *m)
 {
-    bool given = task->takes_args && d->run->net->places[lane_at(d->run, index)->place].given.count > 0;
+    bool given = task->takes_args && d->run->net->places[walk_at(d->run, index)->place].given.count > 0;
     if (task->in_process || (!given && !json_key(template_tree_source(task->with), "input"))) return OK;
     struct net_view view = view_of(d, index);
     struct json with, told;
@@ -293,7 +293,7 @@ enum code lane_begin(struct decide *d, uint32_t index)
 {
     const struct net_task *task = kernel_task_of(d->run, index);
     struct moment m = lane_moment(d, MOMENT_ATTEMPT_STARTED, index);
-    m.logical = lane_at(d->run, index)->attempt + 1;
+    m.logical = walk_at(d->run, index)->attempt + 1;
     m.engine = 1;
     struct fault fault = {0};
     enum body body = d->run->route->body(d->run, index);
@@ -326,7 +326,7 @@ enum code lane_begin(struct decide *d, uint32_t index)
 // Between two tries, or between two tasks, when the time of the visit is over.
 enum code lane_timeout(struct decide *d, uint32_t index)
 {
-    const struct net_lane *lane = lane_at(d->run, index);
+    const struct walk *lane = walk_at(d->run, index);
     struct moment m = lane_moment(d, lane->iteration > 0 ? MOMENT_ITERATION_FAILED : MOMENT_STEP_FAILED, index);
     m.task = (struct str){0};
     m.task_run = 0;
@@ -338,7 +338,7 @@ enum code lane_timeout(struct decide *d, uint32_t index)
 
 enum code lane_go(struct decide *d, uint32_t index)
 {
-    const struct net_lane *lane = lane_at(d->run, index);
+    const struct walk *lane = walk_at(d->run, index);
     const struct net_step *ns = &net_of_run(d->run)->steps[lane->place];
     INVARIANT(lane->phase == LANE_READY);
     if (d->run->net->places[lane->place].overdue) return lane_timeout(d, index);
@@ -453,7 +453,7 @@ static enum code match(struct decide *d, struct net_view *view, const struct net
 }
 
 // In a parallel loop a key of ctx is written once (C-50).
-static bool conflicts(const struct run *run, const struct net_lane *lane, const struct json *set)
+static bool conflicts(const struct run *run, const struct walk *lane, const struct json *set)
 {
     const struct json *ctx = json_key(set, "ctx");
     const struct json *written = &run->net->places[lane->place].written;
@@ -485,7 +485,7 @@ static enum code refuse(struct verdict *v, const struct fault *fault)
 static enum code judge_task(struct decide *d, uint32_t index, const struct json *outcome, bool ok, struct verdict *v)
 {
     const struct net_task *task = kernel_task_of(d->run, index);
-    const struct net_lane *lane = lane_at(d->run, index);
+    const struct walk *lane = walk_at(d->run, index);
     struct json seen;
     enum code rc = net_outcome_seen(d->out->turn, outcome, &seen, d->err);
     if (rc) return rc;
@@ -543,7 +543,7 @@ static const char *const action_words[] = {[NET_CONTINUE] = "continue",
 
 static enum code tell_decision(struct decide *d, uint32_t index, const struct verdict *v)
 {
-    const struct net_lane *lane = lane_at(d->run, index);
+    const struct walk *lane = walk_at(d->run, index);
     const struct net_step *ns = &net_of_run(d->run)->steps[lane->place];
     struct arena *turn = d->out->turn;
     struct moment m = lane_moment(d, MOMENT_TASK_DECIDED, index);
@@ -575,13 +575,13 @@ static enum code tell_decision(struct decide *d, uint32_t index, const struct ve
 static bool is_told(const struct decide *d, uint32_t index)
 {
     return d->input->kind == INPUT_RESULT && d->input->step == index &&
-           d->input->logical == d->run->steps[index].logical;
+           d->input->logical == lane_ref(d->run, index)->logical;
 }
 
 static enum code end_task(struct decide *d, uint32_t index, const struct json *outcome, const struct fault *fault)
 {
     struct moment m = lane_moment(d, fault->code.len > 0 ? MOMENT_TASK_FAILED : MOMENT_TASK_DONE, index);
-    m.duration_ms = elapsed_ms(d, lane_at(d->run, index)->task_ms);
+    m.duration_ms = elapsed_ms(d, walk_at(d->run, index)->task_ms);
     m.fault = *fault;
     if (m.kind == MOMENT_TASK_FAILED) {
         bool apart = d->input->kind == INPUT_RESULT && d->input->step == index && d->input->has_blob;
@@ -642,7 +642,7 @@ enum code lane_answer(struct decide *d, uint32_t index, const struct json *given
     struct fault fault = {0};
     if (!ok) fault = fault_of_outcome(outcome);
     struct moment m = lane_moment(d, ok ? MOMENT_ATTEMPT_DONE : MOMENT_ATTEMPT_FAILED, index);
-    m.duration_ms = is_told(d, index) ? d->input->duration_ms : elapsed_ms(d, d->run->steps[index].started_ms);
+    m.duration_ms = is_told(d, index) ? d->input->duration_ms : elapsed_ms(d, lane_ref(d->run, index)->started_ms);
     m.fault = fault;
     if (!task->in_process || !ok) rc = without_result(d->out->turn, outcome, false, &m.value, d->err);
     if (!rc) rc = net_emit(d, &m);

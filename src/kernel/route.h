@@ -41,6 +41,9 @@ struct run_route {
     // ---- the state
     enum code (*fold)(struct run *run, const struct moment *moment, uint32_t step, struct error *err);
     bool (*folds)(const struct moment *moment); // also this moment of the run itself
+    enum node_state (*state)(const struct run *run, uint32_t step);     // of a step that is no lane,
+    struct run_attempt (*visit)(const struct run *run, uint32_t step); // and since and until when
+    uint32_t (*iteration)(const struct run *run, uint32_t step);
     struct str (*path)(const struct run *run, uint32_t step, struct arena *arena);
     uint32_t (*find)(const struct run *run, struct str path, enum path_time *time);
     enum code (*output)(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,

@@ -36,7 +36,7 @@ static uint32_t dag_lane(const struct run *run, const struct moment *moment, uin
 
 static enum code dag_begin(struct decide *d, uint32_t step)
 {
-    return start_attempt(d, step, d->run->steps[step].logical + 1);
+    return start_attempt(d, step, d->run->lanes[step].logical + 1);
 }
 
 static bool never(const struct run *run, uint32_t lane)
@@ -64,7 +64,7 @@ static enum code emit_failure(struct decide *d, enum moment_kind kind, uint32_t 
     m.by = EMITTER_WORKER;
     m.fault = *fault;
     bool told = d->input->kind == INPUT_RESULT && d->input->step == step;
-    m.duration_ms = told ? d->input->duration_ms : elapsed_ms(d, d->run->steps[step].started_ms);
+    m.duration_ms = told ? d->input->duration_ms : elapsed_ms(d, d->run->lanes[step].started_ms);
     return emit(d, &m, step);
 }
 
@@ -81,7 +81,7 @@ enum code delay_step(struct decide *d, uint32_t step, int64_t delay_ms)
 enum code delay_until(struct decide *d, uint32_t step, int64_t due_ms)
 {
     struct moment delayed = moment_of(d, MOMENT_STEP_DELAYED, step);
-    delayed.logical = d->run->steps[step].logical + 1;
+    delayed.logical = d->run->lanes[step].logical + 1;
     delayed.engine = 1;
     delayed.due_ms = due_ms;
     enum code rc = emit(d, &delayed, step);
@@ -91,7 +91,7 @@ enum code delay_until(struct decide *d, uint32_t step, int64_t due_ms)
 enum code fail_step(struct decide *d, uint32_t step, const struct fault *why)
 {
     struct run *run = d->run;
-    const struct run_step *s = &run->steps[step];
+    const struct run_lane *s = &run->lanes[step];
     struct fault told = *why;
     const struct fault *fault = &told;
     if (run->cancelling) told.retryable = false;
@@ -126,11 +126,9 @@ static enum code loop_done(struct decide *d, uint32_t loop)
 {
     const struct program_step *ps = &d->run->program->steps[loop];
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, loop);
-    const struct run_step *last = NULL;
-    for (uint32_t i = 0; i < ps->child_count; i++) {
-        const struct run_step *child = &d->run->steps[ps->first_child + i];
-        if (ps->first_child + i != ps->until && child->state == NODE_SUCCESS) last = child;
-    }
+    const struct run_node *last = NULL;
+    for (uint32_t i = ps->first_child; i < ps->first_child + ps->child_count; i++)
+        if (i != ps->until && d->run->lanes[i].state == NODE_SUCCESS) last = &d->run->nodes[i];
     // Copied: an outer loop may begin its next iteration before the moment is stored.
     if (last && last->value && !json_copy(d->out->turn, last->value, &m.value)) return error_nomem(d->err);
     if (last && last->blob) {
@@ -138,7 +136,7 @@ static enum code loop_done(struct decide *d, uint32_t loop)
         m.blob = last->blob->sha256;
         m.blob_size = last->blob->size;
     }
-    m.duration_ms = elapsed_ms(d, d->run->steps[loop].started_ms);
+    m.duration_ms = elapsed_ms(d, d->run->lanes[loop].started_ms);
     return emit(d, &m, loop);
 }
 
@@ -162,7 +160,7 @@ static enum code iteration_over(struct decide *d, uint32_t loop)
         break;
     }
     struct moment m = moment_of(d, MOMENT_ITERATION_STARTED, loop);
-    m.logical = d->run->steps[loop].iteration + 1;
+    m.logical = d->run->nodes[loop].iteration + 1;
     return emit(d, &m, loop);
 }
 
@@ -178,11 +176,11 @@ static enum code skip(struct decide *d, uint32_t step, const char *reason, struc
 // "1 success, 1 failed, 0 skipped of 2; rule all_success"
 static struct str parents_told(struct decide *d, uint32_t step)
 {
-    const struct run_step *s = &d->run->steps[step];
+    const struct run_node *node = &d->run->nodes[step];
     struct buf buf;
     buf_init(&buf, 256);
-    buf_printf(&buf, "%s: %u success, %u failed, %u skipped", rule_name(d->run->program->steps[step].rule), s->success,
-               s->failed, s->skipped);
+    buf_printf(&buf, "%s: %u success, %u failed, %u skipped", rule_name(d->run->program->steps[step].rule), node->success,
+               node->failed, node->skipped);
     struct str told = {0};
     if (buf_ok(&buf)) told = arena_copy(d->out->turn, buf_str(&buf));
     buf_release(&buf);
@@ -194,8 +192,9 @@ enum code decide_step(struct decide *d, uint32_t step)
 {
     struct run *run = d->run;
     const struct program_step *ps = &run->program->steps[step];
-    const struct run_step *s = &run->steps[step];
-    INVARIANT(s->waiting == 0);
+    const struct run_lane *s = &run->lanes[step];
+    const struct run_node *node = &run->nodes[step];
+    INVARIANT(node->waiting == 0);
     struct join join;
     enum code rc = kernel_join(run, step, d->env, d->out->turn, &join, d->err);
     if (rc) return rc;
@@ -242,17 +241,19 @@ static enum code dag_end(struct decide *d, struct moment *m)
 // has set back since.
 static bool decidable(const struct run *run, uint32_t step)
 {
-    const struct run_step *s = &run->steps[step];
+    const struct run_lane *s = &run->lanes[step];
+    const struct run_node *node = &run->nodes[step];
     uint32_t scope = run->program->steps[step].scope;
-    if (s->state != NODE_WAITING || s->waiting > 0) return false;
-    return scope == PROGRAM_TOP || run->steps[scope].state == NODE_RUNNING;
+    if (s->state != NODE_WAITING || node->waiting > 0) return false;
+    return scope == PROGRAM_TOP || run->lanes[scope].state == NODE_RUNNING;
 }
 
 // The iteration of a loop.
 static bool is_over(const struct run *run, uint32_t step)
 {
-    const struct run_step *s = &run->steps[step];
-    return s->state == NODE_RUNNING && run->program->steps[step].kind == STEP_LOOP && s->open_children == 0;
+    const struct run_lane *s = &run->lanes[step];
+    const struct run_node *node = &run->nodes[step];
+    return s->state == NODE_RUNNING && run->program->steps[step].kind == STEP_LOOP && node->open_children == 0;
 }
 
 // Whether the queue holds more than what a fold leaves in it.
@@ -260,7 +261,7 @@ static bool any_due(const struct run *run)
 {
     for (uint32_t step = run->ready_head; step != PROGRAM_TOP;) {
         if (decidable(run, step) || is_over(run, step)) return true;
-        uint32_t link = run->steps[step].next_ready;
+        uint32_t link = run->links[step];
         step = link == READY_LAST ? PROGRAM_TOP : link - 2;
     }
     return false;
@@ -298,18 +299,26 @@ static bool dag_has_failed(const struct run *run)
 // ---- the state
 static bool dag_make(struct run *run)
 {
-    struct run_step *steps = run->steps;
-    for (uint32_t i = 0; i < run->program->step_count; i++) {
-        steps[i].waiting = run->program->steps[i].dep_count;
-        if (run->program->steps[i].scope == PROGRAM_TOP && steps[i].waiting == 0) ready_push(run, i);
+    uint32_t count = run->program->step_count;
+    run->nodes = ARENA_ARRAY(&run->arena, count, struct run_node);
+    run->lanes = run->nodes ? ARENA_ARRAY(&run->arena, count, struct run_lane) : NULL;
+    for (uint32_t i = 0; run->lanes && i < count; i++) {
+        run->lanes[i].state = NODE_WAITING;
+        run->nodes[i].waiting = run->program->steps[i].dep_count;
+        if (run->program->steps[i].scope == PROGRAM_TOP && run->nodes[i].waiting == 0) ready_push(run, i);
     }
-    return true;
+    return run->lanes != NULL;
 }
 
 static void dag_release(struct run *run)
 {
     for (uint32_t i = 0; i < run->program->step_count; i++)
-        if (run->steps[i].outputs) arena_release(run->steps[i].outputs);
+        if (run->nodes[i].outputs) arena_release(run->nodes[i].outputs);
+}
+
+static uint32_t dag_iteration(const struct run *run, uint32_t step)
+{
+    return run->nodes[step].iteration;
 }
 
 static bool dag_folds(const struct moment *moment)
@@ -329,7 +338,7 @@ static struct str dag_path(const struct run *run, uint32_t step, struct arena *a
     buf_init(&buf, 4096);
     buf_add(&buf, outer);
     buf_byte(&buf, '[');
-    buf_int(&buf, run->steps[ps->scope].iteration);
+    buf_int(&buf, run->nodes[ps->scope].iteration);
     buf_text(&buf, "].");
     buf_add(&buf, ps->id);
     struct str path = {0};
@@ -338,11 +347,13 @@ static struct str dag_path(const struct run *run, uint32_t step, struct arena *a
     return path;
 }
 
-static enum path_time time_of(const struct run_step *loop, int64_t iteration)
+static enum path_time time_of(const struct run *run, uint32_t loop, int64_t iteration)
 {
-    if (loop->state == NODE_SUCCESS || loop->state == NODE_FAILED || loop->state == NODE_SKIPPED) return PATH_OVER;
-    if (loop->state != NODE_RUNNING || iteration > (int64_t)loop->iteration) return PATH_TO_COME;
-    return iteration < (int64_t)loop->iteration ? PATH_OVER : PATH_NOW;
+    uint8_t state = run->lanes[loop].state;
+    int64_t current = run->nodes[loop].iteration;
+    if (state == NODE_SUCCESS || state == NODE_FAILED || state == NODE_SKIPPED) return PATH_OVER;
+    if (state != NODE_RUNNING || iteration > current) return PATH_TO_COME;
+    return iteration < current ? PATH_OVER : PATH_NOW;
 }
 
 static uint32_t dag_find(const struct run *run, struct str path, enum path_time *time)
@@ -357,7 +368,7 @@ static uint32_t dag_find(const struct run *run, struct str path, enum path_time 
         int64_t iteration;
         if (close + 1 >= path.len || path.ptr[close + 1] != '.') return PROGRAM_TOP;
         if (!str_int64(str_slice(path, bracket + 1, close), &iteration)) return PROGRAM_TOP;
-        if (*time == PATH_NOW) *time = time_of(&run->steps[step], iteration);
+        if (*time == PATH_NOW) *time = time_of(run, step, iteration);
         scope = step;
         path = str_slice(path, close + 2, path.len);
     }
@@ -367,7 +378,8 @@ static void dag_verify(const struct run *run)
 {
     uint32_t in_flight = 0, gates = 0, loops = 0, delayed = 0, retrying = 0, held = 0;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
-        const struct run_step *step = &run->steps[i];
+        const struct run_lane *step = &run->lanes[i];
+        const struct run_node *node = &run->nodes[i];
         const struct program_step *ps = &run->program->steps[i];
         in_flight += step->state == NODE_RUNNING;
         gates += step->state == NODE_RUNNING && ps->kind == STEP_APPROVAL;
@@ -376,13 +388,13 @@ static void dag_verify(const struct run *run)
         retrying += step->again;
         held += step->state == NODE_HELD;
         INVARIANT(step->state >= NODE_WAITING && step->state <= NODE_SKIPPED);
-        INVARIANT(step->waiting <= ps->dep_count);
-        INVARIANT(step->success + step->failed + step->skipped + step->waiting == ps->dep_count);
-        if (step->state == NODE_RUNNING) INVARIANT(step->waiting == 0); // K5
+        INVARIANT(node->waiting <= ps->dep_count);
+        INVARIANT(node->success + node->failed + node->skipped + node->waiting == ps->dep_count);
+        if (step->state == NODE_RUNNING) INVARIANT(node->waiting == 0); // K5
         if (step->state == NODE_RUNNING) INVARIANT(step->logical >= 1 && step->engine >= 1);
         if (step->again) INVARIANT(step->state == NODE_DELAYED);
         if (step->state == NODE_RUNNING && ps->scope != PROGRAM_TOP)
-            INVARIANT(run->steps[ps->scope].state == NODE_RUNNING && run->steps[ps->scope].iteration > 0);
+            INVARIANT(run->lanes[ps->scope].state == NODE_RUNNING && run->nodes[ps->scope].iteration > 0);
     }
     INVARIANT(in_flight == run->in_flight && gates == run->gates && loops == run->loops);
     INVARIANT(delayed == run->delayed && retrying == run->retrying);
@@ -416,6 +428,7 @@ const struct run_route route_dag = {
     .by_hand = true,
     .fold = dag_fold,
     .folds = dag_folds,
+    .iteration = dag_iteration,
     .path = dag_path,
     .find = dag_find,
     .output = dag_output,

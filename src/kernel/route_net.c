@@ -132,7 +132,7 @@ static enum code place_due(struct decide *d, uint32_t place)
     m.due_ms = p->due_ms;
     enum code rc = net_emit(d, &m);
     for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) {
-        const struct net_lane *lane = lane_at(run, i);
+        const struct walk *lane = walk_at(run, i);
         if (lane->phase == LANE_FREE || lane->place != place) continue;
         if (lane->phase == LANE_FLIGHT) rc = attempt_stop(d, i, &timeout_fault);
         if (lane->phase == LANE_DELAYED) rc = lane_timeout(d, i);
@@ -153,7 +153,7 @@ static enum code places_owed(struct decide *d)
 
 static bool is_overdue(const struct run *run, uint32_t lane)
 {
-    return run->net->places[lane_at(run, lane)->place].overdue;
+    return run->net->places[walk_at(run, lane)->place].overdue;
 }
 
 static enum code take_token(struct decide *d, uint32_t place)
@@ -319,7 +319,7 @@ static enum code go_round(struct decide *d, uint32_t place)
 // The walk of a lane is over: of an iteration, or of the visit.
 enum code lane_over(struct decide *d, uint32_t index)
 {
-    const struct net_lane *lane = lane_at(d->run, index);
+    const struct walk *lane = walk_at(d->run, index);
     uint32_t place = lane->place;
     struct moment m = place_moment(d, MOMENT_STEP_COMPLETED, place);
     m.duration_ms = elapsed_ms(d, lane->started_ms);
@@ -567,7 +567,7 @@ static enum code look_at(struct decide *d, uint32_t step)
 {
     struct run *run = d->run;
     if (step >= run->program->step_count) {
-        const struct net_lane *lane = lane_at(run, step);
+        const struct walk *lane = walk_at(run, step);
         if (lane->phase == LANE_OVER) return lane_over(d, step);
         return lane->phase == LANE_READY ? lane_go(d, step) : OK;
     }
@@ -669,6 +669,9 @@ const struct run_route route_net = {
     .end = net_end,
     .fold = net_fold,
     .folds = net_folds,
+    .state = net_place_state,
+    .visit = net_place_attempt,
+    .iteration = net_visit,
     .path = net_path,
     .find = net_find_path,
     .output = net_output,

@@ -27,23 +27,23 @@ struct str run_artifacts_dir(const struct run *run)
 struct run *run_new(const struct program *program, const struct run_ids *ids)
 {
     struct arena arena;
-    size_t block = sizeof(struct run) + program->step_count * sizeof(struct run_step) + RUN_ARENA_TEXTS;
+    size_t step = sizeof(struct run_lane) + sizeof(struct run_node) + sizeof(uint32_t);
+    size_t block = sizeof(struct run) + program->step_count * step + RUN_ARENA_TEXTS;
     arena_init(&arena, block < RUN_ARENA_BLOCK ? block : RUN_ARENA_BLOCK, RUN_ARENA_LIMIT);
     struct run *run = ARENA_NEW(&arena, struct run);
-    struct run_step *steps = run ? ARENA_ARRAY(&arena, program->step_count, struct run_step) : NULL;
-    if (!steps) {
+    uint32_t *links = run ? ARENA_ARRAY(&arena, program->step_count, uint32_t) : NULL;
+    if (!links) {
         arena_release(&arena);
         return NULL;
     }
     run->program = program;
+    run->route = program->net ? &route_net : &route_dag;
     run->status = RUN_STATUS_PENDING;
-    run->steps = steps;
+    run->links = links;
     run->counts.total = program->top_count;
     run->ready_head = run->ready_tail = PROGRAM_TOP;
     run->ids = *ids;
     run->arena = arena;
-    run->route = program->net ? &route_net : &route_dag;
-    for (uint32_t i = 0; i < program->step_count; i++) steps[i].state = NODE_WAITING;
     if (run->route->make(run)) return run;
     arena = run->arena; // the run lives inside it
     arena_release(&arena);
@@ -128,45 +128,48 @@ struct str kernel_fan_child(struct str group, uint32_t index, struct arena *aren
 struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena)
 {
     struct str path = kernel_path(run, step, arena);
-    return path.ptr ? kernel_child_name(run->ids.run, path, run->steps[step].logical, arena) : path;
+    return path.ptr ? kernel_child_name(run->ids.run, path, run->lanes[step].logical, arena) : path;
 }
 
 enum node_state kernel_state(const struct run *run, uint32_t step)
 {
-    return (enum node_state)run->steps[step].state;
+    return step < run->first_lane ? run->route->state(run, step) : (enum node_state)lane_ref(run, step)->state;
 }
 
 struct run_attempt kernel_attempt(const struct run *run, uint32_t step)
 {
-    const struct run_step *s = &run->steps[step];
-    return (struct run_attempt){s->logical, s->engine, s->base, s->started_ms, s->due_ms};
+    if (step < run->first_lane) return run->route->visit(run, step);
+    const struct run_lane *lane = lane_ref(run, step);
+    return (struct run_attempt){lane->logical, lane->engine, lane->base, lane->started_ms, lane->due_ms};
 }
 
 uint32_t kernel_iteration(const struct run *run, uint32_t step)
 {
-    return run->steps[step].iteration;
+    return run->route->iteration(run, step);
 }
 
 const struct json *kernel_value(const struct run *run, uint32_t step)
 {
-    return run->steps[step].value;
+    return run->nodes ? run->nodes[step].value : NULL;
 }
 
 const struct run_blob *kernel_blob(const struct run *run, uint32_t step)
 {
-    return run->steps[step].blob;
+    return run->nodes ? run->nodes[step].blob : NULL;
 }
 
 void kernel_assume(struct run *run, uint32_t step, enum node_state state, const struct json *value)
 {
-    run->steps[step].state = (uint8_t)state;
-    run->steps[step].value = value;
+    if (!run->nodes) return; // what a playbook's steps gave is told otherwise
+    run->lanes[step].state = (uint8_t)state;
+    run->nodes[step].value = value;
 }
 
 struct parents kernel_parents(const struct run *run, uint32_t step)
 {
-    const struct run_step *s = &run->steps[step];
-    return (struct parents){s->waiting, s->success, s->failed, s->skipped, s->tainted_parents};
+    if (!run->nodes) return (struct parents){0};
+    const struct run_node *node = &run->nodes[step];
+    return (struct parents){node->waiting, node->success, node->failed, node->skipped, node->tainted_parents};
 }
 
 uint32_t run_draining(const struct run *run)

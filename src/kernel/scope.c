@@ -12,8 +12,7 @@ const struct json *kernel_input(const struct run *run, struct str path)
 
 static const struct json *override_of(const struct run *run, uint32_t step)
 {
-    const struct run_step *s = &run->steps[step];
-    uint32_t attempt = s->state == NODE_RUNNING ? s->logical : s->logical + 1;
+    uint32_t attempt = kernel_attempt(run, step).logical + (kernel_state(run, step) != NODE_RUNNING);
     for (const struct run_change *c = run->changes; c; c = c->next)
         if (c->step == step) return c->override && c->logical == attempt ? c->override : NULL;
     return NULL;
@@ -78,12 +77,12 @@ enum code kernel_output(const struct run *run, uint32_t step, const struct kerne
 enum code dag_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                      struct json *out, struct error *err)
 {
-    const struct run_step *s = &run->steps[step];
+    const struct run_node *node = &run->nodes[step];
     *out = (struct json){0};
-    if (s->value) *out = *s->value;
-    if (!s->blob) return OK;
+    if (node->value) *out = *node->value;
+    if (!node->blob) return OK;
     struct str bytes;
-    enum code rc = env->blob(env->context, &s->blob->sha256, arena, &bytes, err);
+    enum code rc = env->blob(env->context, &node->blob->sha256, arena, &bytes, err);
     if (rc) return rc;
     return json_parse(bytes, &json_limits_result, arena, out, err);
 }
@@ -101,7 +100,7 @@ static enum code lookup_output(const struct kernel_scope *scope, const struct re
     uint32_t step = visible(run, scope->step, ref->node);
     if (step == PROGRAM_TOP)
         return error_set(err, E_NOT_FOUND, "%.*s: there is no step \"%.*s\"", STR_ARG(ref->text), STR_ARG(ref->node));
-    switch (run->steps[step].state) {
+    switch ((int)kernel_state(run, step)) {
     case NODE_SUCCESS:
         break;
     case NODE_SKIPPED:

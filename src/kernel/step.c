@@ -8,7 +8,7 @@ struct moment moment_of(const struct decide *d, enum moment_kind kind, uint32_t 
 {
     struct moment m = {.kind = kind, .by = EMITTER_ENGINE, .logical = 1, .engine = 1, .at_ms = d->input->now_ms};
     if (step == PROGRAM_TOP) return m;
-    const struct run_step *s = &d->run->steps[step];
+    const struct run_lane *s = lane_ref(d->run, step);
     m.step = kernel_path(d->run, step, d->out->turn);
     m.logical = s->logical > 0 ? s->logical : 1;
     m.engine = s->engine > 0 ? s->engine : 1;
@@ -60,8 +60,9 @@ struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step
     effect->kind = kind;
     effect->step = step;
     if (step == PROGRAM_TOP) return effect;
-    effect->logical = d->run->steps[step].logical;
-    effect->engine = d->run->steps[step].engine;
+    struct run_attempt now = kernel_attempt(d->run, step);
+    effect->logical = now.logical;
+    effect->engine = now.engine;
     return effect;
 }
 
@@ -79,10 +80,10 @@ uint32_t ready_pop(struct run *run)
 {
     uint32_t step = run->ready_head;
     if (step == PROGRAM_TOP) return step;
-    uint32_t link = run->steps[step].next_ready;
+    uint32_t link = run->links[step];
     run->ready_head = link == READY_LAST ? PROGRAM_TOP : link - 2;
     if (run->ready_head == PROGRAM_TOP) run->ready_tail = PROGRAM_TOP;
-    run->steps[step].next_ready = READY_OUT;
+    run->links[step] = READY_OUT;
     return step;
 }
 

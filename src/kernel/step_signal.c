@@ -17,7 +17,7 @@ static uint32_t waiting_gates(const struct run *run, uint32_t *only)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
-        if (run->program->steps[i].kind != STEP_APPROVAL || run->steps[i].state != NODE_RUNNING) continue;
+        if (run->program->steps[i].kind != STEP_APPROVAL || kernel_state(run, i) != NODE_RUNNING) continue;
         *only = i;
         count++;
     }
@@ -27,7 +27,7 @@ static uint32_t waiting_gates(const struct run *run, uint32_t *only)
 static struct verdict judge_retry(const struct run *run, uint32_t step)
 {
     if (step == PROGRAM_TOP) return refuse("STEP_NOT_FOUND", "the run has no such step");
-    const struct run_step *s = &run->steps[step];
+    const struct run_lane *s = lane_ref(run, step);
     if (s->state == NODE_RUNNING || s->state == NODE_WAITING || s->state == NODE_DELAYED)
         return refuse("STEP_NOT_TERMINAL", "the step has not ended");
     if (s->state == NODE_FAILED)
@@ -41,7 +41,7 @@ static struct verdict judge_retry(const struct run *run, uint32_t step)
 static struct verdict judge_skip(const struct run *run, uint32_t step)
 {
     if (step == PROGRAM_TOP) return refuse("STEP_NOT_FOUND", "the run has no such step");
-    const struct run_step *s = &run->steps[step];
+    const struct run_lane *s = lane_ref(run, step);
     if (s->state == NODE_SUCCESS || s->state == NODE_FAILED || s->state == NODE_SKIPPED)
         return refuse("STEP_TERMINAL", "the step has ended");
     enum step_kind kind = run->program->steps[step].kind;
@@ -67,8 +67,8 @@ static struct verdict judge_answer(const struct run *run, const struct signal *s
     if (*step == PROGRAM_TOP) return refuse("STEP_NOT_FOUND", "the run has no such step");
     if (run->program->steps[*step].kind != STEP_APPROVAL)
         return refuse("NOT_AN_APPROVAL", "the step is not an approval");
-    if (run->steps[*step].state == NODE_WAITING) return refuse("STEP_NOT_RUNNING", "the approval is not waiting yet");
-    return run->steps[*step].state == NODE_RUNNING ? accepted
+    if (kernel_state(run, *step) == NODE_WAITING) return refuse("STEP_NOT_RUNNING", "the approval is not waiting yet");
+    return kernel_state(run, *step) == NODE_RUNNING ? accepted
                                                    : refuse("STEP_TERMINAL", "the approval has been answered");
 }
 
@@ -103,7 +103,7 @@ static struct verdict judge_params(const struct run *run, const struct signal *s
 static struct verdict judge_change(const struct run *run, const struct signal *signal, uint32_t step)
 {
     if (step == PROGRAM_TOP) return refuse("STEP_NOT_FOUND", "the run has no such step");
-    uint8_t state = run->steps[step].state;
+    uint8_t state = kernel_state(run, step);
     if (state == NODE_SUCCESS || state == NODE_FAILED || state == NODE_SKIPPED)
         return refuse("STEP_TERMINAL", "the step has ended");
     if (signal->type == SIGNAL_UPDATE_TARGET) return accepted;
@@ -254,8 +254,8 @@ static enum code resume_run(struct decide *d, const struct signal *signal)
 static enum code skip_step(struct decide *d, const struct signal *signal, uint32_t step)
 {
     struct moment m = moment_of(d, MOMENT_STEP_SKIPPED, step);
-    uint8_t state = d->run->steps[step].state;
-    bool tried = d->run->steps[step].logical > 0;
+    uint8_t state = kernel_state(d->run, step);
+    bool tried = kernel_attempt(d->run, step).logical > 0;
     if (tried && (state == NODE_HELD || state == NODE_DELAYED)) m.logical++; // the last attempt has its outcome (I14)
     m.reason = STR(SKIP_OPERATOR);
     m.detail = signal->reason;
@@ -287,7 +287,7 @@ static enum code answer_gate(struct decide *d, const struct signal *signal, uint
     if (!answer_value(d->out->turn, signal, kernel_member(d->run, step, "captureResponse"), &m.value))
         return error_nomem(d->err);
     m.actor = signal->actor;
-    m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
+    m.duration_ms = elapsed_ms(d, lane_ref(d->run, step)->started_ms);
     return emit(d, &m, step);
 }
 
@@ -313,7 +313,7 @@ static enum code apply(struct decide *d, const struct signal *signal, uint32_t s
     case SIGNAL_RESUME:
         return resume_run(d, signal);
     case SIGNAL_RETRY_STEP:
-        return d->input->idle ? delay_step(d, step, 0) : start_attempt(d, step, d->run->steps[step].logical + 1);
+        return d->input->idle ? delay_step(d, step, 0) : start_attempt(d, step, kernel_attempt(d->run, step).logical + 1);
     case SIGNAL_SKIP_STEP:
         return skip_step(d, signal, step);
     case SIGNAL_APPROVE:

@@ -96,7 +96,7 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
 
 enum code reuse_one(struct decide *d, const struct reuse *reuse)
 {
-    if (d->run->steps[reuse->step].waiting > 0) return OK; // what it hangs on has not come out as before
+    if (d->run->nodes[reuse->step].waiting > 0) return OK; // what it hangs on has not come out as before
     if (reuse->skipped) return decide_step(d, reuse->step);
     struct moment m = moment_of(d, MOMENT_STEP_STARTED, reuse->step);
     enum code rc = emit(d, &m, reuse->step);

@@ -9,7 +9,7 @@ bool waits_until(const struct run *run, uint32_t step)
 // A timeout counts from the start although the wait itself does not.
 static bool cut_by_timeout(const struct run *run, uint32_t step)
 {
-    const struct run_step *s = &run->steps[step];
+    const struct run_lane *s = lane_ref(run, step);
     int64_t timeout_ms = run->program->steps[step].timeout_ms;
     return timeout_ms > 0 && s->due_ms == s->started_ms + timeout_ms;
 }
@@ -31,7 +31,7 @@ static enum code approval_deadline(struct decide *d, uint32_t step)
         if (!json_put(d->out->turn, &value, STR("approved"), json_bool(true))) return E_NOMEM;
         if (!json_put(d->out->turn, &value, STR("by"), json_string(STR("timeout")))) return E_NOMEM;
         m.value = kernel_member(d->run, step, "captureResponse") ? json_string(STR("")) : value;
-        m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
+        m.duration_ms = elapsed_ms(d, lane_ref(d->run, step)->started_ms);
         return emit(d, &m, step);
     }
     struct fault fault = {
@@ -61,7 +61,7 @@ enum code dag_wake(struct decide *d, uint32_t step)
             return fail_step(d, step, &fault);
         }
         struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
-        m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
+        m.duration_ms = elapsed_ms(d, lane_ref(d->run, step)->started_ms);
         return emit(d, &m, step);
     }
     case STEP_APPROVAL:

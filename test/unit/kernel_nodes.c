@@ -277,7 +277,7 @@ static void loop_forgets_the_outputs_of_earlier_iterations(void)
         struct error err = {0};
         CHECK_OK(kernel_step(s.run, &s.holds, &input, &story_env, &out, &err), &err);
         for (size_t k = 0; k < out.effect_count; k++) s.effects[s.effect_count++] = out.effects[k];
-        size_t size = s.run->arena.size + s.run->steps[0].outputs->size;
+        size_t size = s.run->arena.size + s.run->nodes[0].outputs->size;
         if (i == 0) first = size;
         CHECK(size <= first + SIZE);
     }
