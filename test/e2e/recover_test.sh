@@ -159,7 +159,7 @@ test_a_step_that_kills_every_engine_fails_in_the_end() {
     done
     status_is p-1 FAILED || fail "it goes on for ever"
     equal "$(wc -l <ran)" 20 'engines that died of it'
-    equal "$("$CAIRN" get p-1 "${store[@]}" -o json | jq -r '.error.code // .cause.code // empty')" WORKER_LOST 'and the run says so'
+    equal "$("$CAIRN" get p-1 "${store[@]}" -o json | jq -r '.rootCause.error.code')" WORKER_LOST 'and the run says so'
     intact
 }
 
