@@ -63,11 +63,6 @@ void ticket_cancel(struct engine *engine, size_t index, int64_t grace_ms)
     if (tools) tools->ops->cancel(tools, ((uint64_t)ticket->generation << 32) | index, grace_ms);
 }
 
-static bool is_lane(const struct run *run, uint32_t step)
-{
-    return step >= run->program->step_count;
-}
-
 // ---- holds: attempts that are outside, or about to be
 static struct run_hold *hold_of(const struct resident *resident, const struct effect *effect)
 {

@@ -89,7 +89,7 @@ enum code dag_output(const struct run *run, uint32_t step, const struct kernel_e
 
 bool kernel_output_fits(const struct run *run, uint32_t step, uint64_t *total)
 {
-    if (!run->net && run->steps[step].blob) *total += run->steps[step].blob->size;
+    if (kernel_blob(run, step)) *total += kernel_blob(run, step)->size;
     return *total <= RESULT_MAX;
 }
 
