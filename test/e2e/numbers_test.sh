@@ -135,7 +135,7 @@ test_a_service_and_its_clients_keep_the_digits() {
 }
 test_conditions_compare_exactly() {
     cat >w.json <<'PLAN'
-{"planId":"w","planVersion":"1","inputs":{"id":9007199254740993,"one":1.0,"big":1000000000000000000000000000000},"steps":[
+{"planId":"w","planVersion":"1","inputs":{"id":9007199254740993,"one":1.0,"big":{"type":"integer","default":1000000000000000000000000000000}},"steps":[
  {"stepId":"gt","kind":"echo","dependsOn":[],"when":"$INPUTS.id > 9007199254740992","with":{"message":1}},
  {"stepId":"eq","kind":"echo","dependsOn":[],"when":"$INPUTS.id == 9007199254740992","with":{"message":1}},
  {"stepId":"one","kind":"echo","dependsOn":[],"when":"$INPUTS.one == 1","with":{"message":1}},
