@@ -40,6 +40,7 @@ static int gather_write(sqlite3_file *file, const void *bytes, int size, sqlite3
         memcpy(gather->frame, bytes, WAL_FRAME_HEADER_SIZE);
         gather->frame_at = at;
     }
+    if (gather->synced) gather->frame_at = 0; // a sector is filled up: the last frame is not on the disk for sure
     if (gather->synced) // the commit is on the disk: whatever happens now, it is not "nothing stored"
         return gather->base->xWrite(file, bytes, size, at) == SQLITE_OK ? SQLITE_OK : SQLITE_IOERR_FSYNC;
     if (at != gather->at + gather->used || size > GATHER_SIZE - gather->used) {
