@@ -279,13 +279,13 @@ struct orphans {
     size_t count;
 };
 
-static bool see_orphan(void *context, struct str run, struct str step)
+static bool see_orphan(void *context, struct str tenant, struct str run, struct str step)
 {
     struct orphans *orphans = context;
     struct doctor *d = orphans->doctor;
     struct error err = {0};
     struct run_head head;
-    enum code rc = store_head(d->session.store, d->session.tenant, run, &d->cli->io.arena, &head, &err);
+    enum code rc = store_head(d->session.store, tenant.len ? tenant : d->session.tenant, run, &d->cli->io.arena, &head, &err);
     if (rc == OK && head.owned) return false; // its engine lives
     if (rc != OK && rc != E_NOT_FOUND) return false;
     if (!orphans->fix && ++orphans->count <= LISTED_MAX)
@@ -297,11 +297,11 @@ static bool see_orphan(void *context, struct str run, struct str step)
 
 static void check_orphans(struct doctor *d)
 {
-    char mark[33];
+    struct engine_mark mark;
     struct orphans orphans = {.doctor = d, .fix = args_has(&d->cli->args, FLAG_FIX)};
     if (!d->session.store || d->session.remote) return;
-    engine_mark(d->session.store, mark);
-    size_t killed = tool_sweep_orphans(mark, see_orphan, &orphans);
+    engine_mark(d->session.store, &mark);
+    size_t killed = tool_sweep_orphans(&(struct tool_mark){mark.store, mark.url}, see_orphan, &orphans);
     if (killed == 0) return;
     d->fixed_count++;
     cli_note(d->cli, "orphans: killed %zu process%s whose engine was gone", killed, killed == 1 ? "" : "es");

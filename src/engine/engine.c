@@ -3,6 +3,8 @@
 
 #include "base/civil.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,13 +238,26 @@ static enum code read_blob(void *context, const struct digest *sha256, struct ar
     return turn_blob(engine, sha256, out) ? OK : store_blob(engine->store, sha256, arena, out, err);
 }
 
-void engine_mark(const struct store *store, char out[33])
+static void mark_of(struct str text, char out[33])
 {
     char hex[SHA256_HEX + 1];
-    struct digest digest = sha256(store_url(store));
+    struct digest digest = sha256(text);
     digest_hex(&digest, hex);
     memcpy(out, hex, 32);
     out[32] = '\0';
+}
+
+void engine_mark(const struct store *store, struct engine_mark *out)
+{
+    struct str url = store_url(store), path;
+    struct str scheme = str_cut(url, ':', &path);
+    char file[PATH_MAX], which[64];
+    bool sqlite = str_is(scheme, "sqlite"), files = str_is(scheme, "files");
+    mark_of(url, out->url);
+    memcpy(out->store, out->url, sizeof(out->store));
+    if (!sqlite && !files) return;
+    (void)snprintf(file, sizeof(file), "%.*s%s", STR_ARG(path), files ? "/.cairn" : "");
+    if (os_file_identity(file, which)) mark_of(str_from(which), out->store);
 }
 
 enum code engine_open(const struct engine_options *options, struct engine **out, struct error *err)
@@ -261,7 +276,7 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
     engine->tools = options->tools;
     engine->free_ticket = UINT32_MAX;
     engine->env = (struct kernel_env){.context = engine, .blob = read_blob};
-    engine_mark(engine->store, engine->mark);
+    engine_mark(engine->store, &engine->mark);
     mailbox_init(&engine->mailbox, options->arrived, options->arrived_context);
     heap_init(&engine->timers);
     heap_init(&engine->alarms);

@@ -4,7 +4,7 @@
 static enum code open_processes(struct engine *engine, struct error *err)
 {
     if (engine->tools) return OK;
-    struct tool_options options = {.mark = engine->mark,
+    struct tool_options options = {.mark = engine->mark.store,
                                    .process_max = engine->options.limits.process_max,
                                    .deliver = mailbox_result,
                                    .output = engine->options.observer.output ? mailbox_line : NULL,
@@ -33,7 +33,7 @@ static enum code open_tasks(struct engine *engine, struct error *err)
 {
     if (engine->tasks || engine->options.tasks.tools) return OK;
     struct task_options options = engine->options.task ? *engine->options.task : (struct task_options){0};
-    options.mark = engine->mark;
+    options.mark = engine->mark.store;
     options.process_max = engine->options.limits.process_max;
     options.confinement = engine->options.confinement;
     options.secrets = engine->options.secrets;

@@ -182,7 +182,7 @@ struct engine {
     struct tools *tools;
     bool own_tools;
     struct tasks *tasks; // opened by us when the first playbook came; NULL: none
-    char mark[33];
+    struct engine_mark mark;
     struct mailbox mailbox;
     struct message *arrived; // taken from the mailbox, not yet in the queue
     struct queue queue;

@@ -242,13 +242,13 @@ enum code engine_admit(struct engine *engine, struct str tenant, struct str run,
     return queue_add(engine, resident, INPUT_ADMIT) ? OK : error_nomem(err);
 }
 
-static bool is_adopted(void *context, struct str run, struct str step)
+static bool is_adopted(void *context, struct str tenant, struct str run, struct str step)
 {
     (void)step;
     const struct engine *engine = context;
     for (size_t i = 0; i < engine->table_size; i++)
         for (const struct resident *r = engine->table[i]; r; r = r->next)
-            if (r->adopted && str_eq(r->ids.run, run)) return true;
+            if (r->adopted && str_eq(r->ids.run, run) && (tenant.len == 0 || str_eq(r->ids.tenant, tenant))) return true;
     return false;
 }
 
@@ -258,7 +258,7 @@ void sweep_orphans(struct engine *engine)
 {
     if (engine->adopted == 0) return;
     if (!engine->options.tools && !engine->options.no_processes)
-        (void)tool_sweep_orphans(engine->mark, is_adopted, engine);
+        (void)tool_sweep_orphans(&(struct tool_mark){engine->mark.store, engine->mark.url}, is_adopted, engine);
     for (size_t i = 0; i < engine->table_size; i++)
         for (struct resident *r = engine->table[i]; r; r = r->next) r->adopted = false;
     engine->adopted = 0;

@@ -225,3 +225,11 @@ enum code os_absolute(const char *path, struct arena *arena, struct str *out, st
     buf_release(&whole);
     return out->ptr ? OK : error_set(err, E_NOMEM, "cannot name %s: out of memory", path);
 }
+
+bool os_file_identity(const char *path, char out[64])
+{
+    struct stat st;
+    if (stat(path, &st) != 0) return false;
+    (void)snprintf(out, 64, "%llx:%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+    return true;
+}

@@ -129,6 +129,7 @@ struct os_log_route {
 };
 struct os_log_route os_log_through(struct os_log_route route); // returns what it was
 // ---- the service manager ($NOTIFY_SOCKET, $WATCHDOG_USEC): nothing happens when there is none
+bool os_file_identity(const char *path, char out[64]); // which file it is, by whatever path; false: there is none
 void os_notify(const char *state); // "READY=1", "STATUS=..."; several on lines of their own. Never waits
 int64_t os_watchdog_ms(void);      // how often it wants to hear WATCHDOG=1; 0 = it does not
 

@@ -206,6 +206,7 @@ struct job_list {
 void job_list_add(struct job_list *list, struct job *job);
 void job_list_remove(struct job_list *list, struct job *job);
 // NULL when memory ran out.
+void mark_unescape(struct buf *out, struct str text); // a part of CAIRN_MARK, as it was
 struct job *job_new(const struct tool_request *request, const char *mark, const char *identity);
 void job_free(struct job *job);
 // Starts the process. False: job->fault says why.

@@ -105,6 +105,26 @@ static bool copy_lists(struct job *job, const struct tool_request *request)
     return !failed;
 }
 
+static void mark_escape(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == ':' || text.ptr[i] == '%')
+            buf_text(out, text.ptr[i] == ':' ? "%3A" : "%25");
+        else
+            buf_byte(out, text.ptr[i]);
+    }
+}
+
+void mark_unescape(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        struct str rest = str_slice(text, i, text.len);
+        bool colon = str_starts(rest, STR("%3A")), percent = str_starts(rest, STR("%25"));
+        buf_byte(out, colon ? ':' : text.ptr[i]);
+        i += colon || percent ? 2 : 0;
+    }
+}
+
 static bool copy_request(struct job *job, const struct tool_request *request, const char *mark, const char *identity)
 {
     bool failed = false;
@@ -125,13 +145,17 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->tenant = keep(&job->request, request->tenant, &failed);
     job->environment = keep(&job->request, request->environment, &failed);
     job->log.path = keep(&job->arena, request->log, &failed);
-    size_t size = strlen(mark) + request->run.len + request->step.len + strlen(identity) + 32;
-    char *text = arena_alloc(&job->arena, size);
-    if (failed || !text) return false;
-    int used = snprintf(text, size, "%s:%.*s:%.*s:%u:%u:%s", mark, STR_ARG(request->run), STR_ARG(request->step),
-                        request->logical, request->engine, identity);
-    INVARIANT(used > 0 && (size_t)used < size);
-    job->mark = (struct str){text, (size_t)used};
+    struct buf text;
+    buf_init(&text, MEMORY_MAX);
+    buf_printf(&text, "2:%s:%s:%u:%u:", mark, identity, request->logical, request->engine);
+    mark_escape(&text, request->tenant);
+    buf_byte(&text, ':');
+    mark_escape(&text, request->run);
+    buf_byte(&text, ':');
+    mark_escape(&text, request->step);
+    job->mark = buf_ok(&text) ? keep(&job->arena, buf_str(&text), &failed) : (struct str){0};
+    buf_release(&text);
+    if (failed || !job->mark.ptr) return false;
     return copy_lists(job, request);
 }
 

@@ -1,4 +1,4 @@
-// Orphans of a dead engine: processes that carry the mark of the store and the identity of another engine process. They are
+// Orphans of a dead engine: processes that carry the mark of the store and the identity of an engine process that is gone. They are
 // held by pidfd before they are looked at, so a pid that is used again meanwhile is never hit. Members of their groups go
 // with them, also those that have wiped their environment.
 #include "tool/internal.h"
@@ -20,17 +20,16 @@ struct target {
 };
 
 struct hunt {
-    struct str mark;
+    struct tool_mark mark;
     tool_orphan wanted;
     void *context;
-    char identity[IDENTITY_SIZE];
     pid_t spared[ANCESTORS_MAX]; // this process and those it comes from
     size_t spared_count;
     pid_t own_group;
     struct target targets[HUNT_MAX];
     size_t count;
     size_t marked; // the first ones; behind them are members of their groups
-    struct buf scratch;
+    struct buf scratch, plain;
 };
 
 // Takes the last field of "a:b:c" away and returns it.
@@ -43,17 +42,58 @@ static struct str cut_last(struct str *text)
     return last;
 }
 
-// <store mark>:<run>:<step>:<L>:<k>:<identity>; a run id may hold colons, the fields behind it may not.
-static bool is_wanted(const struct hunt *hunt, struct str mark)
+// "<pid>-<start>": the process with that number, if there is one, began at another time.
+static bool engine_is_gone(struct str identity)
+{
+    struct proc_stat stat;
+    struct str start;
+    int64_t pid, began;
+    struct str number = str_cut(identity, '-', &start);
+    if (!str_int64(number, &pid) || !str_int64(start, &began) || pid <= 0 || pid > INT32_MAX) return false;
+    return !proc_stat((pid_t)pid, &stat) || stat.start != (uint64_t)began || stat.state == 'Z';
+}
+
+// 2:<store>:<identity>:<L>:<k>:<tenant>:<run>:<path>, the last three with ':' and '%' as %3A and %25.
+static bool is_wanted_2(struct hunt *hunt, struct str mark)
+{
+    struct str store = str_cut(mark, ':', &mark), identity = str_cut(mark, ':', &mark);
+    (void)str_cut(mark, ':', &mark);
+    (void)str_cut(mark, ':', &mark);
+    struct str tenant = str_cut(mark, ':', &mark), run = str_cut(mark, ':', &mark);
+    if (!str_is(store, hunt->mark.store) || !engine_is_gone(identity)) return false;
+    struct buf *room = &hunt->plain;
+    buf_clear(room);
+    struct str *parts[] = {&tenant, &run, &mark};
+    size_t ends[ARRAY_COUNT(parts)];
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        mark_unescape(room, *parts[i]);
+        ends[i] = room->len;
+    }
+    if (!buf_ok(room)) return false;
+    struct str all = buf_str(room);
+    return hunt->wanted(hunt->context, str_slice(all, 0, ends[0]), str_slice(all, ends[0], ends[1]),
+                        str_slice(all, ends[1], ends[2]));
+}
+
+// <hash of the store's URL>:<run>:<step>:<L>:<k>:<identity>, as engines before gave them. Where the run ends and the step begins is
+// not said when they hold colons: every place is tried.
+static bool is_wanted_1(const struct hunt *hunt, struct str mark)
 {
     struct str identity = cut_last(&mark);
     (void)cut_last(&mark);
     (void)cut_last(&mark);
-    struct str step = cut_last(&mark);
-    if (!str_starts(mark, hunt->mark) || mark.len <= hunt->mark.len || mark.ptr[hunt->mark.len] != ':') return false;
-    struct str run = str_slice(mark, hunt->mark.len + 1, mark.len);
-    if (str_is(identity, hunt->identity)) return false;
-    return hunt->wanted(hunt->context, run, step);
+    struct str store = str_cut(mark, ':', &mark);
+    if (!str_is(store, hunt->mark.url) || !engine_is_gone(identity)) return false;
+    for (size_t at = str_find(mark, ':', 0); at < mark.len; at = str_find(mark, ':', at + 1))
+        if (hunt->wanted(hunt->context, (struct str){0}, str_slice(mark, 0, at), str_slice(mark, at + 1, mark.len)))
+            return true;
+    return false;
+}
+
+static bool is_wanted(struct hunt *hunt, struct str mark)
+{
+    if (str_starts(mark, STR("2:"))) return is_wanted_2(hunt, str_slice(mark, 2, mark.len));
+    return is_wanted_1(hunt, mark);
 }
 
 static bool is_known(const struct hunt *hunt, pid_t pid)
@@ -150,12 +190,12 @@ static size_t kill_targets(struct hunt *hunt)
     return killed;
 }
 
-size_t tool_sweep_orphans(const char *mark, tool_orphan wanted, void *context)
+size_t tool_sweep_orphans(const struct tool_mark *mark, tool_orphan wanted, void *context)
 {
-    struct hunt hunt = {.mark = str_from(mark), .wanted = wanted, .context = context, .own_group = getpgrp()};
+    struct hunt hunt = {.mark = *mark, .wanted = wanted, .context = context, .own_group = getpgrp()};
     size_t total = 0;
     buf_init(&hunt.scratch, ENVIRON_MAX);
-    proc_identity(hunt.identity);
+    buf_init(&hunt.plain, ENVIRON_MAX);
     spare_ancestors(&hunt);
     // They may start new ones while we look: only a pass that finds nobody is the end.
     for (unsigned pass = 0; pass < PASSES_MAX; pass++) {
@@ -168,5 +208,6 @@ size_t tool_sweep_orphans(const char *mark, tool_orphan wanted, void *context)
         if (!killed) break;
     }
     buf_release(&hunt.scratch);
+    buf_release(&hunt.plain);
     return total;
 }

@@ -4,7 +4,7 @@
 // thread. A cancelled ticket still delivers (CANCELLED, or whatever it ended with before the kill arrived).
 // Children: own session and process group, death signal, no inherited descriptors, no core files, environment cleaned of
 // loader and interpreter hooks, marked with CAIRN_RUN_ID, CAIRN_STEP_ID, CAIRN_ATTEMPT (L), CAIRN_ENGINE_ATTEMPT (k),
-// CAIRN_IDEMPOTENCY_KEY=<run>:<step>:<L> and CAIRN_MARK=<store mark>:<run>:<step>:<L>:<k>:<engine pid>-<its start>,
+// CAIRN_IDEMPOTENCY_KEY=<run>:<step>:<L> and CAIRN_MARK=2:<store mark>:<engine pid>-<its start>:<L>:<k>:<tenant>:<run>:<step>,
 // so that the orphans of a dead engine are found. A result is delivered only after the whole tree is gone.
 // Secrets are resolved here, just before the start, and their values (also base64, hex, URL and JSON forms) are masked in
 // everything that is delivered.
@@ -224,9 +224,13 @@ struct tool_options {
 // With a confinement the process is no longer dumpable while the tools are open: steps cannot look into it.
 enum code tools_open(const struct tool_options *options, struct tools **out, struct error *err) MUST_CHECK;
 
-// Finds processes marked with `mark` that belong to a (run, step) that `wanted` says yes to, and to another engine process than this
-// one, kills them with their groups and waits until they are gone. Returns how many. One pass over the system's processes.
-typedef bool (*tool_orphan)(void *context, struct str run, struct str step);
-size_t tool_sweep_orphans(const char *mark, tool_orphan wanted, void *context);
+// Finds processes marked with `mark` that belong to a (tenant, run, step) that `wanted` says yes to, and to an engine process that is
+// gone, kills them with their groups and waits until they are gone. Returns how many. One pass over the system's processes.
+struct tool_mark {
+    const char *store; // as in tool_options
+    const char *url;   // as engines before marked their processes: those do not say a tenant
+};
+typedef bool (*tool_orphan)(void *context, struct str tenant, struct str run, struct str step);
+size_t tool_sweep_orphans(const struct tool_mark *mark, tool_orphan wanted, void *context);
 
 #endif

@@ -67,4 +67,73 @@ test_retry_of_an_ended_run_with_no_run_starts_nothing() {
     intact
 }
 
+# A step that leaves a process which outlives its engine; it must be gone before the step runs again.
+stray() {
+    rm -f tries stray
+    sed "s|TOP|$PWD|g" >stray.json <<'PLAN'
+{"planId":"l","planVersion":"1","steps":[{"stepId":"a","kind":"shell","with":{"command":"echo x >> TOP/tries; [ $(wc -l < TOP/tries) -ge 2 ] && exit 0; (setsid sleep 40 & echo $! > TOP/stray); sleep 40"}}]}
+PLAN
+}
+# Started at one name of the store and killed, recovered at another: $1, $2; $3 happens in between.
+at_two_names() {
+    stray
+    "$CAIRN" run stray.json --store "$1" --run-id l-1 --progress none >/dev/null 2>run.err </dev/null & pid=$!
+    wait_for test -s stray
+    kill -9 $pid; wait $pid 2>/dev/null
+    alive "$(cat stray)" || fail "$1: nothing was left behind"
+    ${3:-true}
+    cairn_is 0 recover --store "$2" --progress none
+    ! alive "$(cat stray)" || { kill "$(cat stray)"; fail "$1, then $2: what the first attempt left runs beside the second"; }
+    equal "$(wc -l <tries)" 2 "$1, then $2"
+}
+test_an_orphan_is_found_by_whatever_name_the_store_has() {
+    mkdir d f m p; ln -s d link; ln -s "$PWD/d/real.db" other.db
+    at_two_names "sqlite:$PWD/d/real.db" "sqlite:$PWD/other.db"
+    at_two_names sqlite:d/x.db "sqlite:$PWD/link/x.db"
+    at_two_names "files:$PWD/f" files:./f
+    moved() { mv m n; }
+    at_two_names "files:$PWD/m" "files:$PWD/n" moved
+    moved() { mv p q; }
+    at_two_names "sqlite:$PWD/p/s.db" "sqlite:$PWD/q/s.db" moved
+}
+test_recovery_of_a_copy_or_of_another_tenant_kills_no_living_step() {
+    stray
+    "$CAIRN" run stray.json "${store[@]}" --tenant a --run-id l-1 --progress none >/dev/null 2>run.err </dev/null & pid=$!
+    wait_for test -s stray
+    echo '{"planId":"b","planVersion":"1","steps":[{"stepId":"a","kind":"shell","with":{"command":"echo x >> b; [ $(wc -l < b) -ge 2 ] || sleep 40"}}]}' >b.json
+    "$CAIRN" run b.json "${store[@]}" --tenant b --run-id l-1 --progress none >/dev/null 2>b.err </dev/null & local other=$!
+    wait_for test -s b
+    kill -9 $other; wait $other 2>/dev/null
+    cairn_is 0 recover "${store[@]}" --tenant b --progress none
+    alive "$(cat stray)" || fail "the living step of tenant a was killed"
+    mkdir copy; cp store.db* copy/ 2>/dev/null
+    cairn_is 0 recover --store "sqlite:$PWD/copy/store.db" --tenant a --progress none
+    alive "$(cat stray)" || fail "the recovery of a copy killed the step of its original"
+    kill -9 $pid; wait $pid 2>/dev/null
+    kill "$(cat stray)" 2>/dev/null
+    true
+}
+test_the_orphan_of_a_task_in_its_second_run_of_a_visit_is_found() {
+    cat >t.yaml <<YAML
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: {name: t, path: t}
+workflow:
+  - step: start
+    tool:
+      - name: work
+        kind: shell
+        cmds: "echo x >> $PWD/tries; n=\$(wc -l < $PWD/tries); [ \$n = 2 ] || exit 0; (setsid sleep 40 & echo \$! > $PWD/stray); sleep 40"
+      - name: again
+        kind: noop
+        policy: {rules: [{when: "{{ ctx.round | default(0) < 1 }}", then: {do: jump, to: work, set: {ctx.round: 1}}}]}
+YAML
+    "$CAIRN" run t.yaml "${store[@]}" --run-id t:1 --progress none >/dev/null 2>run.err </dev/null & pid=$!
+    wait_for test -s stray
+    kill -9 $pid; wait $pid 2>/dev/null
+    cairn_is 0 recover "${store[@]}" --progress none
+    ! alive "$(cat stray)" || { kill "$(cat stray)"; fail 'what the first attempt left runs beside the second'; }
+    equal "$(wc -l <tries)" 3
+}
+
 run_tests "$@"

@@ -366,8 +366,9 @@ struct kit_step {
     struct str run, step; // empty: any
 };
 
-static bool kit_is_of_step(void *context, struct str run, struct str step)
+static bool kit_is_of_step(void *context, struct str tenant, struct str run, struct str step)
 {
+    (void)tenant;
     const struct kit_step *one = context;
     return (!one->run.len || str_eq(run, one->run)) && (!one->step.len || str_eq(step, one->step));
 }
@@ -375,7 +376,7 @@ static bool kit_is_of_step(void *context, struct str run, struct str step)
 static size_t kit_kill_orphans(const char *mark, const char *run, const char *step)
 {
     struct kit_step one = {str_from(run), str_from(step)};
-    return tool_sweep_orphans(mark, kit_is_of_step, &one);
+    return tool_sweep_orphans(&(struct tool_mark){mark, mark}, kit_is_of_step, &one);
 }
 
 static int kit_helper(char **argv)
