@@ -167,10 +167,12 @@ static enum code sweep_run(struct sweep *sweep, struct str run)
     enum code rc = ops->list(sweep->files->disk, path, see_inside, sweep, NULL);
     if (rc != OK || !sweep->bare) return rc == E_NOT_FOUND ? OK : rc;
     os_log(LOG_INFO, "what a start left that was never stored is removed run=%.*s", STR_ARG(run));
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
-        if (files_run_path(sweep->tenant, run, names[i], path, NULL) == OK)
-            (void)!ops->remove(sweep->files->disk, path, NULL);
-    return OK;
+    for (size_t i = 0; rc == OK && i < ARRAY_COUNT(names); i++) {
+        rc = files_run_path(sweep->tenant, run, names[i], path, NULL);
+        if (rc == OK) rc = ops->remove(sweep->files->disk, path, NULL);
+        if (rc == E_NOT_FOUND) rc = OK;
+    }
+    return rc;
 }
 
 static enum code see_run(void *context, struct str name, bool directory)
