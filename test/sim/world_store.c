@@ -228,6 +228,7 @@ bool world_store_open(struct world *w)
         checker_fail(&w->checker, "S2", "the store cannot be opened: %s", err.message);
         return false;
     }
+    if (w->disk) sim_disk_stop_after(w->disk, UINT64_MAX); // it stops while the store is opened, not while the checker reads it
     watch(w);
     return w->options.store != SIM_SHARDS || world_store_take(w, w->store);
 }
