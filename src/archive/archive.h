@@ -87,7 +87,6 @@ enum code archive_backup_begin(struct store *to, int64_t now_ms, struct error *e
 enum code archive_backup_end(struct store *to, int64_t now_ms, struct error *err) MUST_CHECK;
 enum code archive_backup_check(struct store *from, struct error *err) MUST_CHECK;
 
-#define ARCHIVE_IMPORTED "IMPORTED" // substatus of an unfinished run that came from elsewhere
 
 // ---- keys
 #define SIGNATURE_SIZE 64u

@@ -186,7 +186,7 @@ static enum code take_run(struct copy *copy, const struct run_name *name)
     if (rc == E_CORRUPT || rc == E_NOT_FOUND) return note(copy, name->run, why.message);
     if (rc) return error_set(copy->err, rc, "%s", why.message);
     if (copy->options->mark && !image->head.terminal)
-        snprintf(image->head.summary.substatus, sizeof(image->head.summary.substatus), "%s", ARCHIVE_IMPORTED);
+        snprintf(image->head.summary.substatus, sizeof(image->head.summary.substatus), "%s", STANDING_IMPORTED);
     copy->imports[copy->count++] = (struct run_import){.head = &image->head,
                                                        .events = image->events.items,
                                                        .event_count = image->events.count,

@@ -137,7 +137,7 @@ static void compare_state(struct replay *replay)
         state_differs(replay, "status", run_status_name(stored->status), run_status_name(folded.status));
     if (replay->view.status != folded.status)
         state_differs(replay, "status", run_status_name(replay->view.status), run_status_name(folded.status));
-    if (strcmp(stored->substatus, folded.substatus) != 0 && strcmp(stored->substatus, ARCHIVE_IMPORTED) != 0)
+    if (strcmp(stored->substatus, folded.substatus) != 0 && strcmp(stored->substatus, STANDING_IMPORTED) != 0)
         state_differs(replay, "substatus", stored->substatus, folded.substatus);
     compare_number(replay, "steps in all", stored->counts.total, folded.counts.total);
     compare_number(replay, "completed steps", stored->counts.completed, folded.counts.completed);

@@ -217,7 +217,7 @@ static void check_unfinished(struct doctor *d)
     }
     for (size_t i = 0; i < d->unfinished.count; i++) {
         const struct run_head *head = &d->unfinished.items[i];
-        if (run_need(head) != NEED_OWNER || head->parent_run.len > 0) continue;
+        if (head_standing(head).need != NEED_OWNER || head->parent_run.len > 0) continue;
         if (++orphans <= LISTED_MAX)
             doctor_problem(d, need_command(d->cli, head), "run %.*s has not ended and no process drives it",
                            STR_ARG(head->ids.run));

@@ -83,7 +83,7 @@ static struct json row_json(struct session *session, const struct run_head *head
     struct arena *arena = &cli->io.arena;
     int64_t from = s->started_ms ? s->started_ms : s->created_ms;
     uint32_t ended = s->counts.completed + s->counts.failed + s->counts.skipped;
-    bool orphan = run_need(head) == NEED_OWNER;
+    bool orphan = head_standing(head).need == NEED_OWNER;
     const char *owner = head->owned ? cli_format(cli, "pid %lld", (long long)head->owner_pid) : "nobody";
     struct json row = JSON_OF(arena, {"runId", json_copied_or_null(arena, head->ids.run)},
                               {"status", json_word(run_status_name(s->status))},
@@ -125,7 +125,7 @@ static int print_pages(struct session *session, struct select *selection, struct
         code = selection_page(session, selection, PAGE, &cli->io.arena, &heads);
         for (size_t i = 0; !code && i < heads.count; i++) {
             code = print_run(session, &heads.items[i], &rows);
-            *orphans += run_need(&heads.items[i]) == NEED_OWNER;
+            *orphans += head_standing(&heads.items[i]).need == NEED_OWNER;
         }
         if (!code) list_page(list, &rows);
     } while (!code && selection->filter.before != 0 && !cli->io.out_closed);

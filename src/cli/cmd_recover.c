@@ -46,7 +46,7 @@ static int collect_all(struct recovery *recovery)
         if (store_list(recovery->session.store, &filter, &cli->io.arena, &heads, &err)) return cli_error(cli, &err);
         for (size_t i = 0; i < heads.count; i++) {
             // It came from elsewhere and may still be running there.
-            bool foreign = strcmp(heads.items[i].summary.substatus, ARCHIVE_IMPORTED) == 0;
+            bool foreign = strcmp(heads.items[i].summary.substatus, STANDING_IMPORTED) == 0;
             imported += foreign;
             if (!foreign && !add(recovery, &heads.items[i])) return cli_nomem(cli);
         }

@@ -213,8 +213,10 @@ static bool answers_itself(const struct run *run, int64_t wall_ms)
 static bool waits(const struct drive *drive, const struct run *run, int64_t wall_ms)
 {
     if (run->status == RUN_STATUS_PAUSED || run->status == RUN_STATUS_PENDING) return true;
-    if (run->held > 0) return run->in_flight == 0 && run->delayed == 0;
-    return strcmp(run_substatus(run), "WAITING_APPROVAL") == 0 && !(drive->patient && answers_itself(run, wall_ms));
+    struct standing_in in = run_standing_in(run);
+    if (standing_of(&in).need != NEED_PERSON) return false;
+    if (in.held > 0) return in.busy + in.delayed == 0;
+    return !(drive->patient && answers_itself(run, wall_ms));
 }
 
 // All that runs in it is for others to end: persons and child runs.

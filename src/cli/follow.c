@@ -19,21 +19,10 @@ void follow_sleep(struct follow *follow, bool moved, int64_t until_mono_ms)
         nanosleep(&(struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
 }
 
-enum run_need run_need(const struct run_head *head)
-{
-    struct str substatus = str_from(head->summary.substatus);
-    if (head->terminal) return NEED_NOTHING;
-    if (head->summary.status == RUN_STATUS_PAUSED && !(head->owned && str_is(substatus, "DRAINING")))
-        return NEED_PERSON;
-    bool held = str_is(substatus, "RETRYING") && !summary_goes_on(&head->summary);
-    if (str_is(substatus, "WAITING_APPROVAL") || held) return NEED_PERSON;
-    return head->owned ? NEED_NOTHING : NEED_OWNER;
-}
-
 const char *need_command(struct cli *cli, const struct run_head *head)
 {
     struct str run = head->ids.run;
-    switch (run_need(head)) {
+    switch (head_standing(head).need) {
     case NEED_NOTHING:
         return "";
     case NEED_OWNER:
@@ -47,10 +36,10 @@ const char *need_command(struct cli *cli, const struct run_head *head)
     return cli_command(cli, "get %.*s", STR_ARG(run));
 }
 
-enum run_need follow_need(struct follow *follow, const struct run_head *head)
+enum need follow_need(struct follow *follow, const struct run_head *head)
 {
     struct cli *cli = follow->session->cli;
-    enum run_need need = run_need(head);
+    enum need need = head_standing(head).need;
     if (need == NEED_NOTHING) follow->told = false;
     if (need == NEED_OWNER && follow->orphan_looks++ == 0) return NEED_NOTHING;
     if (need != NEED_OWNER) follow->orphan_looks = 0;

@@ -15,16 +15,10 @@ void follow_init(struct follow *follow, struct session *session);
 // Sleeps: a little when something has `moved` since the last time, longer and longer when not, never past `until_mono_ms`.
 void follow_sleep(struct follow *follow, bool moved, int64_t until_mono_ms);
 
-enum run_need {
-    NEED_NOTHING = 0, // it goes on, or it has ended
-    NEED_PERSON,      // paused, held, or waiting for an answer
-    NEED_OWNER,       // the process that drove it is gone
-};
-enum run_need run_need(const struct run_head *head);
 // The command that goes on with such a run, or "" when it needs none.
 const char *need_command(struct cli *cli, const struct run_head *head);
 // Says on stderr, once, that nobody drives the run or that it waits for a person, and what helps. Returns what it needs,
 // NEED_OWNER only when it was so at two looks in a row.
-enum run_need follow_need(struct follow *follow, const struct run_head *head);
+enum need follow_need(struct follow *follow, const struct run_head *head);
 
 #endif

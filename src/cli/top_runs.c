@@ -76,7 +76,7 @@ static void write_what(struct buf *line, const struct run_head *head)
 {
     const struct run_summary *summary = &head->summary;
     buf_text(line, "  ");
-    if (run_need(head) == NEED_OWNER)
+    if (head_standing(head).need == NEED_OWNER)
         buf_text(line, "nobody drives it: r goes on with it");
     else if (summary->substatus[0])
         buf_text(line, summary->substatus);

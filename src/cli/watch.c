@@ -40,7 +40,7 @@ static void on_line(void *context, struct str run, struct str step, bool is_stde
 static void tell_orphan(struct watch *watch, const struct mirrored *root)
 {
     if (root->head.owned) watch->owner_seen = true;
-    if (run_need(&root->head) != NEED_OWNER) {
+    if (head_standing(&root->head).need != NEED_OWNER) {
         watch->orphan_looks = 0;
     } else if (++watch->orphan_looks == 2) { // at one look it may be between two owners
         progress_say(&watch->progress, "%s: `%s` goes on with it",
@@ -133,8 +133,8 @@ static int loop(struct watch *watch)
         progress_tick(&watch->progress, os_now().wall_ms);
         if (run_status_terminal(root->state->status)) return exit_of_status(root->state->status);
         if (watching->approves && changed) answer_all(watch);
-        if (watching->exit_on_wait && run_need(&root->head) == NEED_PERSON) return EXIT_WAITING;
-        if (watch->interrupts > 0 && run_need(&root->head) == NEED_PERSON) return 128 + interrupts_number();
+        if (watching->exit_on_wait && head_standing(&root->head).need == NEED_PERSON) return EXIT_WAITING;
+        if (watch->interrupts > 0 && head_standing(&root->head).need == NEED_PERSON) return 128 + interrupts_number();
         tell_orphan(watch, root);
         if (interrupted(watch)) {
             watching->left = true;

@@ -360,10 +360,10 @@ struct engine_activity engine_activity(const struct engine *engine)
         activity.in_flight += queued->resident && queued->input.kind == INPUT_RESULT;
     for (size_t i = 0; i < engine->table_size; i++) {
         for (const struct resident *r = engine->table[i]; r; r = r->next) {
-            const struct run *run = r->run;
+            enum run_status status = r->run->status;
             if (r->tickets > 0 || has_timer(r) || aside_of(engine, r)) continue;
-            bool waits = run->status == RUN_STATUS_PAUSED || run->held > 0 || run->status == RUN_STATUS_PENDING;
-            activity.parked += waits || r->idle || str_is(str_from(run_substatus(run)), "WAITING_APPROVAL");
+            bool waits = status == RUN_STATUS_PAUSED || status == RUN_STATUS_PENDING;
+            activity.parked += waits || r->idle || run_standing(r->run).need == NEED_PERSON;
         }
     }
     return activity;
@@ -374,11 +374,21 @@ size_t engine_resident(const struct engine *engine)
     return engine->resident_count;
 }
 
+static struct str held_step(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->program->step_count; i++)
+        if (kernel_state(run, i) == NODE_HELD) return run->program->steps[i].id;
+    return STR("a step");
+}
+
 void engine_summary(const struct run *run, struct run_summary *out)
 {
     memset(out, 0, sizeof(*out));
     out->status = run->status;
-    struct str sub = str_from(run_substatus_stored(run));
+    struct standing_in in = run_standing_in(run);
+    struct standing standing = standing_of(&in);
+    struct str sub = str_from(standing.substatus);
+    out->goes_on = standing.goes_on;
     memcpy(out->substatus, sub.ptr, sub.len < sizeof(out->substatus) ? sub.len : sizeof(out->substatus) - 1);
     out->counts = run->counts;
     out->running = run->in_flight;
@@ -387,12 +397,14 @@ void engine_summary(const struct run *run, struct run_summary *out)
     out->ended_ms = run->ended_ms;
     struct buf cause;
     buf_init(&cause, 4096);
-    bool goes_on = run->status == RUN_STATUS_RUNNING && run->retrying > 0; // see summary_goes_on
+    bool again = run->status == RUN_STATUS_RUNNING && in.retrying > 0; // standing_stored reads that off the missing cause
     if (run->status == RUN_STATUS_CANCELLED || run->cancelling)
         buf_add(&cause, run->cancel_reason);
     else if (run->fault.code.len > 0 && run->status != RUN_STATUS_COMPLETED &&
-             !goes_on) // a held step may have been helped
+             !again) // a held step may have been helped
         failure_told(&cause, run->failed_step, &run->fault);
+    else if (standing.need == NEED_PERSON && in.held > 0) // the one that it began with was helped, and another waits
+        buf_printf(&cause, "failed at %.*s", STR_ARG(held_step(run)));
     size_t len = str_head(buf_str(&cause), sizeof(out->cause) - 1).len;
     memcpy(out->cause, cause.ptr, len);
     for (size_t i = 0; i < len; i++)

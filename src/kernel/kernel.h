@@ -29,6 +29,7 @@
 #define CAIRN_KERNEL_KERNEL_H
 
 #include "contract/profile.h"
+#include "contract/standing.h"
 #include "program/net.h"
 
 enum node_state {
@@ -503,9 +504,10 @@ enum code kernel_past_of(const struct past *past, const struct revision *revisio
 bool run_queued(const struct run *run);
 // Detail for lists: RECOVERING (taken over, its first turn is to come), DRAINING (paused, steps in flight; not in the profile
 // "temporal", and not after the drain timeout), RETRYING (an attempt failed and the next one follows, or the failure is held),
-// WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "". run_substatus_stored: what its log alone says.
+// WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "".
 const char *run_substatus(const struct run *run);
-const char *run_substatus_stored(const struct run *run);
+struct standing run_standing(const struct run *run);
+struct standing_in run_standing_in(const struct run *run); // without `recovering`: what its log alone says
 uint32_t run_draining(const struct run *run); // steps in flight that a pause waits for: no approvals, no loops
 // delay before retry number n (1, 2, ...), jitter applied from `random`.
 int64_t retry_delay_ms(const struct retry_policy *policy, uint32_t n, uint64_t random);

@@ -177,23 +177,32 @@ uint32_t run_draining(const struct run *run)
     return run->in_flight - run->gates - run->loops;
 }
 
-const char *run_substatus_stored(const struct run *run)
+struct standing_in run_standing_in(const struct run *run)
 {
-    if (run_status_terminal(run->status)) return "";
-    if (run->cancelling) return "CANCELLING";
-    bool paused = run->status == RUN_STATUS_PAUSED;
-    bool drains = behaviour_of(run->start.profile)->drains && run->drain_over != run->pause_cycle;
-    const char *busy = paused && drains ? "DRAINING" : "";
-    if (run->held + run->retrying > 0 && !paused) return "RETRYING";
-    if (run->status == RUN_STATUS_APPROVED) return ""; // it waits for its place
-    if (run->status == RUN_STATUS_PENDING) return run->start.requires_approval ? "WAITING_APPROVAL" : "";
-    if (run_draining(run) > 0) return busy;
-    return run->gates > 0 && (paused || run->delayed == 0) ? "WAITING_APPROVAL" : "";
+    return (struct standing_in){
+        .status = run->status,
+        .requires_approval = run->start.requires_approval,
+        .cancelling = run->cancelling,
+        .drains = behaviour_of(run->start.profile)->drains && run->drain_over != run->pause_cycle,
+        .driven = true,
+        .busy = run_draining(run),
+        .gates = run->gates,
+        .delayed = run->delayed,
+        .retrying = run->retrying,
+        .held = run->held,
+    };
+}
+
+struct standing run_standing(const struct run *run)
+{
+    struct standing_in in = run_standing_in(run);
+    in.recovering = run->recovering;
+    return standing_of(&in);
 }
 
 const char *run_substatus(const struct run *run)
 {
-    return run->recovering && !run_status_terminal(run->status) ? "RECOVERING" : run_substatus_stored(run);
+    return run_standing(run).substatus;
 }
 
 void run_verify(const struct run *run)

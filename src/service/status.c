@@ -23,7 +23,8 @@ static struct str message_of(const struct run_summary *summary, struct arena *ar
     if (waits && str_is(str_from(summary->substatus), "WAITING_APPROVAL"))
         return STR("waiting for the approval of its start");
     if (waits && !summary->substatus[0]) return STR("in the queue");
-    if (summary_goes_on(summary)) return STR("a step waits for its next attempt");
+    if (summary->goes_on && str_is(str_from(summary->substatus), "RETRYING"))
+        return STR("a step waits for its next attempt");
     if (!summary->cause[0] && str_is(str_from(summary->substatus), "WAITING_APPROVAL"))
         return STR("waiting for an approval");
     return arena_copy(arena, str_from(summary->cause));
@@ -45,8 +46,7 @@ bool status_json(const struct run_ids *ids, const struct run_summary *summary, u
 
 bool service_recovers(const struct run_head *head)
 {
-    bool moves = !head->summary.substatus[0] || summary_goes_on(&head->summary); // and does not wait for a person
-    return head->summary.status == RUN_STATUS_RUNNING && !head->owned && moves;
+    return str_is(str_from(head_standing(head).substatus), "RECOVERING");
 }
 
 bool service_status(const struct run_head *head, struct arena *arena, struct json *out)

@@ -197,6 +197,7 @@ static void decode_summary(const struct disk_slot *slot, struct run_summary *out
     };
     memcpy(out->substatus, slot->substatus, sizeof(out->substatus) - 1);
     if (slot->cause_size <= CAUSE_SIZE_MAX) memcpy(out->cause, slot->text + slot->names_size, slot->cause_size);
+    summary_read(out);
 }
 
 enum code files_decode_slot(struct files_store *files, const struct disk_slot *slot, struct arena *arena,

@@ -58,6 +58,7 @@ static void take_summary(const struct sql_row *row, struct run_summary *out)
     out->started_ms = row->number(row, 28);
     out->ended_ms = row->number(row, 29);
     take_text(row, 30, out->cause, sizeof(out->cause));
+    summary_read(out);
 }
 
 enum code sql_take_head(const struct sql_row *row, struct arena *arena, struct run_head *out, int64_t *owner,

@@ -493,7 +493,20 @@ enum code store_inbox(struct store *store, struct arena *arena, struct inbox_ite
     return store_heed(store, store->ops->log.inbox(store, arena, items, count, err));
 }
 
-bool summary_goes_on(const struct run_summary *summary)
+static struct standing_in standing_in_of(const struct run_summary *summary)
 {
-    return strcmp(summary->substatus, "RETRYING") == 0 && !summary->cause[0];
+    return standing_stored(summary->status, str_from(summary->substatus), summary->cause[0]);
+}
+
+void summary_read(struct run_summary *summary)
+{
+    struct standing_in in = standing_in_of(summary);
+    summary->goes_on = standing_of(&in).goes_on;
+}
+
+struct standing head_standing(const struct run_head *head)
+{
+    struct standing_in in = standing_in_of(&head->summary);
+    in.driven = head->owned;
+    return standing_of(&in);
 }

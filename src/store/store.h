@@ -42,6 +42,7 @@
 #ifndef CAIRN_STORE_STORE_H
 #define CAIRN_STORE_STORE_H
 
+#include "contract/standing.h"
 #include "base/map.h"
 #include "contract/contract.h"
 #include "os/os.h"
@@ -127,11 +128,11 @@ struct run_summary {
     struct run_counts counts;
     uint32_t running;
     int64_t created_ms, started_ms, ended_ms;
+    bool goes_on;    // without a person (contract/standing.h)
     char cause[160]; // one line: "failed at load: EXIT_NONZERO exit 1"; empty while a step waits for its next attempt
 };
 
-// RETRYING is said of failures that a person must help and of those that are tried again without one. Whether it is the latter.
-bool summary_goes_on(const struct run_summary *summary);
+void summary_read(struct run_summary *summary); // for backends: what is not stored and follows from the rest
 
 struct run_create {
     struct run_ids ids;
@@ -312,6 +313,7 @@ struct run_head {
     uint32_t shard;    // S17; 0 = none
     bool unreadable;   // of a list: the store has something at this position and cannot read it; the summary says so
 };
+struct standing head_standing(const struct run_head *head);
 
 enum code store_head(struct store *store, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
                      struct error *err) MUST_CHECK;

@@ -121,6 +121,7 @@ bool run_head_read(const struct json *line, struct run_head *out)
     take_text(json_key(line, "cause"), summary->cause, sizeof(summary->cause));
     take_text(json_key(line, "substatus"), summary->substatus, sizeof(summary->substatus));
     summary->status = run_status_parse(json_text(json_key(line, "status")));
+    summary_read(summary);
     out->vocabulary = vocabulary_parse(json_text(json_key(line, "vocabulary")));
     out->terminal = is_true(json_key(line, "terminal"));
     out->epoch = (uint64_t)json_integer(json_key(line, "epoch"), 0);

@@ -1,6 +1,8 @@
 // A whole view, copied: snapshots share nothing with the one that they were made of.
 #include "view/internal.h"
 
+#include <string.h>
+
 static bool copy_attempts(struct run_view *to, const struct step_view *from, struct step_view *step)
 {
     step->attempt_capacity = from->attempt_count;
@@ -31,6 +33,14 @@ static bool copy_tasks(struct run_view *to, const struct step_view *from, struct
     return true;
 }
 
+static bool copy_waits(struct run_view *to, const struct step_view *from, struct step_view *step)
+{
+    step->wait_capacity = from->wait_count;
+    step->waits = from->wait_count ? ARENA_ARRAY(to->arena, from->wait_count, uint32_t) : NULL;
+    if (step->waits) memcpy(step->waits, from->waits, from->wait_count * sizeof(*step->waits));
+    return step->waits || from->wait_count == 0;
+}
+
 static bool copy_step(struct run_view *to, const struct step_view *from, struct step_view *step)
 {
     *step = *from;
@@ -39,7 +49,7 @@ static bool copy_step(struct run_view *to, const struct step_view *from, struct 
            view_keep(to, from->skip_detail, &step->skip_detail) && view_keep_json(to, &from->value, &step->value) &&
            view_keep_json(to, &from->artifacts, &step->artifacts) && view_keep(to, from->child_run, &step->child_run) &&
            view_keep(to, from->actor, &step->actor) && view_keep(to, from->reused_from, &step->reused_from) &&
-           copy_attempts(to, from, step) && copy_tasks(to, from, step);
+           copy_attempts(to, from, step) && copy_tasks(to, from, step) && copy_waits(to, from, step);
 }
 
 static bool copy_steps(const struct run_view *from, struct run_view *to)

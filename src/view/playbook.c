@@ -23,12 +23,39 @@ static void fold_attempt(struct task_view *task, const struct moment *moment)
 {
     bool begins = moment->kind == MOMENT_ATTEMPT_STARTED;
     bool ends = moment->kind == MOMENT_ATTEMPT_DONE || moment->kind == MOMENT_ATTEMPT_FAILED;
-    bool decided = moment->kind == MOMENT_TASK_DECIDED;
     task->attempts += begins;
     task->in_flight += begins;
     task->in_flight -= ends && task->in_flight > 0;
-    task->waiting -= begins && moment->logical > 1 && task->waiting > 0;
-    task->waiting += decided && str_is(json_text(json_key(json_key(&moment->value, "action"), "do")), "retry");
+}
+
+static bool wait_begins(struct run_view *view, struct step_view *step, uint32_t iteration)
+{
+    uint32_t *waits = arena_grow(view->arena, step->waits, step->wait_count, step->wait_count + 1, sizeof(*waits),
+                                 &step->wait_capacity);
+    if (!waits) return false;
+    step->waits = waits;
+    waits[step->wait_count++] = iteration;
+    return true;
+}
+
+static void wait_ends(struct step_view *step, uint32_t iteration)
+{
+    for (size_t i = 0; i < step->wait_count; i++) {
+        if (step->waits[i] != iteration) continue;
+        step->waits[i] = step->waits[--step->wait_count];
+        return;
+    }
+}
+
+// A task tries again, or its time is over before it does: then the iteration ends, or the visit.
+static bool fold_wait(struct run_view *view, struct step_view *step, const struct moment *moment)
+{
+    bool again = moment->kind == MOMENT_TASK_DECIDED &&
+                 str_is(json_text(json_key(json_key(&moment->value, "action"), "do")), "retry");
+    if (again) return wait_begins(view, step, moment->iteration);
+    if (moment->kind == MOMENT_ATTEMPT_STARTED || moment->kind == MOMENT_ITERATION_FAILED)
+        wait_ends(step, moment->iteration);
+    return true;
 }
 
 static bool fold_task(struct run_view *view, struct step_view *step, const struct moment *moment)
@@ -74,6 +101,7 @@ static bool fold_admitted(struct run_view *view, struct step_view *step, const s
 bool view_fold_playbook(struct run_view *view, struct step_view *step, const struct moment *moment)
 {
     step->visit = moment->visit;
+    if (!fold_wait(view, step, moment)) return false;
     if (moment->task.len) return fold_task(view, step, moment);
     if (moment->kind == MOMENT_ADMIT_EVALUATED) return fold_admitted(view, step, moment);
     fold_loop(step, moment);

@@ -108,6 +108,7 @@ static void add_status(const struct run_view *view, struct arena *arena, struct 
 {
     struct str substatus = str_from(view_substatus(view)), message;
     bool told = view_message(view, substatus, arena, &message);
+    if (str_is(substatus, "CANCELLING")) substatus = STR("cairn/CANCELLING"); // the contract has no such word
     struct json cause = json_none();
     if (view->fault.code.len)
         cause = JSON_OF(arena, {"error", fault_json(&view->fault, arena)}, {"stepId", json_some(view->failed_step)});

@@ -6,10 +6,7 @@
 // An attempt failed and the next one follows by itself; of playbooks: an attempt of one of its tasks.
 static bool tried_again(const struct step_view *step)
 {
-    if (step->retrying) return true;
-    for (size_t i = 0; step->status == STEP_STATUS_RUNNING && i < step->task_count; i++)
-        if (step->tasks[i].waiting > 0) return true;
-    return false;
+    return step->retrying || (step->status == STEP_STATUS_RUNNING && step->wait_count > 0);
 }
 
 // The failure that is held comes first: it is the one that a person must do something about.
@@ -26,46 +23,36 @@ static const struct step_view *find_retried(const struct run_view *view)
 // Attempts of it: a loop is a container of what runs in it, and so is a step of a playbook.
 static uint32_t in_flight(const struct step_view *step)
 {
-    uint32_t count = step->visit == 0 && step->iteration == 0 && !step->gate;
+    uint32_t count = step->visit == 0 && step->iteration == 0 && !step->gate && !step->around;
     if (step->status != STEP_STATUS_RUNNING) return 0;
     for (size_t i = 0; i < step->task_count; i++) count += step->tasks[i].in_flight;
     return count;
 }
 
-// What keeps a run from going on, counted.
-struct open {
-    uint32_t busy, gates, delayed, retrying;
-};
-
-static struct open open_steps(const struct run_view *view)
+struct standing_in view_standing_in(const struct run_view *view)
 {
-    struct open open = {0};
-    for (size_t i = 0; i < view->step_count; i++) {
+    struct standing_in in = {
+        .status = view->status,
+        .requires_approval = view->start.requires_approval,
+        .cancelling = view->cancelling,
+        .drains = behaviour_of(view->start.profile)->drains && view->drain_over != view->pause_cycle,
+        .driven = true, // a log does not say
+    };
+    for (size_t i = 0; !run_status_terminal(view->status) && i < view->step_count; i++) {
         const struct step_view *step = &view->steps[i];
-        open.retrying += step->held || tried_again(step);
-        open.delayed += step->status == STEP_STATUS_PENDING && step->due_ms > 0;
-        open.gates += step->status == STEP_STATUS_RUNNING && step->gate;
-        open.busy += in_flight(step);
+        in.held += step->held;
+        in.retrying += !step->held && tried_again(step);
+        in.delayed += step->status == STEP_STATUS_PENDING && step->due_ms > 0;
+        in.gates += step->status == STEP_STATUS_RUNNING && step->gate;
+        in.busy += in_flight(step);
     }
-    return open;
-}
-
-// An approval does not drain: it waits for a person, paused or not.
-static const char *paused_detail(const struct run_view *view, const struct open *open)
-{
-    bool drains = behaviour_of(view->start.profile)->drains && view->drain_over != view->pause_cycle;
-    if (open->busy > 0) return drains ? "DRAINING" : "";
-    return open->gates > 0 ? "WAITING_APPROVAL" : "";
+    return in;
 }
 
 const char *view_substatus(const struct run_view *view)
 {
-    if (run_status_terminal(view->status) || view->status == RUN_STATUS_APPROVED) return "";
-    if (view->status == RUN_STATUS_PENDING) return view->start.requires_approval ? "WAITING_APPROVAL" : "";
-    struct open open = open_steps(view);
-    if (view->status == RUN_STATUS_PAUSED) return paused_detail(view, &open);
-    if (open.retrying > 0) return "RETRYING";
-    return open.gates > 0 && open.busy + open.delayed == 0 ? "WAITING_APPROVAL" : "";
+    struct standing_in in = view_standing_in(view);
+    return standing_of(&in).substatus;
 }
 
 static void name_gates(const struct run_view *view, struct buf *out)
@@ -100,6 +87,10 @@ static void tell_draining(uint32_t busy, struct buf *out)
 
 static void tell(const struct run_view *view, struct str substatus, struct buf *out)
 {
+    if (str_is(substatus, "CANCELLING")) {
+        buf_add(out, view->cancel_reason);
+        return;
+    }
     switch (view->status) {
     case RUN_STATUS_PENDING:
     case RUN_STATUS_APPROVED:
@@ -112,7 +103,7 @@ static void tell(const struct run_view *view, struct str substatus, struct buf *
         break;
     case RUN_STATUS_PAUSED:
         if (str_is(substatus, "DRAINING"))
-            tell_draining(open_steps(view).busy, out);
+            tell_draining(view_standing_in(view).busy, out);
         else if (str_is(substatus, "WAITING_APPROVAL"))
             tell_running(view, substatus, out);
         else

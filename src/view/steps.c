@@ -141,6 +141,10 @@ static bool fold_completed(struct run_view *view, struct step_view *step, const 
     (void)seq;
     bool enough_memory;
     if (!end_attempt(view, step, moment, STEP_STATUS_SUCCESS, &enough_memory)) return enough_memory;
+    if (step->cancels) {
+        view->cancelling = true;
+        if (!view_keep(view, json_text(&moment->value), &view->cancel_reason)) return false;
+    }
     step->fault = (struct fault){0};
     step->blob = moment->blob;
     step->has_blob = moment->has_blob;

@@ -109,6 +109,8 @@ struct step_view *view_step_make(struct run_view *view, struct str id)
     const struct program_step *declared = view->program ? view_declared(view->program, id) : NULL;
     if (declared) {
         step->gate = declared->kind == STEP_APPROVAL;
+        step->cancels = declared->kind == STEP_CANCEL;
+        step->around = declared->kind == STEP_LOOP;
         step->holds = declared->on_failure == ON_FAILURE_HOLD;
     }
     return step;
@@ -251,6 +253,15 @@ static bool fold_ended(struct run_view *view, const struct moment *moment)
     return true;
 }
 
+static bool fold_accepted(struct run_view *view, const struct moment *moment)
+{
+    enum signal_type type = signal_parse(moment->signal_type);
+    if (type != SIGNAL_CANCEL && type != SIGNAL_EMERGENCY_STOP) return true;
+    bool first = !view->cancelling;
+    view->cancelling = true;
+    return !first || run_status_terminal(view->status) || view_keep(view, moment->reason, &view->cancel_reason);
+}
+
 static bool fold_moment(struct run_view *view, const struct moment *moment, uint64_t seq)
 {
     if (moment_is_step(moment->kind)) return view_fold_step(view, moment, seq);
@@ -261,6 +272,7 @@ static bool fold_moment(struct run_view *view, const struct moment *moment, uint
     if (moment->kind == MOMENT_RUN_APPROVED) fold_approved(view);
     if (moment->kind == MOMENT_DRAIN_TIMEOUT) view->drain_over = moment->logical;
     if (moment->kind == MOMENT_RUN_RESUMED) fold_resumed(view, moment);
+    if (moment->kind == MOMENT_SIGNAL_ACCEPTED) return fold_accepted(view, moment);
     return true; // signals and whatever else has no state of its own
 }
 

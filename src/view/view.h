@@ -15,6 +15,7 @@
 #ifndef CAIRN_VIEW_VIEW_H
 #define CAIRN_VIEW_VIEW_H
 
+#include "contract/standing.h"
 #include "base/map.h"
 #include "contract/contract.h"
 #include "program/program.h"
@@ -32,8 +33,8 @@ struct attempt_view {
 struct task_view {
     struct str label;
     uint32_t runs, attempts, done, failed;
-    uint32_t in_flight, waiting; // attempts under way; attempts to come after one that failed
-    struct fault fault;          // of the last that failed
+    uint32_t in_flight; // attempts under way
+    struct fault fault; // of the last that failed
 };
 
 struct loop_view {
@@ -63,9 +64,12 @@ struct step_view {
     struct loop_view loop;
     struct task_view *tasks; // in order of first appearance
     size_t task_count, task_capacity;
+    uint32_t *waits; // iterations (0: the visit itself) in which a task waits for its next attempt after one that failed
+    size_t wait_count, wait_capacity;
     bool held;           // failed for good, run waits for an operator (known after view_plan)
     bool retrying;       // FAILED, and another attempt follows by itself
     bool gate, holds;    // from the program: an approval step; on_failure is hold
+    bool cancels, around; // from the program: its end is that of the run; a loop
     uint64_t failed_seq; // number of the moment that failed it for good; 0 = none
 };
 
@@ -88,6 +92,7 @@ struct run_view {
     struct str failed_step, cancel_reason, pause_reason;
     uint32_t pause_cycle, resume_cycle;
     uint32_t drain_over; // pause cycle whose time for draining ran out
+    bool cancelling;     // accepted, and the end is to come (a cancel step: known after view_plan)
 };
 
 bool view_init(struct run_view *view, struct arena *arena, const struct run_ids *ids) MUST_CHECK;
@@ -103,8 +108,8 @@ bool view_copy(const struct run_view *from, struct arena *arena, struct run_view
 const struct step_view *view_step(const struct run_view *view, struct str id);
 bool view_non_contiguous(uint64_t last_seq, uint64_t next_seq); // ES-1.5c: next > last + 1
 enum vocabulary view_vocabulary(const struct run_view *view);   // of the run's document; RUN before that is known
-// As run_substatus_stored of kernel/kernel.h says it of the same events, but for CANCELLING, which is no word of a snapshot.
 const char *view_substatus(const struct run_view *view);
+struct standing_in view_standing_in(const struct run_view *view); // as run_standing_in says it of the same events
 // Their `message`: what the run waits for, why it failed, was paused or cancelled; "" when there is nothing to say. False when memory
 // ran out.
 bool view_message(const struct run_view *view, struct str substatus, struct arena *arena, struct str *out) MUST_CHECK;

@@ -202,6 +202,25 @@ static void absorb_pause(struct checker *checker, struct model_run *run, const s
     run->paused_seq = seq;
 }
 
+// R1: what a run waits for is the same word, the same need and the same "goes on" for the kernel, for a view and for a list.
+static void check_standing(struct checker *checker, const struct model_run *run, const struct moment *m)
+{
+    struct run_summary summary;
+    engine_summary(run->shadow, &summary);
+    struct standing_in in[] = {run_standing_in(run->shadow), view_standing_in(&run->view),
+                               standing_stored(summary.status, str_from(summary.substatus), summary.cause[0])};
+    struct standing kernel = standing_of(&in[0]);
+    for (size_t i = 1; i < ARRAY_COUNT(in); i++) {
+        struct standing other = standing_of(&in[i]);
+        if (strcmp(kernel.substatus, other.substatus) == 0 && kernel.need == other.need &&
+            kernel.goes_on == other.goes_on)
+            continue;
+        checker_fail(checker, "R1", "%.*s: after %s the kernel says \"%s\" %d %d, %s \"%s\" %d %d",
+                     STR_ARG(run->ids.run), moment_name(m->kind), kernel.substatus, (int)kernel.need, kernel.goes_on,
+                     i == 1 ? "a view" : "a list", other.substatus, (int)other.need, other.goes_on);
+    }
+}
+
 static void absorb_moment(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq)
 {
     bool past = model_check_past(checker, run, m);
@@ -284,6 +303,7 @@ void model_absorb(struct checker *checker, struct model_run *run, const struct m
     if (kernel_fold(run->shadow, &m, &err))
         checker_fail(checker, "K1", "%.*s: the log cannot be folded: %s", STR_ARG(run->ids.run), err.message);
     INVARIANT(view_fold(&run->view, &m, record->ledger ? run->events.count : record->seq));
+    check_standing(checker, run, &m);
     checker->checks++;
 }
 

@@ -27,6 +27,7 @@ static struct json told(void)
     const struct schema *schema;
     struct error err = {0};
     struct schema_fault fault = {0};
+    summary_read(&head.summary);
     CHECK(service_status(&head, &arena, &out));
     CHECK_OK(schema_set_embedded(&arena, &set, &err), &err);
     CHECK_OK(schema_compile(set, STR("run-status.json"), &schema, &err), &err);

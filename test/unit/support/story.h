@@ -12,6 +12,7 @@
 #ifndef CAIRN_TEST_UNIT_SUPPORT_STORY_H
 #define CAIRN_TEST_UNIT_SUPPORT_STORY_H
 
+#include "engine/engine.h"
 #include "harness/test.h"
 #include "kernel/net_inside.h"
 #include "unit/support/explained.h"
@@ -112,6 +113,13 @@ UNUSED static struct run *story_refold(struct story *s)
     return run;
 }
 
+UNUSED static void story_same_standing(struct standing a, struct standing b)
+{
+    CHECK_TEXT(b.substatus, a.substatus);
+    CHECK_INT(b.need, a.need);
+    CHECK_INT(b.goes_on, a.goes_on);
+}
+
 // Snapshots and lists of runs, which are made of different folds of one log, have one word for what a run waits for.
 UNUSED static void story_check_view(struct story *s)
 {
@@ -124,7 +132,13 @@ UNUSED static void story_check_view(struct story *s)
         CHECK(view_fold(&view, &m, i + 1));
     }
     CHECK_INT(view.status, s->run->status);
-    if (!s->run->cancelling) CHECK_TEXT(view_substatus(&view), run_substatus_stored(s->run));
+    struct standing_in live = run_standing_in(s->run), seen = view_standing_in(&view), kept;
+    struct run_summary summary;
+    engine_summary(s->run, &summary);
+    kept = standing_stored(summary.status, str_from(summary.substatus), summary.cause[0]);
+    story_same_standing(standing_of(&live), standing_of(&seen));
+    story_same_standing(standing_of(&live), standing_of(&kept));
+    CHECK_INT(summary.goes_on, standing_of(&kept).goes_on);
 }
 
 UNUSED static void story_check_fold(struct story *s)
