@@ -98,6 +98,7 @@ static struct step_fate own_fate(const struct revision *revision, uint32_t step)
     if (revision->given && revision->given[step]) return (struct step_fate){.fate = FORK_GIVEN};
     uint32_t before = program_find(source->program, PROGRAM_TOP, ps->id);
     if (before == PROGRAM_TOP) return (struct step_fate){.fate = FORK_NEW};
+    if (!source->route->by_hand) return (struct step_fate){.fate = FORK_TO_COME}; // a playbook begins anew
     const struct run_lane *s = &source->lanes[before];
     const struct run_node *node = &source->nodes[before];
     bool asked = revision->asked && revision->asked[step];

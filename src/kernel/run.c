@@ -128,7 +128,7 @@ struct str kernel_fan_child(struct str group, uint32_t index, struct arena *aren
 struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena)
 {
     struct str path = kernel_path(run, step, arena);
-    return path.ptr ? kernel_child_name(run->ids.run, path, run->lanes[step].logical, arena) : path;
+    return path.ptr ? kernel_child_name(run->ids.run, path, kernel_attempt(run, step).logical, arena) : path;
 }
 
 enum node_state kernel_state(const struct run *run, uint32_t step)
