@@ -68,7 +68,7 @@ static bool find_pending(struct files_store *files, uint64_t position, struct di
 
 enum code files_read_slot(struct files_store *files, uint64_t position, struct disk_slot *out, struct error *err)
 {
-    INVARIANT(position >= 1);
+    if (position == 0) return error_set(err, E_CORRUPT, "a run at position 0 is named; positions begin at 1"); // from the disk
     if (find_pending(files, position, out)) return OK;
     // A reader may meet a slot while the writer is at it; then its checksum fails once or twice.
     int tries = files->writer ? 1 : READ_TRIES;

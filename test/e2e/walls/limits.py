@@ -74,7 +74,7 @@ def shape(name, make, limit, far=10):
 shape("depth", lambda n: '{"x":' + "[" * (n - 1) + "]" * (n - 1) + "}", 64, 1000)
 shape("string", lambda n: '{"x":"' + "a" * n + '"}', 1 << 20, 4)
 shape("keys", lambda n: "{" + ",".join(f'"k{i}":1' for i in range(n)) + "}", 10000, 5)
-shape("number", lambda n: '{"x":0.' + "1" * (n - 2) + "}", 64)
+shape("number", lambda n: '{"x":0.' + "1" * n + "}", 4300)  # significant digits
 shape("nodes", lambda n: '{"x":[' + ",".join("1" * (n - 2)) + "]}", 100000, 5)
 
 
