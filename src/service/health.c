@@ -24,10 +24,18 @@ void health_turned(struct service *service, int64_t mono_ms)
     set(&service->health.turned_ms, mono_ms);
 }
 
+// A run id that another process took first, or a note that changed meanwhile: the store has read, compared and answered. It takes the
+// next batch; a service that lost such a race is as ready as before.
+static bool store_works(enum code rc)
+{
+    return rc == OK || rc == E_EXISTS || rc == E_CONFLICT;
+}
+
 void health_stored(struct service *service, enum code rc)
 {
-    __atomic_store_n(&service->health.refused, rc != OK, __ATOMIC_RELAXED);
-    if (rc == OK) set(&service->health.stored_ms, os_now().mono_ms);
+    bool works = store_works(rc);
+    __atomic_store_n(&service->health.refused, !works, __ATOMIC_RELAXED);
+    if (works) set(&service->health.stored_ms, os_now().mono_ms);
 }
 
 static void probed(void *context, enum code rc, const struct error *why)
