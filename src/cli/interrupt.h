@@ -1,5 +1,6 @@
 // SIGINT, SIGTERM and SIGHUP as a count: the handler only counts, so that nothing happens inside of it. The one piece of
-// global state of the command line, because that is what a signal handler can reach.
+// global state of the command line, because that is what a signal handler can reach. A signal that the leader of our process
+// group sends again within a second counts once: timeout(1) sends each one to its child, and then to the group.
 #ifndef CAIRN_CLI_INTERRUPT_H
 #define CAIRN_CLI_INTERRUPT_H
 

@@ -212,6 +212,45 @@ test_sigterm_pauses_and_the_same_run_id_goes_on() {
     kill -TERM $pid; wait_for grep -q 'status=PAUSED' run.err; touch go; ends 143
     cairn_is 0 run slow.json "${store[@]}" --run-id s-1; equal "$(times_ran a) $(times_ran b) $(times_ran c)" '1 1 1'
 }
+# timeout(1) sends its signal to its child, and then to the group. This leader of a group does the same, and lets cairn handle the first
+# one before it sends the second: were both pending at once, they would be one. A pair that took too long proves nothing and is repeated.
+test_a_signal_that_timeout_sends_twice_pauses() {
+    held_plan a
+    cat >leader.py <<'SCRIPT'
+import os, signal, subprocess, sys, time
+def pending(pid):
+    return any(int(line.split()[1], 16) for line in open(f"/proc/{pid}/status") if line.startswith(("SigPnd", "ShdPnd")))
+def wait_until(true):
+    while not true(): time.sleep(0.001)
+os.setpgid(0, 0)
+number = getattr(signal, sys.argv[1])
+signal.signal(number, signal.SIG_IGN)
+run = subprocess.Popen(sys.argv[2:], stderr=open("run.err", "w"), preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+wait_until(lambda: os.path.exists("ran/a"))
+begin = time.monotonic()
+os.kill(run.pid, number)
+wait_until(lambda: not pending(run.pid))
+os.kill(0, number)
+wait_until(lambda: not pending(run.pid))
+in_time = time.monotonic() - begin < 0.9
+wait_until(lambda: "status=PAUSED" in open("run.err").read() or run.poll() is not None)
+open("go", "w").close()
+code = run.wait()
+os.remove("go"); os.remove("ran/a")
+sys.exit(code if in_time else 77)
+SCRIPT
+    local signal n=0 rc
+    for signal in SIGTERM SIGINT; do
+        rc=77
+        while [ $rc = 77 ]; do
+            n=$((n + 1)) rc=0
+            python3 leader.py $signal "$CAIRN" run slow.json "${store[@]}" --run-id t-$n --progress plain >run.out || rc=$?
+        done
+        equal $rc $((128 + $(kill -l ${signal#SIG}))) "exit after $signal"
+        status_is t-$n PAUSED || fail "not PAUSED after $signal"
+    done
+    intact
+}
 # Neither a pause nor a cancel can be recorded then; the process ends all the same, and the log goes on when there is space.
 test_interrupt_ends_it_also_when_the_disk_is_full_I9() {
     unshare -rm true 2>/dev/null || skip 'no mounts of its own'
