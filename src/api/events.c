@@ -162,8 +162,7 @@ static void query_add(struct buf *path, const char *name, struct str value)
 static struct str next_page(struct ask *ask, const struct paging *paging, uint64_t last)
 {
     const struct stream_ask *stream = &paging->stream;
-    struct buf path;
-    buf_init(&path, 16 * 1024);
+    struct buf path = buf_of(16 * 1024);
     buf_printf(&path, "%.*s?after=%llu&limit=%lld", STR_ARG(ask->request->raw_path), (unsigned long long)last,
                (long long)paging->limit);
     query_add(&path, "types", stream->types);
@@ -176,8 +175,7 @@ static struct str next_page(struct ask *ask, const struct paging *paging, uint64
 static void tell_page(struct ask *ask, const struct run_head *head, const struct paging *paging, struct page *page)
 {
     struct call *call = ask->call;
-    struct buf whole;
-    buf_init(&whole, (size_t)256 << 20);
+    struct buf whole = buf_of((size_t)256 << 20);
     if (paging->lines) {
         buf_add(&whole, buf_str(&page->text));
         if (page->count > 0) buf_byte(&whole, '\n');

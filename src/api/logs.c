@@ -106,8 +106,7 @@ static void write_new(const struct follower *f, struct arena *scratch, const str
 
 static void tell_end(struct follower *f)
 {
-    struct buf out;
-    buf_init(&out, 256);
+    struct buf out = buf_of(256);
     buf_printf(&out, "id: %u.%u.end\nevent: end\ndata: {}\n\n", f->attempt, f->engine);
     net_stream_send(f->stream, buf_str(&out));
     buf_release(&out);
@@ -377,8 +376,7 @@ static void begin_following(struct ask *ask, const struct run_head *head, struct
 
 static bool write_lines(struct ask *ask, struct str file, enum form form, struct str *out)
 {
-    struct buf text;
-    buf_init(&text, (size_t)64 << 20);
+    struct buf text = buf_of((size_t)64 << 20);
     while (file.len > 0) {
         struct tool_log_line line;
         if (tool_log_parse(str_cut(file, '\n', &file), &line)) write_line(&ask->call->arena, &text, &line, form);

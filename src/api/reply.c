@@ -97,9 +97,8 @@ void reply(struct call *call)
 {
     struct ask *ask = call->context;
     struct headers headers = {.count = 0};
-    struct buf out;
     char seq[24], retry[24];
-    buf_init(&out, ANSWER_MAX);
+    struct buf out = buf_of(ANSWER_MAX);
     struct str body = write_body(ask, &out, &headers);
     write_headers(ask, &headers, seq, retry);
     count_answer(ask, buf_ok(&out) ? call->answer.status : 500);
@@ -148,9 +147,8 @@ void answer_kept(struct ask *ask, int status, const char *type, struct buf *text
 // The same request with another cursor.
 static struct str next_target(struct ask *ask, struct str cursor)
 {
-    struct buf out;
     struct str name, value;
-    buf_init(&out, 16 * 1024);
+    struct buf out = buf_of(16 * 1024);
     buf_printf(&out, "%.*s?", STR_ARG(ask->request->raw_path));
     for (size_t at = 0; http_query_next(ask->request->query, &at, &name, &value);)
         if (!str_is(name, "cursor")) buf_printf(&out, "%.*s=%.*s&", STR_ARG(name), STR_ARG(value));

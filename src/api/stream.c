@@ -191,8 +191,7 @@ static bool told_all(const struct subscription *s, const struct portion *portion
 // is not sent there again when it comes back.
 static void tell_end(struct subscription *s)
 {
-    struct buf text;
-    buf_init(&text, 256);
+    struct buf text = buf_of(256);
     if (s->told != s->last) buf_printf(&text, "id: %llu\n", (unsigned long long)s->last);
     buf_text(&text, "event: end\ndata: {}\n\n");
     net_stream_send(s->stream, buf_str(&text));
@@ -291,11 +290,10 @@ static void *pump(void *context)
 {
     struct hub *hub = context;
     struct store *store = NULL;
-    struct arena arena;
     struct buf out;
     int64_t looked = 0;
     bool later = false;
-    arena_init(&arena, 256 * 1024, (size_t)512 << 20);
+    struct arena arena = arena_of(256 * 1024, (size_t)512 << 20);
     buf_init(&out, (size_t)256 << 20);
     pthread_mutex_lock(&hub->mutex);
     while (!hub->stop) {
@@ -385,8 +383,7 @@ static bool copy_names(struct arena *arena, struct names *names)
 // read the run again, and hears from here what comes.
 static void send_resync(const struct subscription *s)
 {
-    struct buf text;
-    buf_init(&text, 256);
+    struct buf text = buf_of(256);
     buf_printf(&text, "id: %llu\nevent: resync\ndata: {\"lastSeq\":%llu}\n\n", (unsigned long long)s->last,
                (unsigned long long)s->last);
     net_stream_send(s->stream, buf_str(&text));

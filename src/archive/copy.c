@@ -42,8 +42,7 @@ static enum code note(struct copy *copy, struct str run, const char *what)
 static enum code list_runs(struct copy *copy)
 {
     struct run_filter filter = {.tenant = copy->options->tenant, .limit = LIST_PAGE};
-    struct arena page;
-    arena_init(&page, 64 * 1024, SIZE_MAX);
+    struct arena page = arena_of(64 * 1024, SIZE_MAX);
     enum code rc = OK;
     do {
         struct run_heads heads;
@@ -121,8 +120,7 @@ static bool is_of_one_run(enum code rc)
 static enum code send(struct copy *copy, size_t first, size_t count_sent)
 {
     struct error why = {0};
-    struct arena turn;
-    arena_init(&turn, 64 * 1024, SIZE_MAX);
+    struct arena turn = arena_of(64 * 1024, SIZE_MAX);
     enum code rc =
         store_import(copy->to, &copy->imports[first], count_sent, copy->blobs, copy->blob_count, &turn, &why);
     arena_release(&turn);
@@ -160,8 +158,7 @@ static enum code flush(struct copy *copy)
 static enum code is_there(struct copy *copy, const struct run_name *name, bool *there)
 {
     struct run_head here = {0}, head = {0};
-    struct arena scratch;
-    arena_init(&scratch, 1024, SIZE_MAX);
+    struct arena scratch = arena_of(1024, SIZE_MAX);
     *there = false;
     enum code rc = store_head(copy->to, name->tenant, name->run, &scratch, &here, NULL);
     if (!rc) rc = store_head(copy->from, name->tenant, name->run, &scratch, &head, copy->err);

@@ -59,8 +59,7 @@ static bool may_refer(struct str bytes)
 
 static enum code find_references(struct run_image *image, struct arena *arena, struct error *err)
 {
-    struct arena scratch;
-    arena_init(&scratch, 16 * 1024, SIZE_MAX);
+    struct arena scratch = arena_of(16 * 1024, SIZE_MAX);
     enum code rc = add_blob(image, &image->head.document, true, arena);
     for (size_t i = 0; !rc && i < image->events.count; i++) {
         const struct record *record = &image->events.items[i];

@@ -66,9 +66,8 @@ enum code key_parse(struct str pem, struct archive_key **out, struct error *err)
 
 enum code key_load(const char *path, struct archive_key **out, struct error *err)
 {
-    struct arena arena;
     struct str pem;
-    arena_init(&arena, KEY_FILE_MAX, SIZE_MAX);
+    struct arena arena = arena_of(KEY_FILE_MAX, SIZE_MAX);
     enum code rc = os_read_file(path, KEY_FILE_MAX, &arena, &pem, err);
     if (!rc) {
         rc = key_parse(pem, out, err);

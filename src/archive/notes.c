@@ -26,8 +26,7 @@ struct carry {
 static enum code flush(struct carry *carry)
 {
     struct store_batch batch = {.notes = carry->puts, .note_count = carry->put_count};
-    struct arena turn;
-    arena_init(&turn, 64 * 1024, SIZE_MAX);
+    struct arena turn = arena_of(64 * 1024, SIZE_MAX);
     enum code rc = carry->put_count ? store_append(carry->to, &batch, carry->now_ms, &turn, carry->err) : OK;
     carry->put_count = 0;
     arena_release(&turn);
@@ -217,8 +216,7 @@ static enum code mark(struct store *to, const char *state, int64_t now_ms, struc
 {
     struct note_put put = {.space = MARK_SPACE, .key = MARK_KEY, .value = str_from(state), .expect = NOTE_ANY};
     struct store_batch batch = {.notes = &put, .note_count = 1};
-    struct arena turn;
-    arena_init(&turn, 4096, SIZE_MAX);
+    struct arena turn = arena_of(4096, SIZE_MAX);
     enum code rc = store_append(to, &batch, now_ms, &turn, err);
     arena_release(&turn);
     return rc;
@@ -236,9 +234,8 @@ enum code archive_backup_end(struct store *to, int64_t now_ms, struct error *err
 
 enum code archive_backup_check(struct store *from, struct error *err)
 {
-    struct arena arena;
     struct note note;
-    arena_init(&arena, 4096, SIZE_MAX);
+    struct arena arena = arena_of(4096, SIZE_MAX);
     enum code rc = store_note(from, MARK_SPACE, MARK_KEY, &arena, &note, NULL);
     bool begun = rc == OK && str_is(note.value, BEGUN);
     arena_release(&arena);

@@ -101,8 +101,7 @@ static enum code redact_decision(struct str bytes, struct arena *arena, struct s
         if (value) ok = json_put(arena, &reduced, str_from(kept[i]), *value);
     }
     if (rc) return rc;
-    struct buf text;
-    buf_init(&text, SIZE_MAX / 4);
+    struct buf text = buf_of(SIZE_MAX / 4);
     json_canon(&text, &reduced);
     *out = ok && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);

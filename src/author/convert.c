@@ -404,8 +404,7 @@ enum code author_convert(const struct program *program, enum document_kind to, s
         yaml_document(out, &document);
         return buf_ok(out) ? OK : error_nomem(err);
     }
-    struct buf flat;
-    buf_init(&flat, (size_t)64 << 20);
+    struct buf flat = buf_of((size_t)64 << 20);
     json_write(&flat, &document);
     struct str text = buf_keep(&flat, arena);
     if (!text.ptr) return error_nomem(err);

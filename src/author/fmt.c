@@ -4,8 +4,7 @@
 // The compiled program without places and hashes: those change with every blank.
 enum code author_meaning(struct buf *out, const struct program *program, struct error *err)
 {
-    struct buf dump;
-    buf_init(&dump, (size_t)256 << 20);
+    struct buf dump = buf_of((size_t)256 << 20);
     program_dump(&dump, program);
     struct str rest = buf_str(&dump);
     for (uint32_t number = 0; rest.len > 0; number++) {

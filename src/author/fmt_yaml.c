@@ -222,8 +222,7 @@ static void put_rest(struct layout_state *s, struct str value, size_t old, size_
         (void)skip_quoted(open, 0, &closed);
         char quote[2] = {open.ptr[0], 0};
         while (!closed && next_line(s, &line)) {
-            struct buf joined;
-            buf_init(&joined, (size_t)2 << 20);
+            struct buf joined = buf_of((size_t)2 << 20);
             buf_text(&joined, quote);
             buf_add(&joined, line);
             (void)skip_quoted(buf_str(&joined), 0, &closed);
@@ -279,10 +278,9 @@ static void put_structure(struct layout_state *s, struct str line, struct buf *s
 {
     size_t old = lead(line);
     struct str content = trim_end(str_slice(line, old, line.len));
-    struct buf dashes;
     size_t column = SIZE_MAX;
     struct level *level = NULL;
-    buf_init(&dashes, 256);
+    struct buf dashes = buf_of(256);
     while (content.ptr[0] == '-' && ends_word(content, 1)) {
         level = enter(s, old, true);
         if (column == SIZE_MAX) column = level->new;

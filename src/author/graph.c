@@ -74,8 +74,7 @@ static void add_title_line(void *context, struct buf *line)
 static void describe(const struct graph *g, struct graph_item *item)
 {
     const struct program_step *ps = &g->program->steps[item->step];
-    struct buf text;
-    buf_init(&text, TEXT_SIZE);
+    struct buf text = buf_of(TEXT_SIZE);
     if (item->more > 0) {
         buf_printf(&text, "%s %u more", g->options->utf8 || g->options->format != GRAPH_TEXT ? "…" : "...", item->more);
         add_line(g, item, &text);

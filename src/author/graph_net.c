@@ -211,8 +211,7 @@ void net_lines(const struct graph *g, uint32_t step, void (*add)(void *context, 
 {
     const struct net_step *net = &g->program->net->steps[step];
     bool arcs = g->options->format == GRAPH_TEXT || g->options->format == GRAPH_SVG;
-    struct buf line;
-    buf_init(&line, (size_t)1 << 16);
+    struct buf line = buf_of((size_t)1 << 16);
     kinds_line(&line, g, net);
     add(context, &line);
     loop_line(&line, net);

@@ -92,8 +92,7 @@ static void write_picture(struct buf *out, const struct picture *p, int32_t x, i
 static void write_item(struct buf *out, const struct picture *p, const struct lay_node *n)
 {
     const struct graph_item *item = &p->scene->items[n->item];
-    struct buf title;
-    buf_init(&title, (size_t)1 << 20);
+    struct buf title = buf_of((size_t)1 << 20);
     graph_title(&title, p->g, item->step);
     buf_printf(out, "<g class=\"n %s%s\" transform=\"translate(%d %d)\"><title>",
                item->marked ? item->mark.word : "plain", item->inner ? " loop" : "", n->x, n->y);

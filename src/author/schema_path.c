@@ -44,8 +44,7 @@ static struct str resolve_file(struct guide *g, struct str from, struct str to)
 {
     size_t end = from.len;
     while (end > 0 && from.ptr[end - 1] != '/') end--;
-    struct buf path;
-    buf_init(&path, 512);
+    struct buf path = buf_of(512);
     while (str_starts(to, STR("../"))) {
         to = str_slice(to, 3, to.len);
         end = end > 0 ? end - 1 : 0;

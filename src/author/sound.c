@@ -225,8 +225,7 @@ static void tell_dead(struct teller *t, uint32_t step)
     s->free_of_run = true;
     enum sound_answer unhindered = sound_ask(s, &goal, 1);
     s->no_when = s->free_of_run = false;
-    struct buf text;
-    buf_init(&text, TEXT_SIZE);
+    struct buf text = buf_of(TEXT_SIZE);
     if (joined == SOUND_NO && unhindered == SOUND_YES) {
         d = tell_dead_as(t, "E0601", step, "by the time it is decided a failure has stopped the run");
         buf_text(&t->text, "a failed plan starts only steps directly below the failure; here ");

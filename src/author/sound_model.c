@@ -30,8 +30,7 @@ static bool add_number(struct sound_scope *s, struct sound_var *var, double valu
 // The same number in other letters: equal to the numeric operators, different to == and !=.
 static bool add_spelling(struct sound_scope *s, struct sound_var *var, struct str text)
 {
-    struct buf other;
-    buf_init(&other, 256);
+    struct buf other = buf_of(256);
     buf_add(&other, text);
     bool plain = !memchr(text.ptr, 'e', text.len) && !memchr(text.ptr, 'E', text.len);
     buf_text(&other, !plain ? "" : memchr(text.ptr, '.', text.len) ? "00" : ".000");

@@ -28,10 +28,15 @@ const struct arena_source *arena_use(const struct arena_source *source)
     return before;
 }
 
-void arena_init(struct arena *arena, size_t block_size, size_t limit)
+struct arena arena_of(size_t block_size, size_t limit)
 {
     INVARIANT(block_size > 0);
-    *arena = (struct arena){.source = thread_source, .block_size = block_size, .limit = limit};
+    return (struct arena){.source = thread_source, .block_size = block_size, .limit = limit};
+}
+
+void arena_init(struct arena *arena, size_t block_size, size_t limit)
+{
+    *arena = arena_of(block_size, limit);
 }
 
 static void free_blocks(struct arena *arena, struct arena_block *end)

@@ -35,7 +35,8 @@ struct arena {
     bool fail_sticky;
 };
 
-void arena_init(struct arena *arena, size_t block_size, size_t limit);
+struct arena arena_of(size_t block_size, size_t limit) MUST_CHECK;
+void arena_init(struct arena *arena, size_t block_size, size_t limit); // the same, where the arena is part of something
 void arena_reset(struct arena *arena);
 void arena_release(struct arena *arena);
 void *arena_alloc(struct arena *arena, size_t size) MUST_CHECK;

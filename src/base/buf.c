@@ -10,10 +10,15 @@ enum { CAPACITY_MIN = 128 };
 // What ptr shows before the first append. Never written: it is shared by all empty bufs.
 static char nothing[1];
 
-void buf_init(struct buf *buf, size_t max)
+struct buf buf_of(size_t max)
 {
     INVARIANT(max < SIZE_MAX / 2);
-    *buf = (struct buf){.ptr = nothing, .max = max};
+    return (struct buf){.ptr = nothing, .max = max};
+}
+
+void buf_init(struct buf *buf, size_t max)
+{
+    *buf = buf_of(max);
 }
 
 void buf_release(struct buf *buf)

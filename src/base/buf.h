@@ -1,5 +1,5 @@
 // A buf is a growable run of bytes with a ceiling.
-//  - ptr is never NULL after buf_init and ptr[len] is always 0, so it can be handed to a C function as it is.
+//  - ptr is never NULL after buf_make and ptr[len] is always 0, so it can be handed to a C function as it is.
 //  - After the first failure (memory, ceiling) every append does nothing and buf_ok() is false: many appends, one check.
 // buf knows nothing of JSON, files or arenas, and must not learn.
 #ifndef CAIRN_BASE_BUF_H
@@ -16,7 +16,8 @@ struct buf {
     bool failed;
 };
 
-void buf_init(struct buf *buf, size_t max);
+struct buf buf_of(size_t max) MUST_CHECK;
+void buf_init(struct buf *buf, size_t max); // the same, where the buf is part of something
 void buf_release(struct buf *buf);
 void buf_clear(struct buf *buf); // empties, forgets a failure, keeps the memory
 bool buf_ok(const struct buf *buf) MUST_CHECK;

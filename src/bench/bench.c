@@ -83,8 +83,7 @@ void bench_number(struct bench_line *line, const char *name, double value, int d
 
 void bench_print(struct bench *bench, struct bench_line *line)
 {
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    struct buf text = buf_of(1 << 16);
     json_write(&text, &line->object);
     buf_byte(&text, '\n');
     console_print(bench->console, &text);
@@ -130,8 +129,7 @@ void bench_close(struct bench_store *target)
 
 struct program *bench_program(struct bench *bench, const char *text)
 {
-    struct arena arena;
-    arena_init(&arena, 1 << 16, (size_t)64 << 20);
+    struct arena arena = arena_of(1 << 16, (size_t)64 << 20);
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, &arena);
     struct error err = {0};

@@ -79,9 +79,8 @@ static size_t count_lost(struct bench *bench, const char *url)
     struct store_options options = {.mode = STORE_READ, .contract = bench->contract, .entropy = os_entropy()};
     struct store *store;
     struct error err = {0};
-    struct arena arena;
     size_t completed = 0;
-    arena_init(&arena, 1 << 16, (size_t)256 << 20);
+    struct arena arena = arena_of(1 << 16, (size_t)256 << 20);
     if (store_open(str_from(url), &options, &store, &err) == OK) {
         struct run_filter filter = {.tenant = STR("default"), .status_mask = 1u << RUN_STATUS_COMPLETED, .limit = 500};
         struct run_heads heads;
@@ -98,8 +97,7 @@ static size_t count_lost(struct bench *bench, const char *url)
 
 static enum code adopt_all(struct bench_store *target, size_t *adopted, struct error *err)
 {
-    struct arena arena;
-    arena_init(&arena, 1 << 16, (size_t)256 << 20);
+    struct arena arena = arena_of(1 << 16, (size_t)256 << 20);
     struct run_filter filter = {.tenant = STR("default"), .unfinished = true, .limit = 500};
     enum code code = OK;
     do {

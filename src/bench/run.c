@@ -9,11 +9,9 @@ enum { STEPS = BENCH_STEPS, W2_RUNS = 2000 };
 // ---- documents
 struct program *bench_chain(struct bench *bench, unsigned steps)
 {
-    struct buf text;
-    buf_init(&text, (size_t)8 << 20);
+    struct buf text = buf_of((size_t)8 << 20);
     struct json list = json_array();
-    struct arena arena;
-    arena_init(&arena, 1 << 16, (size_t)64 << 20);
+    struct arena arena = arena_of(1 << 16, (size_t)64 << 20);
     for (unsigned i = 0; i < steps; i++)
         json_append(&arena, &list, JSON_OF(&arena, {"stepId", json_text_made(arena_format(&arena, "s%u", i))},
                                            {"kind", json_word("noop")}));
@@ -30,8 +28,7 @@ struct program *bench_chain(struct bench *bench, unsigned steps)
 
 static struct program *fan(struct bench *bench, unsigned width)
 {
-    struct buf text;
-    buf_init(&text, (size_t)1 << 20);
+    struct buf text = buf_of((size_t)1 << 20);
     buf_text(&text, "name: fan\nnodes:\n");
     for (unsigned i = 0; i < width; i++) buf_printf(&text, "  - {id: n%u, noop: true}\n", i);
     buf_text(&text, "  - id: join\n    merge: true\n    depends_on: [");
@@ -277,8 +274,7 @@ int bench_list(struct bench *bench, const char *kind)
     enum code code = bench_flood(target.engine, program, RUNS, 1024, &err);
     size_t seen = 0;
     for (size_t i = 0; !code && i < TRIES; i++) {
-        struct arena arena;
-        arena_init(&arena, 1 << 16, (size_t)16 << 20);
+        struct arena arena = arena_of(1 << 16, (size_t)16 << 20);
         double begin = bench_now();
         struct store_options options = {.mode = STORE_READ, .contract = bench->contract, .entropy = os_entropy()};
         struct store *reader = NULL;

@@ -217,8 +217,7 @@ enum code bus_drop(struct bus *bus, struct store *reader, const struct dead_lett
 // The position before event `seq` of a run. Nothing leads from a run to the feed, so the feed is read through.
 static enum code find_event(struct store *store, const struct bus_place *place, uint64_t *position, struct error *err)
 {
-    struct arena arena;
-    arena_init(&arena, 256 * 1024, SIZE_MAX);
+    struct arena arena = arena_of(256 * 1024, SIZE_MAX);
     enum code rc = OK;
     for (uint64_t after = 0;;) {
         struct feed feed;

@@ -21,8 +21,7 @@ static bool add_encoded(struct buf *out, struct str text, const char *also)
 
 static struct str encoded(struct str text, const char *also, struct arena *arena)
 {
-    struct buf out;
-    buf_init(&out, 64 * 1024);
+    struct buf out = buf_of(64 * 1024);
     struct str copy = {0};
     if (add_encoded(&out, text, also)) copy = arena_copy(arena, buf_str(&out));
     buf_release(&out);
@@ -91,8 +90,7 @@ static enum code read_head(struct store *store, struct arena *arena, struct mess
 // Runs are identified by tenant and id, so an id that two tenants chose must not make one event look like the other's.
 static bool make_id(struct message *message, uint32_t life, struct arena *arena)
 {
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     if (!str_is(message->tenant, "default")) buf_printf(&text, "%.*s/", STR_ARG(message->tenant));
     buf_printf(&text, "%.*s:%llu", STR_ARG(message->run), (unsigned long long)message->seq);
     if (life > 1) buf_printf(&text, "~%u", life);
@@ -104,8 +102,7 @@ static bool make_id(struct message *message, uint32_t life, struct arena *arena)
 
 static struct str ce_type(const struct message *message, struct arena *arena)
 {
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     if (message->vocabulary == VOCABULARY_NOETL)
         buf_printf(&text, "noetl.%.*s", STR_ARG(message->type));
     else
@@ -116,8 +113,7 @@ static struct str ce_type(const struct message *message, struct arena *arena)
 
 static struct str ce_source(const struct message *message, struct arena *arena)
 {
-    struct buf text;
-    buf_init(&text, 8192);
+    struct buf text = buf_of(8192);
     buf_text(&text, "/cairn/tenants/");
     bool good = add_encoded(&text, message->tenant, "/?#");
     if (message->project.len) {
@@ -192,8 +188,7 @@ static enum code ce_body(struct message *message, struct arena *arena, struct er
             good = json_put(arena, &object, str_from(list[i].name + CE_PREFIX), json_string(list[i].value));
     good = good && json_put(arena, &object, STR("datacontenttype"), json_string(STR("application/json"))) &&
            json_put(arena, &object, STR("data"), data);
-    struct buf text;
-    buf_init(&text, 4 * RECORD_SIZE_MAX);
+    struct buf text = buf_of(4 * RECORD_SIZE_MAX);
     if (good) json_write(&text, &object);
     good = good && buf_ok(&text);
     if (good) message->body = arena_copy(arena, buf_str(&text));
@@ -267,8 +262,7 @@ static bool add_token(struct buf *out, struct str word, const struct message *me
 
 struct str message_subject(struct str pattern, const struct message *message, struct arena *arena)
 {
-    struct buf out;
-    buf_init(&out, 4096);
+    struct buf out = buf_of(4096);
     bool good = true;
     if (!pattern.len)
         pattern =

@@ -90,8 +90,7 @@ static bool prove(const uint8_t seed[KEY_SIZE], struct str nonce, struct arena *
     uint16_t crc = crc16(public_key, 1 + KEY_SIZE);
     public_key[1 + KEY_SIZE] = (uint8_t)crc; // little-endian
     public_key[2 + KEY_SIZE] = (uint8_t)(crc >> 8);
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     base32_write(public_key, sizeof(public_key), &text);
     good = good && text_of(&text, arena, &out->key);
     buf_base64url(&text, (struct str){(const char *)signature, sizeof(signature)}, false);
@@ -146,8 +145,7 @@ enum code nats_connect_text(const struct sink_config *config, const struct json 
     if (rc) return rc;
     JSON_ADD(arena, &object, {"jwt", json_some(proof.jwt)},
              {"nkey", proof.jwt.len ? json_none() : json_some(proof.key)}, {"sig", json_some(proof.signature)});
-    struct buf text;
-    buf_init(&text, 64 * 1024);
+    struct buf text = buf_of(64 * 1024);
     json_write(&text, &object);
     *out = buf_keep(&text, arena);
     return out->ptr ? OK : error_nomem(err);

@@ -19,8 +19,7 @@ void object_nuid(const unsigned char random[OBJECT_NUID], char out[OBJECT_NUID +
 // With the letters for URLs, and padded: so do other clients.
 static void add_base64url(const unsigned char *bytes, size_t size, char *out, size_t room)
 {
-    struct buf text;
-    buf_init(&text, room);
+    struct buf text = buf_of(room);
     buf_base64url(&text, (struct str){(const char *)bytes, size}, true);
     snprintf(out, room, "%s", text.ptr);
     buf_release(&text);
@@ -46,8 +45,7 @@ void object_subject(struct str bucket, const struct digest *name, char out[OBJEC
 
 static struct str as_text(const struct json *value, struct arena *arena)
 {
-    struct buf text;
-    buf_init(&text, 8192);
+    struct buf text = buf_of(8192);
     json_write(&text, value);
     return buf_keep(&text, arena);
 }

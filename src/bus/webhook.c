@@ -41,8 +41,7 @@ static bool sign(struct sink *sink, struct message *message, const char *time, s
     if (!sink_has_secret(&sink->config.signing)) return true;
     if (sink_secret(&sink->config.signing, arena, &secret, err)) return false;
     secret = signing_key(secret, arena);
-    struct buf signed_text;
-    buf_init(&signed_text, 4096 + message->body.len);
+    struct buf signed_text = buf_of(4096 + message->body.len);
     buf_printf(&signed_text, "%s.", time);
     buf_add(&signed_text, message->body);
     struct digest digest = hmac_sha256(secret, buf_str(&signed_text));

@@ -137,8 +137,7 @@ static int leave(struct session *session, struct str run, int code)
 
 static int detach(struct session *session, struct str run)
 {
-    struct buf text;
-    buf_init(&text, 1024);
+    struct buf text = buf_of(1024);
     buf_printf(&text, "%.*s\n", STR_ARG(run));
     cli_print(session->cli, &text);
     buf_release(&text);

@@ -345,8 +345,7 @@ static int save(struct artifacts *all, const struct artifact *artifact, struct s
         code = cli_error(cli, &err);
     }
     if (code) return code;
-    struct buf line;
-    buf_init(&line, 1 << 16);
+    struct buf line = buf_of(1 << 16);
     text_safe(&line, str_from(name));
     buf_byte(&line, '\n');
     cli_print(cli, &line);

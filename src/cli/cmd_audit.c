@@ -24,8 +24,7 @@ static void print_text(struct cli *cli, const struct json *report)
     struct str hash = json_text(json_key(report, "headHash"));
     int64_t records = json_integer(json_key(report, "records"), 0);
     enum look look = fault ? LOOK_FAILED : LOOK_DONE;
-    struct buf out;
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     tone_text(&out, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));
     buf_text(&out, " audit of tenant ");
     text_safe(&out, json_text(json_key(report, "tenantId")));

@@ -64,8 +64,7 @@ static void write_faults(const struct term *term, struct buf *out, const struct 
 
 static void print_proof(struct cli *cli, const struct proof *proof)
 {
-    struct buf out;
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     write_faults(&cli->io.out, &out, proof);
     enum look look = is_intact(proof) ? LOOK_DONE : LOOK_FAILED;
     const struct verify_report *runs = &proof->runs;
@@ -118,8 +117,7 @@ static int prove_intact(struct cli *cli, const char *path, struct proof *out)
 {
     int code = prove(cli, path, out);
     if (code || is_intact(out)) return code;
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     write_faults(&cli->io.err, &text, out);
     cli_talk(cli, &text);
     buf_release(&text);
@@ -310,8 +308,7 @@ static int report_import(struct cli *cli, const struct copy_report *report)
         print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;
     }
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     tone_text(&text, &cli->io.out, TONE_GOOD, look_glyph(LOOK_DONE, cli->io.out.utf8));
     if (report->new_count || !report->same_count)
         buf_printf(&text, " %llu run%s imported, %llu events", (unsigned long long)report->new_count,

@@ -59,8 +59,7 @@ int command_completion(struct cli *cli)
     } scripts[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
     for (size_t i = 0; i < ARRAY_COUNT(scripts); i++)
         if (str_is(cli->args.words[0], scripts[i].shell)) {
-            struct buf out;
-            buf_init(&out, 1 << 16);
+            struct buf out = buf_of(1 << 16);
             buf_text(&out, scripts[i].script);
             cli_print(cli, &out);
             buf_release(&out);

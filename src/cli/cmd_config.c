@@ -51,8 +51,7 @@ static bool add_serve(struct cli *cli, struct json *rows, struct serve_config *s
     if (!serve_config_read(cli, serve)) return false;
     for (uint32_t i = 0; i < serve->table.count; i++) {
         const struct json_member *m = &serve->table.members[i];
-        struct buf text;
-        buf_init(&text, TEXT_FILE_MAX);
+        struct buf text = buf_of(TEXT_FILE_MAX);
         if (m->value.type == JSON_STRING)
             buf_add(&text, json_text(&m->value));
         else
@@ -129,8 +128,7 @@ int command_config_get(struct cli *cli)
 int command_config_path(struct cli *cli)
 {
     static const char *const names[CONFIG_LEVELS] = {"project", "user", "system"};
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    struct buf text = buf_of(1 << 16);
     for (size_t i = 0; i < CONFIG_LEVELS; i++) {
         const struct config_file *file = &cli->config->files[i];
         if (file->path) buf_printf(&text, "%-8s %s%s\n", names[i], file->path, file->exists ? "" : "  (not there)");
@@ -185,8 +183,7 @@ static void rewrite(const struct edit *edit, struct buf *out)
         if (inside && joined) end_of_table = out->len;
     }
     if (done || edit->line.len == 0) return;
-    struct buf tail;
-    buf_init(&tail, TEXT_FILE_MAX);
+    struct buf tail = buf_of(TEXT_FILE_MAX);
     if (end_of_table == SIZE_MAX) {
         if (out->len > 0) buf_byte(out, '\n');
         buf_printf(out, "%.*s\n%.*s\n", STR_ARG(edit->table), STR_ARG(edit->line));
@@ -218,9 +215,8 @@ static int change(struct cli *cli, const char *name, struct str profile, struct 
     if (file->exists && os_read_file(file->path, TEXT_FILE_MAX, &cli->io.arena, &edit.text, &err))
         return cli_error(cli, &err);
     if (profile.len > 0) edit.table = str_from(cli_format(cli, "[profile.%.*s]", STR_ARG(profile)));
-    struct buf out;
     struct json checked;
-    buf_init(&out, 2 * TEXT_FILE_MAX);
+    struct buf out = buf_of(2 * TEXT_FILE_MAX);
     rewrite(&edit, &out);
     int code = EXIT_OK;
     if (toml_parse(buf_str(&out), &cli->io.arena, &checked, &err))
@@ -235,8 +231,7 @@ static int change(struct cli *cli, const char *name, struct str profile, struct 
 // NAME = VALUE. A JSON string is a TOML string.
 static int set_value(struct cli *cli, const char *name, struct str profile, struct str value, bool bare)
 {
-    struct buf line;
-    buf_init(&line, TEXT_FILE_MAX);
+    struct buf line = buf_of(TEXT_FILE_MAX);
     buf_printf(&line, "%s = ", name);
     if (bare)
         buf_add(&line, value);

@@ -39,8 +39,7 @@ int command_convert(struct cli *cli)
         document_report(cli, &document);
         return EXIT_INVALID;
     }
-    struct buf out;
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     code = convert(cli, &document, str_is(asked, "plan") ? DOCUMENT_PLAN : DOCUMENT_NODES, &out);
     if (!code) cli_print(cli, &out);
     buf_release(&out);

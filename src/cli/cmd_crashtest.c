@@ -59,10 +59,9 @@ static void print_line(void *context, const char *text)
 
 static int play(struct crash_run *run, const struct program *program, const struct trial_script *script)
 {
-    struct arena arena;
     struct error err = {0};
     struct crash_report report = {0};
-    arena_init(&arena, 256 * 1024, (size_t)4 << 30);
+    struct arena arena = arena_of(256 * 1024, (size_t)4 << 30);
     run->options.contract = run->trials.contract;
     run->options.scratch = run->trials.scratch;
     run->options.program = program;

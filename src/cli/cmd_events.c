@@ -121,8 +121,7 @@ static void decision_row(struct reader *reader, const struct record *record, str
 static struct str place_of(struct reader *reader, const struct moment *m)
 {
     if (!m->visit) return arena_copy(&reader->arena, m->step);
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     buf_add(&text, moment_step_id(m, &reader->arena));
     if (m->iteration) buf_printf(&text, "[%u]", m->iteration);
     if (m->task.len) buf_printf(&text, "/%.*s", STR_ARG(m->task));

@@ -32,8 +32,7 @@ static int format_one(struct cli *cli, struct str path, struct tally *tally)
         rc = OK;
     }
     bool changed = !rc && !str_eq(text, before);
-    struct buf out;
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     tally->changed += changed;
     if (rc || (changed && in_place && os_write_file(path.ptr, text, 0666, true, &err))) {
         code = cli_error(cli, &err);

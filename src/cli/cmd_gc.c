@@ -124,8 +124,7 @@ static void print_stats(struct session *session, const struct stats *stats)
 {
     struct cli *cli = session->cli;
     const struct term *term = &cli->io.out;
-    struct buf out;
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     label(&out, term, "store");
     buf_printf(&out, "%s\n", session->url);
     label(&out, term, "runs");
@@ -216,8 +215,7 @@ static int report_gc(struct cli *cli, const struct gc_report *report, bool dry)
         print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;
     }
-    struct buf out;
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     buf_printf(&out, "%s %llu run%s, %llu events: ", dry ? "would remove" : "removed",
                (unsigned long long)report->run_count, report->run_count == 1 ? "" : "s",
                (unsigned long long)report->event_count);

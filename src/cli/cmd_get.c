@@ -16,8 +16,7 @@ static bool pick(struct cli *cli, const struct json *whole, struct json *out)
         for (; count < whole->count && count < ARRAY_COUNT(names); count++)
             names[count] = whole->members[count].key.ptr;
         const char *near = nearest_name(key, names, count);
-        struct buf all;
-        buf_init(&all, 4096);
+        struct buf all = buf_of(4096);
         for (size_t i = 0; i < count; i++) buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
         cli_fail(cli, EXIT_USAGE, "there is no field %.*s here", STR_ARG(key));
         cli_hint(cli, "%s%s%sfields: %s", near ? "did you mean " : "", near ? near : "", near ? "? " : "", all.ptr);
@@ -38,8 +37,7 @@ static int show_data(struct cli *cli, enum format format, const struct json *who
     }
     buf_init(&text, TEXT_MAX);
     for (uint32_t i = 0; i < picked.count; i++) { // for people and scripts: a field a line
-        struct buf value;
-        buf_init(&value, TEXT_MAX);
+        struct buf value = buf_of(TEXT_MAX);
         if (picked.members[i].value.type == JSON_STRING)
             buf_add(&value, picked.members[i].value.text);
         else

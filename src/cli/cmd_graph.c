@@ -67,8 +67,7 @@ static int draw(struct cli *cli, const struct program *program, const struct car
         options.context = &marks;
     }
     struct error err = {0};
-    struct buf out;
-    buf_init(&out, (size_t)256 << 20);
+    struct buf out = buf_of((size_t)256 << 20);
     enum code rc = graph_write(&out, program, &options, &cli->io.arena, &err);
     if (!rc) cli_print(cli, &out);
     buf_release(&out);

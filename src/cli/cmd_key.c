@@ -31,8 +31,7 @@ static int show(struct cli *cli, const char *id, const char *secret_file, const 
         print_json(&cli->io, FORMAT_JSON, &out);
         return EXIT_OK;
     }
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     if (secret_file) buf_printf(&text, "private  %s  (keep it to yourself)\npublic   %s\n", secret_file, public_file);
     buf_printf(&text, "key id   %s\n", id);
     if (!secret_file) buf_add(&text, pem);

@@ -37,8 +37,7 @@ void faults_write(const struct term *term, struct buf *out, const struct verify_
 
 static void print_text(struct cli *cli, const struct verify_report *report)
 {
-    struct buf out;
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     faults_write(&cli->io.out, &out, report);
     enum look look = report->fault_count ? LOOK_FAILED : LOOK_DONE;
     tone_text(&out, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));

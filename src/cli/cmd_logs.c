@@ -35,8 +35,7 @@ static void add_label(struct printer *p, struct buf *out, const struct log_sourc
 {
     static const char *const colors[] = {"36", "32", "33", "35", "34", "96", "92", "93", "95", "94"};
     const struct term *term = &p->cli->io.out;
-    struct buf label;
-    buf_init(&label, 4096);
+    struct buf label = buf_of(4096);
     text_safe(&label, str_from(source->label));
     if (term->color) buf_printf(out, "\x1b[%sm", colors[source->number % ARRAY_COUNT(colors)]);
     size_t from = out->len;

@@ -105,8 +105,7 @@ static void topic(struct cli *cli, struct buf *out, const char *title, const cha
 
 int command_man(struct cli *cli)
 {
-    struct buf out;
-    buf_init(&out, (size_t)4 << 20);
+    struct buf out = buf_of((size_t)4 << 20);
     buf_text(&out,
              ".\\\" Made by `cairn man` (" CAIRN_VERSION "). Do not edit.\n"
              ".Dd $Mdocdate$\n.Dt CAIRN 1\n.Os\n.Sh NAME\n.Nm cairn\n.Nd a durable workflow engine\n.Sh SYNOPSIS\n");

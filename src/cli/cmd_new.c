@@ -16,8 +16,7 @@ static int list_examples(struct cli *cli)
     enum format format = format_of(cli, FORMAT_TEXT);
     struct json all = json_array();
     struct example t;
-    struct buf out;
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     for (size_t i = 0; example_at(i, &t); i++) {
         json_append(&cli->io.arena, &all, JSON_OF(&cli->io.arena, {"id", json_string(t.id)},
                                                   {"file", json_string(t.file)}, {"what", json_string(t.what)}));
@@ -110,8 +109,7 @@ static bool is_name(struct str name)
 static int write_new(struct cli *cli, const struct example *t, const char *path, struct str name)
 {
     struct error err = {0};
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     if (!example_named(&text, t, name)) {
         buf_release(&text);
         return cli_nomem(cli);

@@ -19,8 +19,7 @@ static void label(struct cli *cli, struct buf *out, const char *name)
 
 static void safe(struct buf *out, const struct json *value)
 {
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     if (value && value->type == JSON_STRING)
         text_safe(out, value->text);
     else if (value) {
@@ -56,8 +55,7 @@ static void write_inputs(struct cli *cli, struct buf *out, const struct json *in
             buf_text(out, "  has to be given: --set NAME=VALUE");
         else {
             buf_text(out, " = ");
-            struct buf value;
-            buf_init(&value, TEXT_MAX);
+            struct buf value = buf_of(TEXT_MAX);
             json_write(&value, json_key(one, "default"));
             text_safe(out, buf_str(&value));
             buf_release(&value);
@@ -202,9 +200,8 @@ static int write_file(struct cli *cli, const char *path, struct str text)
 static int write_plan(struct cli *cli, struct document *document)
 {
     struct error err = {0};
-    struct buf out;
     struct str text = {0};
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     struct program_loader loader = source_loader(&document->sources);
     enum code rc = OK;
     if (document->program->kind != DOCUMENT_PLAN) {

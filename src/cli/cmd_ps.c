@@ -56,9 +56,8 @@ static struct json step_json(struct arena *arena, const struct step_view *step)
 static void add_doing(struct cli *cli, const struct run_view *view, bool orphan, struct json *row)
 {
     struct json steps = json_array();
-    struct buf text;
     size_t busy = 0;
-    buf_init(&text, 1 << 16);
+    struct buf text = buf_of(1 << 16);
     if (orphan) buf_text(&text, "orphaned");
     if (view->status == RUN_STATUS_PENDING && view->start.requires_approval) buf_text(&text, "approval of the start");
     if (view->status == RUN_STATUS_PAUSED)

@@ -180,8 +180,7 @@ static void say_tally(struct recovery *recovery, const struct tally *t)
                  {t->left, "left for a person"},
                  {t->owned, "owned by living processes"},
                  {t->broken, "broken"}};
-    struct buf line;
-    buf_init(&line, 1024);
+    struct buf line = buf_of(1024);
     buf_printf(&line, "%zu unfinished run%s", recovery->count, recovery->count == 1 ? "" : "s");
     for (size_t i = 0, shown = 0; i < ARRAY_COUNT(parts); i++)
         if (parts[i].count > 0) buf_printf(&line, "%s%zu %s", shown++ ? ", " : ": ", parts[i].count, parts[i].words);

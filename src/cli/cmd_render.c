@@ -114,8 +114,7 @@ static int take_view(struct rendering *r, struct session *session, const struct 
 
 static void label(struct cli *cli, struct buf *out, const char *name, size_t len)
 {
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     text_safe(&text, (struct str){name, len});
     buf_text(out, "  ");
     tone_text(out, &cli->io.out, TONE_DIM, text.ptr);
@@ -127,8 +126,7 @@ static void label(struct cli *cli, struct buf *out, const char *name, size_t len
 static void write_value(struct cli *cli, struct buf *out, const char *name, size_t len, const struct json *value)
 {
     label(cli, out, name, len);
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     if (value->type == JSON_STRING)
         buf_add(&text, value->text);
     else

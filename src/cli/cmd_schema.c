@@ -10,8 +10,7 @@
 
 static void write_json(struct buf *out, const struct json *value)
 {
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     if (value->type == JSON_STRING)
         buf_add(&text, value->text);
     else
@@ -72,8 +71,7 @@ static void write_line(struct cli *cli, struct buf *out, const char *name, const
 static void write_fields(struct cli *cli, struct buf *out, const struct json *fields)
 {
     size_t width = 0;
-    struct buf type;
-    buf_init(&type, 4096);
+    struct buf type = buf_of(4096);
     for (uint32_t i = 0; i < fields->count; i++) {
         size_t len = json_text(json_key(&fields->items[i], "name")).len;
         width = len > width ? len : width;
@@ -121,8 +119,7 @@ static void write_text(struct cli *cli, struct buf *out, struct str name, const 
         buf_byte(out, '\n');
     }
     if (allowed) {
-        struct buf list;
-        buf_init(&list, TEXT_MAX);
+        struct buf list = buf_of(TEXT_MAX);
         write_list(&list, allowed, ", ");
         label(cli, out, "one of");
         if (list.len + 12 <= cli->io.out.columns) {
@@ -145,8 +142,7 @@ static void write_text(struct cli *cli, struct buf *out, struct str name, const 
 
 static int list_all(struct cli *cli, const char *only)
 {
-    struct buf out;
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     for (size_t i = 0; schema_embedded_name(i); i++) {
         struct str file = str_from(schema_embedded_name(i));
         struct str base = str_slice(file, 0, file.len - strlen(".json"));
@@ -222,8 +218,7 @@ int command_schema(struct cli *cli)
         print_json(&cli->io, FORMAT_JSON, &raw);
         return EXIT_OK;
     }
-    struct buf out;
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     write_text(cli, &out, args->words[at], &what);
     cli_print(cli, &out);
     buf_release(&out);

@@ -14,8 +14,7 @@ static void tell_copy(void *context, const struct copy_report *report, uint64_t 
 {
     struct cli *cli = context;
     if (cli->io.quiet || !cli->io.err.tty) return;
-    struct buf text;
-    buf_init(&text, 256);
+    struct buf text = buf_of(256);
     unsigned long long done = report->new_count;
     done += report->same_count;
     done += report->extended_count;

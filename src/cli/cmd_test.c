@@ -95,8 +95,7 @@ static int golden(struct test_run *run, const struct trial_script *script, struc
     struct cli *cli = run->trials.cli;
     if (script->golden.len == 0) return EXIT_OK;
     const char *path = beside(cli, script->file, script->golden);
-    struct buf got;
-    buf_init(&got, (size_t)256 << 20);
+    struct buf got = buf_of((size_t)256 << 20);
     if (!story_golden(&result->story, &got)) {
         buf_release(&got);
         return cli_nomem(cli);
@@ -131,8 +130,7 @@ static int golden(struct test_run *run, const struct trial_script *script, struc
 
 static int play(struct test_run *run, const struct loaded_trial *loaded, const struct trial_script *script)
 {
-    struct arena arena;
-    arena_init(&arena, 64 * 1024, (size_t)2 << 30);
+    struct arena arena = arena_of(64 * 1024, (size_t)2 << 30);
     struct trial_options options = {.contract = run->trials.contract,
                                     .program = loaded->document.program,
                                     .script = script,

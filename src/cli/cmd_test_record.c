@@ -34,8 +34,7 @@ static const char *relative(struct cli *cli, struct str from_file, struct str ta
     size_t common = 0;
     for (size_t i = 0; i < from_file.len && i < target.len && from_file.ptr[i] == target.ptr[i]; i++)
         if (from_file.ptr[i] == '/') common = i + 1;
-    struct buf path;
-    buf_init(&path, 8192);
+    struct buf path = buf_of(8192);
     for (size_t i = common; i < from_file.len; i++)
         if (from_file.ptr[i] == '/') buf_text(&path, "../");
     buf_add(&path, str_slice(target, common, target.len));

@@ -123,8 +123,7 @@ static void press(struct top *top, int key)
 
 static void loop(struct top *top)
 {
-    struct buf line;
-    buf_init(&line, (size_t)1 << 20);
+    struct buf line = buf_of((size_t)1 << 20);
     while (!top->quit && interrupts_count() == 0) {
         int64_t now_ms = os_now().wall_ms;
         top_listen(top);

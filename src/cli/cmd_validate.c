@@ -24,8 +24,7 @@ static bool collect(struct cli *cli, const struct diagnostics *found, struct jso
 
 static void say_ok(struct cli *cli, struct str path, const struct program *program)
 {
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     enum look look = LOOK_DONE;
     tone_text(&text, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));
     buf_printf(&text, " %s: %s %.*s, %u step%s\n", path.ptr, document_kind_name(program->kind),
@@ -116,8 +115,7 @@ static int validate_test(struct validation *v, struct str path)
     if (!code) code = count(v, &loaded.diagnostics);
     if (!code && loaded.invalid) code = count(v, &loaded.document.diagnostics);
     if (!code && !loaded.invalid && v->format == FORMAT_TEXT && !v->cli->io.quiet) {
-        struct buf text;
-        buf_init(&text, 4096);
+        struct buf text = buf_of(4096);
         tone_text(&text, &v->cli->io.out, look_tone(LOOK_DONE), look_glyph(LOOK_DONE, v->cli->io.out.utf8));
         buf_printf(&text, " %s: test of %.*s, %zu case%s\n", path.ptr, STR_ARG(loaded.document.program->plan_id),
                    loaded.file.count, loaded.file.count == 1 ? "" : "s");

@@ -83,9 +83,8 @@ static int look(struct wait *wait, struct waited *run, bool *moved, bool *stuck)
     struct cli *cli = wait->session->cli;
     struct error err = {0};
     struct run_head head;
-    struct arena scratch;
     const struct run_ids *ids = &run->head.ids;
-    arena_init(&scratch, 4096, 1 << 20);
+    struct arena scratch = arena_of(4096, 1 << 20);
     enum code rc = store_head(wait->session->store, ids->tenant, ids->run, &scratch, &head, &err);
     if (!rc) take_head(run, &head);
     arena_release(&scratch);
@@ -135,9 +134,8 @@ static int wait_loop(struct wait *wait, int64_t until_ms)
 // "step/load=done" is "step.load=done".
 static struct str condition_text(struct cli *cli)
 {
-    struct buf text;
     struct str part;
-    buf_init(&text, 1 << 20);
+    struct buf text = buf_of(1 << 20);
     for (size_t cursor = 0; args_next(&cli->args, FLAG_FOR, &cursor, &part);) {
         bool step = str_starts(part, STR("step/"));
         buf_printf(&text, "%s(%s%.*s)", text.len ? " " : "", step ? "step." : "",

@@ -69,8 +69,7 @@ static int answer(struct session *session, const struct target *target, const st
         print_json(&cli->io, format, &out);
         return EXIT_OK;
     }
-    struct buf text;
-    buf_init(&text, (size_t)64 << 20);
+    struct buf text = buf_of((size_t)64 << 20);
     why_write(&cli->io, &text, &cli->io.out, &out, target->has_at ? explained->head.last_seq : 0);
     cli_print(cli, &text);
     buf_release(&text);

@@ -151,8 +151,7 @@ int decision_print(struct session *session, const struct run_head *head, const s
     if (decision->again && !told_before(cli, head, signal, decision)) return EXIT_CONFLICT;
     enum format format = format_of(cli, FORMAT_TEXT);
     struct json record;
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    struct buf out = buf_of(1 << 16);
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
         if (!complete_record(cli, head, decision, &record)) return cli_nomem(cli);
         print_json(&cli->io, format, &record);

@@ -10,8 +10,7 @@
 
 static enum code read_stdin(struct arena *arena, struct str *out, struct error *err)
 {
-    struct buf text;
-    buf_init(&text, FILE_SIZE_MAX);
+    struct buf text = buf_of(FILE_SIZE_MAX);
     for (;;) {
         char *room = buf_reserve(&text, 64 * 1024);
         ssize_t n = room ? read(STDIN_FILENO, room, 64 * 1024) : -1;
@@ -76,8 +75,7 @@ static struct str text_of(const struct document *document, struct str file)
 
 void document_report(struct cli *cli, const struct document *document)
 {
-    struct buf text;
-    buf_init(&text, (size_t)16 << 20);
+    struct buf text = buf_of((size_t)16 << 20);
     const struct diagnostics *all = &document->diagnostics;
     for (size_t i = 0; i < all->count; i++) {
         bool warning = all->items[i].severity == SEVERITY_WARNING;

@@ -127,8 +127,7 @@ static int read_edited(struct cli *cli, const char *path, const struct fork *bas
         blank ? OK : doc_tree(text, str_from(path), &doc_limits_default, &cli->io.arena, &tree, &diagnostics);
     if (rc == E_NOMEM) return cli_nomem(cli);
     if (rc) {
-        struct buf told;
-        buf_init(&told, (size_t)1 << 20);
+        struct buf told = buf_of((size_t)1 << 20);
         for (size_t i = 0; i < diagnostics.count; i++)
             diagnostic_write(&told, &diagnostics.items[i], text, cli->io.err.color);
         cli_talk(cli, &told);
@@ -174,8 +173,7 @@ static bool write_all(int fd, struct str text)
 static int write_draft(struct cli *cli, const struct fork *base, const struct json *known, char *path)
 {
     struct json tree;
-    struct buf text;
-    buf_init(&text, (size_t)64 << 20);
+    struct buf text = buf_of((size_t)64 << 20);
     buf_text(&text, head_of_file);
     tree = JSON_OF(&cli->io.arena, {"inputs", base->inputs}, {"outputs", *known});
     bool ok = json_ok(&tree);

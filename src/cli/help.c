@@ -34,8 +34,7 @@ static int finish(struct cli *cli, struct buf *out)
 // "name", padded, and its explanation wrapped beside it.
 static void entry(struct cli *cli, struct buf *out, const char *name, size_t column, const char *text)
 {
-    struct buf wrapped;
-    buf_init(&wrapped, 1 << 20);
+    struct buf wrapped = buf_of(1 << 20);
     size_t width = text_width(str_from(name)) + 2;
     buf_printf(out, "  %s", name);
     text_wrap(&wrapped, str_from(text), column, columns_of(cli));
@@ -49,8 +48,7 @@ static void entry(struct cli *cli, struct buf *out, const char *name, size_t col
 
 int help_overview(struct cli *cli)
 {
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    struct buf out = buf_of(1 << 20);
     buf_text(&out,
              "cairn: a durable workflow engine. Every step is recorded before it counts; kill it at any moment and\n"
              "it goes on where it stopped.\n\n");
@@ -105,8 +103,7 @@ static size_t write_parts(struct cli *cli, struct buf *out, struct str section, 
 int help_command(struct cli *cli, const struct command *command)
 {
     struct str section = help_section(str_from(command->name));
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    struct buf out = buf_of(1 << 20);
     buf_printf(&out, "cairn %s: %s\n\n", command->name, command->summary);
     heading(cli, &out, "Usage");
     buf_printf(&out, "  cairn %s%s%s%s\n", command->name, command->synopsis[0] ? " " : "", command->synopsis,
@@ -187,8 +184,7 @@ static int help_topic(struct cli *cli, size_t index)
     struct str section = help_section(str_from(topics[index].name));
     struct help_part part;
     enum help_kind before = HELP_HEADING;
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    struct buf out = buf_of(1 << 20);
     for (; help_next(&section, &cli->io.arena, &part); before = part.kind) {
         if (part.kind != HELP_ROW && before != HELP_HEADING) buf_byte(&out, '\n');
         if (part.kind == HELP_HEADING) heading(cli, &out, part.text);
@@ -201,8 +197,7 @@ static int help_topic(struct cli *cli, size_t index)
 
 static int explain(struct cli *cli, const struct diagnostic_info *info)
 {
-    struct buf out;
-    buf_init(&out, 1 << 20);
+    struct buf out = buf_of(1 << 20);
     buf_printf(&out, "%s: %s\n\n", info->id, info->title);
     text_wrap(&out, str_from(info->explanation), 0, columns_of(cli));
     return finish(cli, &out);
@@ -222,8 +217,7 @@ static struct str find_problem(struct cli *cli, struct str word, const char **co
 
 static int explain_problem(struct cli *cli, const char *code, struct str section)
 {
-    struct buf out;
-    buf_init(&out, 1 << 16);
+    struct buf out = buf_of(1 << 16);
     buf_printf(&out, "%s\n\n", code);
     write_parts(cli, &out, section, HELP_PARAGRAPH);
     return finish(cli, &out);
@@ -257,9 +251,8 @@ static int unknown_topic(struct cli *cli, struct str word)
 // The commands that begin with one word: `cairn help log`.
 static bool help_noun(struct cli *cli, struct str noun)
 {
-    struct buf out;
     struct str second;
-    buf_init(&out, 1 << 20);
+    struct buf out = buf_of(1 << 20);
     for (size_t i = 0; command_at(i); i++)
         if (str_eq(str_cut(str_from(command_at(i)->name), ' ', &second), noun) && second.len > 0)
             entry(cli, &out, command_at(i)->name, NAME_COLUMN + 2, command_at(i)->summary);

@@ -47,8 +47,7 @@ bool help_next(struct str *section, struct arena *arena, struct help_part *out)
 {
     while (section->len > 0 && section->ptr[0] == '\n') *section = str_slice(*section, 1, section->len);
     if (section->len == 0) return false;
-    struct buf text;
-    buf_init(&text, 1 << 16);
+    struct buf text = buf_of(1 << 16);
     struct str line = str_cut(*section, '\n', section);
     *out = (struct help_part){.kind = kind_of(line)};
     if (out->kind != HELP_PARAGRAPH) line = str_slice(line, 2, line.len);

@@ -172,8 +172,7 @@ static bool add_child(struct logs *logs, struct logged_run run, const struct ste
 // ---- tasks of playbooks: the path as net_path of the kernel has it
 static struct str task_path(struct logs *logs, const struct moment *m)
 {
-    struct buf path;
-    buf_init(&path, 4096);
+    struct buf path = buf_of(4096);
     buf_add(&path, m->step);
     if (m->visit > 1) buf_printf(&path, ":run:%u", m->visit);
     if (m->iteration > 0) buf_printf(&path, "[%u]", m->iteration);

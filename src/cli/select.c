@@ -5,8 +5,7 @@
 
 struct str query_words(struct cli *cli)
 {
-    struct buf text;
-    buf_init(&text, 1 << 20);
+    struct buf text = buf_of(1 << 20);
     for (size_t i = 0; i < cli->args.word_count; i++) {
         if (i) buf_byte(&text, ' ');
         buf_add(&text, cli->args.words[i]);
@@ -53,8 +52,7 @@ static int report(struct cli *cli, struct str text, const struct query_fault *fa
     buf_text(&line, "    ");
     text_safe(&line, text);
     buf_text(&line, "\n    ");
-    struct buf before;
-    buf_init(&before, 1 << 20);
+    struct buf before = buf_of(1 << 20);
     text_safe(&before, str_slice(text, 0, fault->at));
     text_pad(&line, 0, text_width(buf_str(&before)));
     buf_release(&before);

@@ -88,9 +88,8 @@ static void write_what(struct buf *line, const struct run_head *head)
 
 static void add_cell(struct buf *line, const struct term *term, struct str text, size_t width)
 {
-    struct buf safe;
     size_t from = line->len;
-    buf_init(&safe, 4096);
+    struct buf safe = buf_of(4096);
     text_safe(&safe, text);
     text_cut(line, buf_str(&safe), width, term->utf8);
     text_pad(line, text_width(str_slice(buf_str(line), from, line->len)), width);

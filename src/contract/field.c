@@ -355,8 +355,7 @@ void table_verify(const struct table *table)
 // Why a value could not be written. Slow, and only for the message.
 static enum code explain_failure(const struct json *value, struct error *err)
 {
-    struct buf buf;
-    buf_init(&buf, SIZE_MAX / 4);
+    struct buf buf = buf_of(SIZE_MAX / 4);
     json_canon(&buf, value);
     bool written = buf_ok(&buf) && buf.len > RECORD_SIZE_MAX;
     size_t size = buf.len;
@@ -368,8 +367,7 @@ static enum code explain_failure(const struct json *value, struct error *err)
 enum code record_write(const struct json *value, struct arena *arena, struct str *out, struct error *err)
 {
     enum { SIZE_USUAL = 1024 };
-    struct buf buf;
-    buf_init(&buf, RECORD_SIZE_MAX);
+    struct buf buf = buf_of(RECORD_SIZE_MAX);
     (void)buf_reserve(&buf, SIZE_USUAL);
     json_canon(&buf, value);
     enum code rc = OK;

@@ -44,8 +44,7 @@ static void add_number(struct buf *out, const char *before, uint32_t n)
 struct str result_ref_format(const struct result_place *place, struct arena *arena)
 {
     enum { REF_SIZE_MAX = 16384 };
-    struct buf out;
-    buf_init(&out, REF_SIZE_MAX);
+    struct buf out = buf_of(REF_SIZE_MAX);
     add_name(&out, SCHEME, place->execution);
     add_name(&out, "/step/", place->step);
     if (place->visit > 1) add_number(&out, "/visit/", place->visit);

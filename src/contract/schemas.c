@@ -7,8 +7,7 @@ static enum code compile(struct schema_set *set, const char *folder, const char 
                          struct error *err)
 {
     enum { URI_SIZE_MAX = 64 };
-    struct buf uri;
-    buf_init(&uri, URI_SIZE_MAX);
+    struct buf uri = buf_of(URI_SIZE_MAX);
     buf_printf(&uri, "%s/%s.json", folder, name);
     enum code rc = buf_ok(&uri) ? schema_compile(set, buf_str(&uri), out, err) : error_nomem(err);
     if (rc) error_wrap(err, "schema %s/%s.json", folder, name);
@@ -73,8 +72,7 @@ static enum code open_playbooks(struct event_schemas **out, struct error *err)
 {
     enum { BLOCK_SIZE = 256 * 1024, SIZE_MAX_ALL = 64 << 20 };
     const struct arena_source *callers = arena_use(NULL); // it outlives whatever the caller's thread uses
-    struct arena arena;
-    arena_init(&arena, BLOCK_SIZE, SIZE_MAX_ALL);
+    struct arena arena = arena_of(BLOCK_SIZE, SIZE_MAX_ALL);
     (void)arena_use(callers);
     struct event_schemas *schemas = ARENA_NEW(&arena, struct event_schemas);
     struct schema_set *set = NULL;

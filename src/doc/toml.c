@@ -161,8 +161,7 @@ static enum code read_string(struct reader *r, bool allow_multi, struct str *out
 {
     char quote = peek(r, 0);
     bool multi = allow_multi && peek(r, 1) == quote && peek(r, 2) == quote;
-    struct buf text;
-    buf_init(&text, TOML_SIZE_MAX);
+    struct buf text = buf_of(TOML_SIZE_MAX);
     r->at += multi ? 3 : 1;
     enum code rc = read_text(r, quote, multi, &text);
     if (!rc) {

@@ -3,8 +3,7 @@
 
 struct str child_path(struct maker *m, const struct view_of_step *loop, uint32_t child)
 {
-    struct buf path;
-    buf_init(&path, 4096);
+    struct buf path = buf_of(4096);
     buf_printf(&path, "%.*s[%u].%.*s", STR_ARG(loop->path), loop->note->iteration,
                STR_ARG(m->e->program->steps[child].id));
     return kept(m, &path);
@@ -68,8 +67,7 @@ static struct str row_of(struct maker *m, const struct tally *t)
         char letter;
     } parts[] = {{t->success, 'S'}, {t->failed, 'F'}, {t->skipped, 'K'}};
     bool many = t->success + t->failed + t->skipped > 6;
-    struct buf row;
-    buf_init(&row, 256);
+    struct buf row = buf_of(256);
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
         if (many && parts[i].count > 0)
             buf_printf(&row, "%s%c*%u", row.len ? " " : "", parts[i].letter, parts[i].count);

@@ -78,8 +78,7 @@ static struct str document_path(struct maker *m, const struct program *p, uint32
 {
     const struct program_step *ps = &p->steps[step];
     if (ps->scope == PROGRAM_TOP) return ps->id;
-    struct buf path;
-    buf_init(&path, 4096);
+    struct buf path = buf_of(4096);
     buf_printf(&path, "%.*s.%.*s", STR_ARG(document_path(m, p, ps->scope)), STR_ARG(ps->id));
     return kept(m, &path);
 }

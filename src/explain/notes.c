@@ -11,8 +11,7 @@
 enum code explain_open(const struct program *program, const struct run_ids *ids, const struct kernel_env *env,
                        struct explain **out, struct error *err)
 {
-    struct arena arena;
-    arena_init(&arena, ARENA_BLOCK, ARENA_LIMIT);
+    struct arena arena = arena_of(ARENA_BLOCK, ARENA_LIMIT);
     struct explain *e = ARENA_NEW(&arena, struct explain);
     struct run *run = e ? run_new(program, ids) : NULL;
     if (!run) {
@@ -297,8 +296,7 @@ static bool tells_the_path(enum moment_kind kind)
 
 static uint64_t content_of(const struct moment *m)
 {
-    struct buf text;
-    buf_init(&text, (size_t)4 << 20);
+    struct buf text = buf_of((size_t)4 << 20);
     if (m->has_blob)
         buf_hex(&text, m->blob.b, SHA256_SIZE);
     else if (m->value.type != 0)

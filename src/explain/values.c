@@ -29,8 +29,7 @@ static void put_brief(struct maker *m, struct json *out, const char *key, struct
         JSON_ADD(m->arena, out, {key, json_short(m, text, TEXT_SHORT)});
         return;
     }
-    struct buf cut;
-    buf_init(&cut, (size_t)64 << 20);
+    struct buf cut = buf_of((size_t)64 << 20);
     buf_text(&cut, "...");
     buf_add(&cut, str_slice(text, from, text.len));
     JSON_ADD(m->arena, out, {key, json_short(m, kept(m, &cut), TEXT_SHORT)});
@@ -78,8 +77,7 @@ static void compare_arrays(struct comparison *c, const struct json *a, const str
 {
     uint32_t count = a->count > b->count ? a->count : b->count;
     for (uint32_t i = 0; i < count; i++) {
-        struct buf key;
-        buf_init(&key, 16);
+        struct buf key = buf_of(16);
         buf_int(&key, i);
         compare_at(c, buf_str(&key), i < a->count ? &a->items[i] : NULL, i < b->count ? &b->items[i] : NULL, depth);
         buf_release(&key);

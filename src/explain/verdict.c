@@ -350,8 +350,7 @@ static void ended_told(struct maker *m, struct buf *out, const struct view_of_st
 
 struct str verdict_told(struct maker *m, const struct view_of_step *v)
 {
-    struct buf out;
-    buf_init(&out, (size_t)1 << 20);
+    struct buf out = buf_of((size_t)1 << 20);
     buf_add(&out, v->path);
     if (net_told(&out, v)) {
         buf_byte(&out, '.');
@@ -557,8 +556,7 @@ static const char *status_told(const struct maker *m, struct buf *out)
 
 struct str run_verdict_told(struct maker *m, const char **reason)
 {
-    struct buf out;
-    buf_init(&out, (size_t)1 << 20);
+    struct buf out = buf_of((size_t)1 << 20);
     buf_printf(&out, "run %.*s", STR_ARG(m->e->run->ids.run));
     *reason = status_told(m, &out);
     buf_byte(&out, '.');

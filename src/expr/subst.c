@@ -29,8 +29,7 @@ static enum code finish(struct buf *buf, struct arena *arena, struct str *out, s
 enum code subst_text(struct str text, const struct scope *scope, struct arena *arena, struct str *out,
                      struct error *err)
 {
-    struct buf buf;
-    buf_init(&buf, TEXT_SIZE_MAX);
+    struct buf buf = buf_of(TEXT_SIZE_MAX);
     size_t copied = 0;
     for (size_t at = str_find(text, '$', 0); at < text.len;) {
         struct ref_match match;
@@ -159,8 +158,7 @@ static enum code env_parts(struct shell *sh, struct str name, struct str ref, st
     buf_init(&gone, TEXT_SIZE_MAX);
     buf_printf(out, "unset -v %.*s; %.*s=", STR_ARG(name), STR_ARG(name)); // not of the environment any more
     for (size_t at = 0, part = 1; !rc && at < value.len; at += ENV_VALUE_MAX, part++) {
-        struct buf text;
-        buf_init(&text, 256);
+        struct buf text = buf_of(256);
         buf_add(&text, name);
         buf_byte(&text, '_');
         buf_int(&text, (int64_t)part);

@@ -98,8 +98,7 @@ enum code shared_key_sign(const struct shared_key *request, struct arena *arena,
     size_t key_size = 0;
     if (!request->key.len || request->key.len / 4 * 3 > KEY_MAX || !base64_decode(request->key, key, &key_size))
         return error_set(err, E_INVALID, "the key of the account is not base64");
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     bool good = write_string_to_sign(request, arena, &text);
     struct digest mac = hmac_sha256((struct str){(const char *)key, key_size}, buf_str(&text));
     OPENSSL_cleanse(key, sizeof(key));

@@ -201,8 +201,7 @@ static bool date_parse(struct str text, int64_t *ms)
     if (text.len != 29) return false;
     for (int month = 0; month < 12; month++) {
         if (memcmp(months + 3 * month, text.ptr + 8, 3) != 0) continue;
-        struct buf out;
-        buf_init(&out, 64);
+        struct buf out = buf_of(64);
         buf_printf(&out, "%.4s-%02d-%.2sT%.8sZ", text.ptr + 12, month + 1, text.ptr + 5, text.ptr + 17);
         bool good = buf_ok(&out) && civil_parse(buf_str(&out), ms);
         buf_release(&out);

@@ -62,8 +62,7 @@ static enum code gunzip(struct str from, struct arena *arena, struct str *bytes,
 {
     z_stream stream = {.next_in = (Bytef *)(uintptr_t)from.ptr, .avail_in = (uInt)from.len};
     if (inflateInit2(&stream, 15 + 16) != Z_OK) return error_nomem(err);
-    struct buf out;
-    buf_init(&out, FETCH_INFLATED_MAX + 2 * 65536);
+    struct buf out = buf_of(FETCH_INFLATED_MAX + 2 * 65536);
     enum code rc = inflate_all(&stream, from, &out, err);
     inflateEnd(&stream);
     if (!rc) {

@@ -198,8 +198,7 @@ bool sigv4_sign(const struct sigv4 *request, struct arena *arena, struct http_he
     if (!out[0].value.ptr || !out[1].value.ptr) return false;
     struct pair *headers = sorted_headers(request, out, n, arena);
     if (!headers) return false;
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     bool good = write_authorization(request, headers, 1 + request->header_count + n, str_from(stamp),
                                     str_from(body_hash), arena, &text);
     out[n] = (struct http_header){STR("Authorization"), good ? arena_copy(arena, buf_str(&text)) : (struct str){0}};
@@ -213,8 +212,7 @@ bool sigv4_sign(const struct sigv4 *request, struct arena *arena, struct http_he
 // '/' and unreserved characters as they are, all else escaped, once, in upper case: what the signature is over.
 struct str object_path(struct str first, struct str key, struct arena *arena)
 {
-    struct buf out;
-    buf_init(&out, 4 * FETCH_URI_MAX);
+    struct buf out = buf_of(4 * FETCH_URI_MAX);
     if (first.len) {
         buf_byte(&out, '/');
         buf_add(&out, first);

@@ -84,8 +84,7 @@ struct json json_digest(struct arena *arena, const struct digest *digest)
 
 struct str json_canon_kept(struct arena *arena, const struct json *value, size_t max)
 {
-    struct buf text;
-    buf_init(&text, max);
+    struct buf text = buf_of(max);
     json_canon(&text, value);
     return buf_keep(&text, arena);
 }

@@ -24,8 +24,7 @@ static char *put_text(char *at, struct str text, const char **out)
 static struct host_call *task_new(const struct functions *f, const struct tool_request *request,
                                   const struct kind *kind)
 {
-    struct buf key;
-    buf_init(&key, 1024);
+    struct buf key = buf_of(1024);
     buf_printf(&key, "%.*s:%.*s:%u", STR_ARG(request->run), STR_ARG(request->step), request->logical);
     size_t size = request->run.len + request->step.len + request->input.len + request->artifacts_dir.len + key.len +
                   request->log.len + 6;

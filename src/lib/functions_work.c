@@ -104,8 +104,7 @@ static void look_later(struct functions *f);
 
 static void end_log(struct host_call *task, const struct tool_result *result)
 {
-    struct buf how;
-    buf_init(&how, 8192);
+    struct buf how = buf_of(8192);
     if (result->ok)
         buf_text(&how, "done");
     else

@@ -21,8 +21,7 @@ static enum code give(struct str text, char **out, size_t *len, struct error *er
 
 static enum code give_json(const struct json *value, char **out, size_t *len, struct error *err)
 {
-    struct buf text;
-    buf_init(&text, (size_t)512 << 20);
+    struct buf text = buf_of((size_t)512 << 20);
     json_write(&text, value);
     enum code rc = buf_ok(&text) ? give(buf_str(&text), out, len, err) : error_nomem(err);
     buf_release(&text);

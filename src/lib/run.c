@@ -130,8 +130,7 @@ static enum code attach(struct cairn *cairn, const struct document *d, struct er
 {
     struct run_head head;
     struct str run = str_from(d->start.run);
-    struct arena arena;
-    arena_init(&arena, 4096, (size_t)1 << 20);
+    struct arena arena = arena_of(4096, (size_t)1 << 20);
     *err = (struct error){0};
     enum code rc = store_head(cairn->store, cairn->tenant, run, &arena, &head, err);
     if (!rc && !digest_eq(&head.document, &d->program->sha256))
@@ -226,8 +225,7 @@ enum cairn_code cairn_check(struct cairn *cairn, const struct cairn_start *start
     visit_routes(cairn, &routes);
     rc = document_open(&d, start, &err);
     if (!rc) rc = document_compile(cairn, &d, &err);
-    struct buf text;
-    buf_init(&text, (size_t)16 << 20);
+    struct buf text = buf_of((size_t)16 << 20);
     for (size_t i = 0; i < d.diagnostics.count; i++) diagnostic_write(&text, &d.diagnostics.items[i], d.text, false);
     if (buf_ok(&text)) *report = strdup(text.ptr);
     if (!*report && !rc) rc = error_nomem(&err);
@@ -251,8 +249,7 @@ static enum code recover_one(struct cairn *cairn, struct str run, size_t *count,
 static enum code recover_all(struct cairn *cairn, size_t *count, struct error *err)
 {
     struct run_filter filter = {.tenant = cairn->tenant, .unfinished = true, .limit = 256};
-    struct arena arena;
-    arena_init(&arena, 16384, (size_t)64 << 20);
+    struct arena arena = arena_of(16384, (size_t)64 << 20);
     enum code rc;
     do {
         struct run_heads heads;
@@ -303,8 +300,7 @@ static enum code look_at_run(struct cairn *cairn, struct str run, enum run_statu
         return OK;
     }
     struct run_head head;
-    struct arena arena;
-    arena_init(&arena, 4096, (size_t)1 << 20);
+    struct arena arena = arena_of(4096, (size_t)1 << 20);
     enum code rc = store_head(cairn->store, cairn->tenant, run, &arena, &head, err);
     if (!rc) *status = head.summary.status;
     arena_release(&arena);

@@ -32,8 +32,7 @@ static enum code read_all(int fd, const char *path, size_t max, struct buf *into
 static enum code read_open(int fd, const char *path, size_t max, struct arena *arena, struct str *out,
                            struct error *err)
 {
-    struct buf bytes;
-    buf_init(&bytes, max + 2 * READ_SIZE);
+    struct buf bytes = buf_of(max + 2 * READ_SIZE);
     enum code rc = read_all(fd, path, max, &bytes, err);
     close(fd);
     if (rc == OK) {
@@ -210,8 +209,7 @@ enum code os_make_kept_dirs(const char *path, struct error *err)
 enum code os_absolute(const char *path, struct arena *arena, struct str *out, struct error *err)
 {
     char here[PATH_MAX];
-    struct buf whole;
-    buf_init(&whole, 2 * PATH_MAX);
+    struct buf whole = buf_of(2 * PATH_MAX);
     if (path[0] != '/') {
         if (!getcwd(here, sizeof(here))) {
             buf_release(&whole);

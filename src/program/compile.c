@@ -190,8 +190,7 @@ static void report_cycle(struct compiler *c, const uint32_t *path, uint32_t coun
 {
     struct reader *r = c->r;
     struct program_step *steps = c->program->steps;
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     for (uint32_t i = 0; i < count; i++) {
         if (i == CYCLE_SHOWN_MAX && count > CYCLE_SHOWN_MAX + 1) {
             buf_printf(&text, "... %u more -> ", count - CYCLE_SHOWN_MAX);

@@ -115,8 +115,7 @@ static void report_recursion(struct reader *r, const struct json *document, stru
         links[count++] = link;
         if (str_eq(link->file, file)) break;
     }
-    struct buf path;
-    buf_init(&path, 4096);
+    struct buf path = buf_of(4096);
     while (count-- > 0) buf_printf(&path, "%.*s -> ", SHOW(links[count]->file));
     buf_printf(&path, "%.*s", SHOW(file));
     if (!buf_ok(&path)) r->failed = true;

@@ -24,8 +24,7 @@ static struct json object_at(const struct json *place)
 
 static struct json joined(struct playbook *pb, struct str before, const char *after)
 {
-    struct buf out;
-    buf_init(&out, 256);
+    struct buf out = buf_of(256);
     buf_add(&out, before);
     buf_text(&out, after);
     struct str made = buf_keep(&out, pb->r->arena);

@@ -236,8 +236,7 @@ static struct str canonical_events(struct reader *r, struct str text)
     bool any = false;
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) any = any || names_event(text, names[i].from);
     if (!any) return text;
-    struct buf out;
-    buf_init(&out, text.len * 2 + 64);
+    struct buf out = buf_of(text.len * 2 + 64);
     for (size_t at = 0; at < text.len; at++) {
         size_t used = 0;
         for (size_t i = 0; i < ARRAY_COUNT(names) && at > 0 && !used; i++) {

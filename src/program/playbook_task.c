@@ -494,8 +494,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
 
 static struct str made_label(struct playbook *pb, struct str before, const char *after, int64_t number)
 {
-    struct buf out;
-    buf_init(&out, 512);
+    struct buf out = buf_of(512);
     buf_add(&out, before);
     buf_text(&out, after);
     if (number >= 0) buf_int(&out, number);

@@ -9,8 +9,7 @@ static enum code head_of(struct store *store, struct str tenant, struct arena *a
                          struct error *err)
 {
     struct note note;
-    struct buf key;
-    buf_init(&key, 1024);
+    struct buf key = buf_of(1024);
     audit_head_key(tenant, &key);
     enum code rc =
         buf_ok(&key) ? store_note(store, STR("audit.head"), buf_str(&key), arena, &note, err) : error_nomem(err);
@@ -25,8 +24,7 @@ static enum code page_of(struct store *store, struct str tenant, uint64_t after,
                          struct str **out, size_t *count, struct error *err)
 {
     struct notes notes = {0};
-    struct buf key;
-    buf_init(&key, 1024);
+    struct buf key = buf_of(1024);
     audit_key(tenant, after, &key);
     struct str from = arena_copy(arena, buf_str(&key));
     buf_release(&key);
@@ -120,8 +118,7 @@ static enum code verify_one(void *context, const struct note *note, struct arena
 // Engines that share a store have chains of their own, TENANT~NUMBER, in the order of their names after the tenant's own.
 static enum code verify_shared(struct store *store, struct str tenant, struct audit_report *out, struct error *err)
 {
-    struct buf key;
-    buf_init(&key, 1024);
+    struct buf key = buf_of(1024);
     audit_head_key(tenant, &key);
     struct sharing sharing = {.store = store, .named = key.len - tenant.len, .out = out};
     buf_add(&key, STR("~"));

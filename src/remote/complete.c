@@ -30,8 +30,7 @@ struct handed {
 static void batch_part(struct batch *batch)
 {
     if (atomic_fetch_sub(&batch->left, 1) != 1) return;
-    struct buf body;
-    buf_init(&body, 1 << 20);
+    struct buf body = buf_of(1 << 20);
     int status = write_answer(&body, batch->answers, batch->count);
     if (!atomic_load(&batch->remote->mute)) batch->reply(batch->context, buf_ok(&body) ? status : 503, buf_str(&body));
     buf_release(&body);
@@ -157,8 +156,7 @@ static struct handed *handed_new(struct batch *batch, size_t index, struct worke
 
 static struct digest digest_of(const struct json *item)
 {
-    struct buf bytes;
-    buf_init(&bytes, (size_t)256 << 20);
+    struct buf bytes = buf_of((size_t)256 << 20);
     json_canon(&bytes, item);
     struct digest digest = sha256(buf_str(&bytes));
     buf_release(&bytes);
@@ -187,8 +185,7 @@ static enum remote_state take_result(struct remote *r, const struct worker_call 
     if (task->queue || !task_allowed(task, &caller)) return REMOTE_DENIED;
     if (json_integer(json_key(item, "epoch"), -1) != (int64_t)task->epoch) return REMOTE_STALE;
     struct tool_result result = {0};
-    struct buf value;
-    buf_init(&value, (size_t)64 << 20);
+    struct buf value = buf_of((size_t)64 << 20);
     bool read = read_result(item, call->kind == REMOTE_FAIL, &value, &result);
     struct handed *handed = read ? handed_new(batch, index, task, &result) : NULL;
     buf_release(&value);

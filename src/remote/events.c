@@ -63,8 +63,7 @@ static void renew(struct remote *r, const struct worker_call *call, struct str t
         task_told(task, true);
     }
     pthread_mutex_unlock(&r->mutex);
-    struct buf body;
-    buf_init(&body, 4096);
+    struct buf body = buf_of(4096);
     int status = write_answer(&body, &answer, 1);
     call->reply(call->context, status, buf_str(&body));
     buf_release(&body);

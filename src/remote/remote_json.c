@@ -74,8 +74,7 @@ static const char *const form_names[] = {[EXECUTOR_NONE] = "",
 
 void wire_task(struct buf *out, const struct tool_request *request, struct str token, int64_t lease_ms)
 {
-    struct buf key;
-    buf_init(&key, 8192);
+    struct buf key = buf_of(8192);
     buf_printf(&key, "%.*s:%.*s:%u", STR_ARG(request->run), STR_ARG(request->step), request->logical);
     buf_byte(out, '{');
     wire_text(out, "token", token);
@@ -177,8 +176,7 @@ static enum code read_process(const struct json *task, struct arena *arena, stru
 static enum code read_function(const struct json *input, struct arena *arena, struct tool_request *request,
                                struct error *err)
 {
-    struct buf text;
-    buf_init(&text, (size_t)64 << 20);
+    struct buf text = buf_of((size_t)64 << 20);
     json_canon(&text, input);
     request->input = buf_keep(&text, arena);
     request->function = request->kind;

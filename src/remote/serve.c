@@ -35,8 +35,7 @@ void unlock_and_answer(struct remote *r)
 
 void call_refuse(remote_reply reply, void *context, int status, const char *code, const char *why)
 {
-    struct buf body;
-    buf_init(&body, 4096);
+    struct buf body = buf_of(4096);
     wire_problem(&body, status, code, why);
     buf_byte(&body, '}');
     reply(context, status, buf_str(&body));
@@ -163,8 +162,7 @@ static bool beat_is_due(struct remote *r, struct waiter *w)
 
 static void answer_beat(struct remote *r, struct waiter *w)
 {
-    struct buf body;
-    buf_init(&body, 1 << 20);
+    struct buf body = buf_of(1 << 20);
     struct remote_answer *answers = ARENA_ARRAY(&w->arena, w->token_count + 1, struct remote_answer);
     bool news = false;
     for (size_t i = 0; answers && i < w->token_count; i++) {
@@ -377,8 +375,7 @@ static void serve_logs(struct remote *r, const struct worker_call *call)
     for (size_t i = 0; i < count; i++)
         if (chunks[i].task) task_drop(chunks[i].task);
     pthread_mutex_unlock(&r->mutex);
-    struct buf body;
-    buf_init(&body, 1 << 20);
+    struct buf body = buf_of(1 << 20);
     int status = write_answer(&body, answers, count);
     call->reply(call->context, status, buf_str(&body));
     buf_release(&body);
@@ -428,9 +425,8 @@ static void serve_parsed(struct remote *r, struct worker_call *call, const struc
 void remote_serve(struct remote *r, enum remote_call kind, const struct remote_caller *caller, struct str body,
                   remote_reply reply, void *context)
 {
-    struct arena arena;
     struct error err = {0};
-    arena_init(&arena, 16384, (size_t)256 << 20);
+    struct arena arena = arena_of(16384, (size_t)256 << 20);
     struct worker_call call = {
         .kind = kind, .arena = &arena, .reply = reply, .alive = caller->alive, .context = context};
     enum code rc = json_parse(body, &json_limits_result, &arena, &call.body, &err);
@@ -459,8 +455,7 @@ static enum code artifact_path(const struct worker_task *task, struct str name, 
 
 static enum code write_artifact(const char *path, struct str bytes, struct error *err)
 {
-    struct buf dir;
-    buf_init(&dir, 8192);
+    struct buf dir = buf_of(8192);
     const char *slash = strrchr(path, '/');
     buf_add(&dir, (struct str){path, (size_t)(slash - path)});
     enum code rc = os_make_dirs(dir.ptr, err);
@@ -497,8 +492,7 @@ enum code remote_whose(struct remote *r, const struct remote_caller *caller, str
 enum code remote_artifact(struct remote *r, const struct remote_caller *caller, struct str token, struct str name,
                           struct str bytes, struct error *err)
 {
-    struct buf path;
-    buf_init(&path, 8192);
+    struct buf path = buf_of(8192);
     pthread_mutex_lock(&r->mutex);
     struct worker_task *task;
     enum code rc = leased_task(r, caller, token, &task, err);

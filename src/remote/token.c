@@ -8,9 +8,8 @@ struct digest token_name(struct str token)
 
 bool token_genuine(const struct task_key *key, struct str token)
 {
-    struct arena arena;
     struct task_claim claim;
-    arena_init(&arena, 1024, 1 << 20);
+    struct arena arena = arena_of(1024, 1 << 20);
     bool genuine = auth_task_open(key, token, &arena, &claim, NULL) == OK;
     arena_release(&arena);
     return genuine;

@@ -399,8 +399,7 @@ enum code pattern_table_build(const struct pattern *pattern, struct arena *arena
 {
     *out = NULL;
     if (pattern->has_word_edge || pattern->set_count > TABLE_SET_MAX) return OK;
-    struct arena scratch;
-    arena_init(&scratch, 64 * 1024, 4 * 1024 * 1024);
+    struct arena scratch = arena_of(64 * 1024, 4 * 1024 * 1024);
     struct build *b = ARENA_NEW(&scratch, struct build);
     enum code rc = E_NOMEM;
     if (b) {

@@ -151,8 +151,7 @@ struct json admission_pass(struct call *call)
 bool limits_take(struct call *call, const struct rate_rule *rule, struct str key, const char *code)
 {
     struct rate_answer answer = rates_take(call->service->rates, rule, key, os_now().wall_ms);
-    struct buf text;
-    buf_init(&text, 256);
+    struct buf text = buf_of(256);
     rate_policy_header(rule, &text);
     call->answer.rate_policy = arena_copy(&call->arena, buf_str(&text));
     buf_clear(&text);

@@ -80,10 +80,9 @@ void service_alert(struct service *service, const struct alert_fact *fact)
 static void escalated(struct service *service, const struct engine_event *event)
 {
     const struct run_ids *ids = &event->state->ids;
-    struct arena arena;
     struct json decision;
     struct error err = {0};
-    arena_init(&arena, 16 * 1024, 16 << 20);
+    struct arena arena = arena_of(16 * 1024, 16 << 20);
     if (engine_find_decision(service->store, ids->tenant, ids->run, event->moment->signal_id, &arena, &decision, NULL,
                              &err) == OK) {
         pthread_mutex_lock(&service->alarm.mutex);

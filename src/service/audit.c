@@ -102,8 +102,7 @@ enum code audit_add(struct service *service, struct audit_record *record, struct
 
 static bool push_head(struct audit *audit, struct audit_tenant *tenant)
 {
-    struct buf text;
-    buf_init(&text, 1024);
+    struct buf text = buf_of(1024);
     audit_head_key(tenant->name, &text);
     struct str key = arena_copy(&audit->pending, buf_str(&text));
     buf_clear(&text);
@@ -158,8 +157,7 @@ enum code audit_call(struct call *call, enum operation operation, struct str res
 
 static struct str audit_start(struct call *call, uint64_t after)
 {
-    struct buf key;
-    buf_init(&key, 1024);
+    struct buf key = buf_of(1024);
     audit_key(call->who.tenant, after, &key);
     struct str copy = arena_copy(&call->arena, buf_str(&key));
     buf_release(&key);

@@ -153,10 +153,9 @@ static void look_at_log(struct service *service)
 
 static void look_at_pools(struct service *service)
 {
-    struct arena arena;
     struct remote_pool *pools;
     size_t count = 0;
-    arena_init(&arena, 4096, 1 << 20);
+    struct arena arena = arena_of(4096, 1 << 20);
     if (!remote_pools(service->remote, &arena, &pools, &count)) count = 0;
     for (size_t i = 0; i < count; i++) {
         set_one(service, METRIC_QUEUE_DEPTH, pools[i].name, (int64_t)pools[i].waiting);

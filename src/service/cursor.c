@@ -16,8 +16,7 @@ static struct digest mac_of(const struct call *call, struct str list, struct str
 struct str service_cursor(struct call *call, struct str list, struct str place)
 {
     struct digest mac = mac_of(call, list, place);
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     buf_hex(&text, mac.b, MAC_BYTES);
     buf_hex(&text, (const uint8_t *)place.ptr, place.len);
     struct str copy = buf_keep(&text, &call->arena);

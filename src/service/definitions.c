@@ -26,8 +26,7 @@ static struct str key_of(struct call *call, struct str first, struct str second)
 
 static struct str written(struct call *call, const struct json *value)
 {
-    struct buf text;
-    buf_init(&text, 64 * 1024);
+    struct buf text = buf_of(64 * 1024);
     json_canon(&text, value);
     struct str copy = buf_keep(&text, &call->arena);
     return copy;

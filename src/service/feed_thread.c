@@ -89,11 +89,10 @@ enum code feed_thread_begin(struct feed_thread *thread, uint64_t *position, stru
 
 void feed_thread_again(struct feed_thread *thread, struct store *store, uint64_t *position)
 {
-    struct arena arena;
     struct note note;
     struct error err = {0};
     int64_t kept = 0;
-    arena_init(&arena, 1024, 64 * 1024);
+    struct arena arena = arena_of(1024, 64 * 1024);
     enum code rc = store_note(store, str_from(thread->space), str_from(thread->key), &arena, &note, &err);
     if (!rc && str_int64(note.value, &kept) && kept > 0) *position = thread->kept = (uint64_t)kept;
     arena_release(&arena);

@@ -118,8 +118,7 @@ static void store_value(struct call *call, struct str space, struct str key, con
 {
     struct queueing *q = call->state;
     struct error err = {0};
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     if (!q->remove) json_canon(&text, value);
     struct note_put put = {
         .space = space, .key = key, .value = buf_str(&text), .remove = q->remove, .expect = NOTE_ANY};

@@ -221,9 +221,8 @@ static enum code claim_page(struct service *service, const struct run_heads *hea
 
 enum code adopt_page(struct service *service, struct run_filter *filter, size_t *taken, size_t *left, struct error *err)
 {
-    struct arena arena;
     struct run_heads heads;
-    arena_init(&arena, 64 * 1024, (size_t)1 << 30);
+    struct arena arena = arena_of(64 * 1024, (size_t)1 << 30);
     enum code rc = store_list(service->store, filter, &arena, &heads, err);
     if (!rc) rc = claim_page(service, &heads, &arena, err);
     for (size_t i = 0; !rc && i < heads.count; i++) {

@@ -86,10 +86,9 @@ static void send(struct service *service)
 
 static void give_back(struct service *service, const struct limits *limits, struct str run, struct run_slots *slots)
 {
-    struct arena arena;
     struct note_put puts[SLOTS_MAX];
     struct error err = {0};
-    arena_init(&arena, 4096, 1 << 20);
+    struct arena arena = arena_of(4096, 1 << 20);
     size_t count = slots_notes(limits, run, slots, false, true, &arena, puts);
     if (count > 0 && engine_put(service->engine, puts, count, NULL, NULL, &err))
         os_log(LOG_WARN, "slot not given back run=%.*s why=\"%s\"", STR_ARG(run), err.message);
@@ -240,10 +239,9 @@ static void say(struct service *service, const struct limits *limits, bool of_te
     int64_t oldest = oldest_of(limits, of_tenant, &waiting), silent = mono_ms - share->said_at_ms;
     bool more = waiting != share->said_waiting && silent >= SAY_AGAIN_MS;
     if (oldest ? share->said && oldest == share->said_oldest_ms && !more && silent < SAY_MS : !share->said) return;
-    struct arena arena;
     struct error err = {0};
     char text[64];
-    arena_init(&arena, 4096, 1 << 20);
+    struct arena arena = arena_of(4096, 1 << 20);
     snprintf(text, sizeof(text), "%lld %zu", (long long)oldest, waiting);
     struct note_put put = {.space = SLOT_SPACE, .value = str_from(text), .remove = !oldest, .expect = NOTE_ANY};
     put.key = slots_key(limits, of_tenant, &arena, "w%llu", (unsigned long long)service->members.self);

@@ -559,8 +559,7 @@ static bool copy_start(struct call *call, struct starting *starting, const struc
 
 static struct digest fingerprint_of(const struct start_call *g)
 {
-    struct buf inputs;
-    buf_init(&inputs, (size_t)16 << 20);
+    struct buf inputs = buf_of((size_t)16 << 20);
     if (g->inputs.type) json_canon(&inputs, &g->inputs);
     struct str pieces[] = {g->document, g->ref.uri, g->ref.sha256, g->arguments, buf_str(&inputs), g->run};
     struct digest digests[ARRAY_COUNT(pieces)];

@@ -41,8 +41,7 @@ static void store_token(struct call *call)
 {
     struct tokening *tokening = call->state;
     struct error err = {0};
-    struct buf value;
-    buf_init(&value, 64 * 1024);
+    struct buf value = buf_of(64 * 1024);
     enum code rc = auth_token_encode(&tokening->token, &call->arena, &value, &err);
     tokening->value = buf_keep(&value, &call->arena);
     if (!rc && !tokening->value.ptr) rc = error_nomem(&err);

@@ -194,9 +194,8 @@ static void meet(struct call *call, const struct run_head *head, const struct js
 void waits_elsewhere(struct service *service)
 {
     enum { LOOKS = 64 };
-    struct arena scratch;
     size_t looks = 0;
-    arena_init(&scratch, 16 * 1024, (size_t)16 << 20);
+    struct arena scratch = arena_of(16 * 1024, (size_t)16 << 20);
     for (size_t i = 0; i < service->waits.size && service->waits.count > 0 && looks < LOOKS; i++)
         for (struct call **at = &service->waits.slots[i]; *at && looks < LOOKS;) {
             struct call *call = *at;

@@ -271,8 +271,7 @@ static enum code add_event(struct draft *draft, struct append_item *item)
 static enum code ledger_bytes(struct draft *draft, const struct append_item *item, struct str *out)
 {
     if (item->moment) return contract_encode_ledger(item->moment, draft->turn, out, draft->err);
-    struct buf text;
-    buf_init(&text, SIZE_MAX / 4);
+    struct buf text = buf_of(SIZE_MAX / 4);
     json_canon(&text, &item->ledger_body);
     *out = buf_ok(&text) ? arena_copy(draft->turn, buf_str(&text)) : (struct str){0};
     buf_release(&text);

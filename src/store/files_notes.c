@@ -188,10 +188,9 @@ static enum code take_batches(struct files_store *files, struct str bytes, size_
 // From notes.end to the end of the file. *clean: there was nothing but whole batches.
 static enum code load_rest(struct files_store *files, struct file *file, bool *clean, struct error *err)
 {
-    struct buf bytes;
     size_t want = 1u << 20, need = 1;
     enum code rc = OK;
-    buf_init(&bytes, (size_t)1 << 31);
+    struct buf bytes = buf_of((size_t)1 << 31);
     *clean = true;
     while (rc == OK && need > 0) {
         if (need > want) want = need;
@@ -381,10 +380,9 @@ enum code files_next_space(struct store *base, struct str after, struct arena *a
 
 static enum code copy_notes(struct files_store *files, struct file *file, uint64_t *end, struct error *err)
 {
-    struct arena arena;
     struct buf record;
     enum code rc = OK;
-    arena_init(&arena, 64 * 1024, SIZE_MAX);
+    struct arena arena = arena_of(64 * 1024, SIZE_MAX);
     buf_init(&record, NOTE_ROOM + 1);
     for (const struct note_node *node = files->notes.list.first[0]; node && rc == OK; node = node->next[0]) {
         struct note note;

@@ -136,8 +136,7 @@ enum code files_open_run(struct files_store *files, const struct disk_slot *slot
     *out = cache_get(&files->cache, slot->position, (uint8_t)kind);
     if (*out) return OK;
     struct run_head head;
-    struct arena names;
-    arena_init(&names, 1024, SIZE_MAX);
+    struct arena names = arena_of(1024, SIZE_MAX);
     bool fresh =
         create && !files->recovering && slot->position > files->run_count; // do not ask for what cannot be there
     enum code rc = files_decode_slot(files, slot, &names, &head, err);

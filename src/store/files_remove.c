@@ -20,11 +20,10 @@ enum code files_forget(struct files_store *files, const struct disk_slot *slot, 
     INVARIANT(slot->flags & SLOT_REMOVED);
     static const char *const names[] = {"events.jsonl", "ledger.jsonl"};
     struct run_head head;
-    struct arena arena;
     struct disk_slot twin;
     uint64_t position = 0;
     char path[PATH_SIZE];
-    arena_init(&arena, 1024, SIZE_MAX);
+    struct arena arena = arena_of(1024, SIZE_MAX);
     enum code rc = files_decode_slot(files, slot, &arena, &head, err);
     if (rc == OK) rc = files_find(files, head.ids.tenant, head.ids.run, &position, &twin, err);
     for (size_t i = 0; rc == OK && position == 0 && i < ARRAY_COUNT(names); i++) {

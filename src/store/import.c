@@ -208,8 +208,7 @@ static void add_head(struct intake *intake, const struct run_head *head, struct 
 static enum code note_name(struct intake *intake, const struct run_ids *ids, size_t i)
 {
     const struct str parts[] = {ids->tenant, STR("/"), ids->run};
-    struct buf name;
-    buf_init(&name, SIZE_MAX / 4);
+    struct buf name = buf_of(SIZE_MAX / 4);
     for (size_t k = 0; k < ARRAY_COUNT(parts); k++) buf_add(&name, parts[k]);
     struct str kept = buf_ok(&name) ? arena_copy(intake->turn, buf_str(&name)) : (struct str){0};
     buf_release(&name);

@@ -435,8 +435,7 @@ static const struct store_ops memory_ops = {
 
 static struct memory_store *memory_new(struct str name)
 {
-    struct arena arena;
-    arena_init(&arena, 16 * 1024, SIZE_MAX);
+    struct arena arena = arena_of(16 * 1024, SIZE_MAX);
     struct memory_store *store = ARENA_NEW(&arena, struct memory_store);
     if (!store) return NULL;
     store->arena = arena;

@@ -162,9 +162,8 @@ enum code store_each_note(struct store *store, struct str space, struct str pref
     enum { PAGE = 500 };
     char last[NOTE_KEY_MAX];
     struct str after = prefix;
-    struct arena arena;
     enum code rc = OK;
-    arena_init(&arena, 64 * 1024, SIZE_MAX);
+    struct arena arena = arena_of(64 * 1024, SIZE_MAX);
     for (bool more = true; !rc && more;) {
         struct notes page;
         arena_reset(&arena);

@@ -135,8 +135,7 @@ static enum code take_parameter(struct pg_place *place, struct str name, struct 
 static enum code read_url(struct pg_place *place, struct str url, struct error *err)
 {
     struct str query, base = str_cut(url, '?', &query);
-    struct buf text;
-    buf_init(&text, 64 * 1024);
+    struct buf text = buf_of(64 * 1024);
     buf_add(&text, base);
     enum code rc = keep(&place->schema, STR("cairn"), err);
     for (char mark = '?'; query.len && !rc;) {

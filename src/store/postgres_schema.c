@@ -82,8 +82,7 @@ enum code pg_restoring(struct store *base, bool begun, struct error *err)
     struct note_put note = {
         .space = STR("store"), .key = STR("restoring"), .value = STR("begun"), .remove = !begun, .expect = NOTE_ANY};
     struct store_batch batch = {.notes = &note, .note_count = 1};
-    struct arena turn;
-    arena_init(&turn, 4096, SIZE_MAX);
+    struct arena turn = arena_of(4096, SIZE_MAX);
     enum code rc = store_append(base, &batch, 0, &turn, err);
     arena_release(&turn);
     return rc;
@@ -104,8 +103,7 @@ static enum code take(struct pg_store *store, int64_t number, struct error *err)
     INVARIANT(number >= 1 && number <= PG_FORMAT);
     const struct migration *migration = &migrations[number - 1];
     const char *schema = store->place.schema;
-    struct buf text;
-    buf_init(&text, 1024 * 1024);
+    struct buf text = buf_of(1024 * 1024);
     if (number == 1) {
         buf_printf(&text,
                    "DO $$ BEGIN IF NOT EXISTS(SELECT 1 FROM pg_namespace WHERE nspname='%s') THEN CREATE SCHEMA %s; "

@@ -8,8 +8,7 @@ enum code store_remove(struct store *store, const struct run_name *runs, size_t 
 {
     enum code rc = store_writable(store, err);
     if (rc || count == 0) return rc;
-    struct arena scratch;
-    arena_init(&scratch, 4096, SIZE_MAX);
+    struct arena scratch = arena_of(4096, SIZE_MAX);
     for (size_t i = 0; i < count && !rc; i++) {
         struct run_head head;
         arena_reset(&scratch);

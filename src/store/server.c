@@ -310,8 +310,7 @@ static enum code server_file(struct store *base, const struct file_range *range,
 static enum code server_run_dir(const struct store *base, const struct run_ids *ids, const char *what,
                                 struct arena *arena, struct str *out)
 {
-    struct buf text;
-    buf_init(&text, TARGET_MAX);
+    struct buf text = buf_of(TARGET_MAX);
     buf_printf(&text, "%s/v1/store/runs/", base->url);
     http_percent_encode(&text, ids->run);
     buf_printf(&text, "/file?what=%s&name=", what);
@@ -458,8 +457,7 @@ static enum code whoami(struct server_store *store, struct error *err)
     struct buf target;
     struct json body;
     struct str text;
-    struct arena scratch;
-    arena_init(&scratch, 4096, 1 << 20);
+    struct arena scratch = arena_of(4096, 1 << 20);
     buf_init(&target, TARGET_MAX);
     buf_text(&target, "/v1/whoami");
     enum code rc = get(store, &target, &scratch, &text, err);

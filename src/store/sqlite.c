@@ -477,8 +477,7 @@ enum code store_open_sqlite(struct str path, const struct store_options *options
     store->base.options = *options;
     store->data_version = -1;
     store->inbox_stale = true;
-    struct arena scratch;
-    arena_init(&scratch, PATH_MAX, SIZE_MAX);
+    struct arena scratch = arena_of(PATH_MAX, SIZE_MAX);
     enum code rc = place(store, path, &scratch, err);
     arena_release(&scratch);
     if (!rc) rc = open_database(store, err);

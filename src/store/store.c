@@ -270,8 +270,7 @@ static uint32_t next_place(struct store *store)
 
 static enum code look_for(struct store *store, const struct run_create *create, struct error *err)
 {
-    struct arena scratch;
-    arena_init(&scratch, 4096, SIZE_MAX);
+    struct arena scratch = arena_of(4096, SIZE_MAX);
     struct run_head head;
     enum code rc = store->ops->log.head(store, create->ids.tenant, create->ids.run, &scratch, &head, NULL);
     arena_release(&scratch);
@@ -313,8 +312,7 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
     enum code rc = store_writable(store, err);
     if (!rc && store->fenced) rc = shard_fenced(store, err); // it must join again first
     if (rc) return rc;
-    struct arena scratch;
-    arena_init(&scratch, 4096, SIZE_MAX);
+    struct arena scratch = arena_of(4096, SIZE_MAX);
     struct run_head head = {0};
     int64_t backend_id = 0;
     struct run_log *log = NULL;

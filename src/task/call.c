@@ -50,8 +50,7 @@ struct str json_as_text(const struct json *value, struct arena *arena)
 {
     if (!value || value->type == JSON_NULL) return STR("");
     if (value->type == JSON_STRING || value->type == JSON_NUMBER) return value->text;
-    struct buf text;
-    buf_init(&text, TASK_BODY_MAX);
+    struct buf text = buf_of(TASK_BODY_MAX);
     json_write(&text, value);
     struct str copy = buf_keep(&text, arena);
     return copy;
@@ -117,8 +116,7 @@ bool call_put(struct task_call *call, struct json *object, const char *key, stru
 struct str call_clean(struct task_call *call, struct str bytes)
 {
     if (str_utf8(bytes) && (!bytes.len || !memchr(bytes.ptr, '\0', bytes.len))) return bytes;
-    struct buf clean;
-    buf_init(&clean, SIZE_MAX / 4);
+    struct buf clean = buf_of(SIZE_MAX / 4);
     text_add_clean(&clean, bytes);
     struct str copy = buf_keep(&clean, call->arena);
     return copy.ptr ? copy : STR("");

@@ -62,9 +62,8 @@ static bool execute(struct task_call *call, struct str script, struct tool_resul
 
 static void run(struct task_call *call)
 {
-    struct buf script;
     struct tool_result ended;
-    buf_init(&script, TASK_BODY_MAX);
+    struct buf script = buf_of(TASK_BODY_MAX);
     bool ran = script_of(call, &script) && execute(call, buf_str(&script), &ended);
     secret_wipe(buf_str(&script));
     buf_release(&script);

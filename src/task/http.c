@@ -85,8 +85,7 @@ static void add_pair(struct task_call *call, struct buf *out, struct str name, c
 struct str web_form(struct task_call *call, const struct json *members, bool plus)
 {
     if (json_is(members, JSON_STRING)) return members->text;
-    struct buf out;
-    buf_init(&out, TASK_BODY_MAX);
+    struct buf out = buf_of(TASK_BODY_MAX);
     for (uint32_t i = 0; json_is(members, JSON_OBJECT) && i < members->count; i++) {
         const struct json *value = &members->members[i].value;
         if (value->type != JSON_ARRAY) add_pair(call, &out, members->members[i].key, value, plus);
@@ -237,8 +236,7 @@ static bool add_query(struct task_call *call, struct builder *b, const struct js
 
 static struct str base64(struct task_call *call, struct str bytes)
 {
-    struct buf out;
-    buf_init(&out, bytes.len / 3 * 4 + 8);
+    struct buf out = buf_of(bytes.len / 3 * 4 + 8);
     buf_base64(&out, bytes);
     struct str kept = buf_keep(&out, call->arena);
     return kept.ptr ? kept : STR("");

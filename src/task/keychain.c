@@ -262,8 +262,7 @@ static bool mark_value(struct task_call *call, struct str mark, unsigned depth, 
 static bool resolve_text(struct task_call *call, struct str text, unsigned depth, struct json *out)
 {
     const char mark = TASK_SECRET[0];
-    struct buf whole;
-    buf_init(&whole, TASK_BODY_MAX);
+    struct buf whole = buf_of(TASK_BODY_MAX);
     size_t from = 0;
     bool good = true;
     for (size_t open; good && (open = str_find(text, mark, from)) < text.len;) {

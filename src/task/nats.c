@@ -138,8 +138,7 @@ static bool read_reply(struct nats_link *line, struct reply *out)
 
 static bool publish(struct nats_link *line, struct str subject, bool reply, struct str head, struct str body)
 {
-    struct buf out;
-    buf_init(&out, IN_MAX);
+    struct buf out = buf_of(IN_MAX);
     if (head.len)
         buf_printf(&out, "HPUB %.*s %s%s%zu %zu\r\n", STR_ARG(subject), reply ? line->inbox : "", reply ? " " : "",
                    head.len, head.len + body.len);

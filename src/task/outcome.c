@@ -68,8 +68,7 @@ static bool ready_mask(struct task_call *call)
 static struct str masked(struct task_call *call, struct str text)
 {
     struct mask_stream stream;
-    struct buf out;
-    buf_init(&out, SIZE_MAX / 4);
+    struct buf out = buf_of(SIZE_MAX / 4);
     mask_stream_init(&stream, call->mask);
     mask_feed(&stream, text, true, &out);
     mask_stream_release(&stream);
@@ -87,8 +86,7 @@ struct str call_mask(struct task_call *call, struct str text)
 static struct str without_marks(struct task_call *call, struct str text)
 {
     if (!text.len || !memchr(text.ptr, TASK_SECRET[0], text.len)) return text;
-    struct buf out;
-    buf_init(&out, SIZE_MAX / 4);
+    struct buf out = buf_of(SIZE_MAX / 4);
     for (size_t from = 0; from < text.len;) {
         size_t to = str_find(text, TASK_SECRET[0], from);
         buf_add(&out, str_slice(text, from, to));

@@ -125,8 +125,7 @@ static void task_free(struct task *task)
 
 static struct task *task_new(const struct tool_request *request)
 {
-    struct arena arena;
-    arena_init(&arena, 4096, TASK_MEMORY_MAX);
+    struct arena arena = arena_of(4096, TASK_MEMORY_MAX);
     struct task *task = ARENA_NEW(&arena, struct task);
     if (!task) return NULL;
     task->ticket = request->ticket;
@@ -321,8 +320,7 @@ static void deliver_text(struct tasks *tasks, struct task *task, struct tool_res
 static void deliver_fault(struct tasks *tasks, struct task *task, const char *code, bool retryable, const char *what,
                           const char *more)
 {
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     buf_printf(&text, "%s%s", what, more);
     INVARIANT(buf_ok(&text)); // a lost result would leave the run waiting for ever; dying recovers it
     struct tool_result result = {.fault = {.code = str_from(code), .message = buf_str(&text), .retryable = retryable}};
@@ -334,8 +332,7 @@ static void deliver_outcome(struct task_call *call)
 {
     struct tasks *tasks = call->tasks;
     struct task *task = call->task;
-    struct buf text;
-    buf_init(&text, SIZE_MAX / 4);
+    struct buf text = buf_of(SIZE_MAX / 4);
     if (!outcome_write(call, os_now().mono_ms - task->started_ms, &text)) {
         buf_release(&text);
         deliver_fault(tasks, task, "PAYLOAD_TOO_LARGE", false, "no memory for what the task gave back", "");

@@ -42,9 +42,8 @@ static bool rows_from_csv(struct task_call *call, struct str text, char delimite
 {
     struct str names[COLUMNS_MAX];
     size_t columns = 0, at = 0;
-    struct buf field;
     bool good = true, last = false;
-    buf_init(&field, TASK_BODY_MAX);
+    struct buf field = buf_of(TASK_BODY_MAX);
     while (good && !last && columns < COLUMNS_MAX) {
         good = csv_field(text, &at, delimiter, &field, &last);
         names[columns] =
@@ -345,8 +344,7 @@ static bool insert_rows(struct task_call *call, const struct json *end, bool pos
         return false;
     bool good = command(call, ops, into.base, STR("BEGIN"));
     if (good && mode.clear) {
-        struct buf sql;
-        buf_init(&sql, 4096);
+        struct buf sql = buf_of(4096);
         buf_text(&sql, "DELETE FROM ");
         add_table(&sql, into.table);
         struct str text = buf_keep(&sql, call->arena);

@@ -273,8 +273,7 @@ static bool name_of(const struct node *n, struct buf *out)
 static enum code undefined_of(struct eval *e, enum code rc, const struct node *n, const struct json *value)
 {
     if (rc != E_NOT_FOUND || value->type != TEMPLATE_UNDEFINED) return rc;
-    struct buf name;
-    buf_init(&name, 200);
+    struct buf name = buf_of(200);
     bool named = name_of(n, &name);
     if (named && e->err) *e->err = (struct error){0}; // it says the same without the name
     if (named) rc = eval_fault(e, rc, "%.*s is undefined", STR_ARG(buf_str(&name)));

@@ -238,8 +238,7 @@ static size_t escape(struct str s, size_t at, struct buf *out)
 
 static enum code unescape(struct parser *p, struct str s, struct str *out)
 {
-    struct buf buf;
-    buf_init(&buf, s.len + 16);
+    struct buf buf = buf_of(s.len + 16);
     size_t fault = SIZE_MAX;
     for (size_t i = 0; i < s.len && fault == SIZE_MAX;) {
         if (s.ptr[i] != '\\') {

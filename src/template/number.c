@@ -265,8 +265,7 @@ static enum code round_float(struct eval *e, double d, int64_t digits, struct js
         double unit = pow(10, digits < -308 ? 308 : (double)-digits);
         return finite(e, rint(d / unit) * unit, out);
     }
-    struct buf buf;
-    buf_init(&buf, 1024);
+    struct buf buf = buf_of(1024);
     buf_printf(&buf, "%.*f", (int)digits, d);
     bool ok = buf_ok(&buf) && text_float(buf_str(&buf), &result);
     buf_release(&buf);

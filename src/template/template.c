@@ -108,8 +108,7 @@ enum code template_render(const struct template *t, const struct template_scope 
         *out = json_string(t->blocks ? t->blocks->text : STR(""));
         return OK;
     }
-    struct buf buf;
-    buf_init(&buf, e.limits.output_size_max);
+    struct buf buf = buf_of(e.limits.output_size_max);
     e.out = &buf;
     enum code rc = eval_blocks(&e, t->blocks);
     return eval_take(&e, &buf, rc, out);
@@ -179,8 +178,7 @@ static bool path_of(const struct node *n, struct buf *out)
 static void node_paths(const struct node *n, visit_name visit, void *context)
 {
     if (!n) return;
-    struct buf path;
-    buf_init(&path, 4096);
+    struct buf path = buf_of(4096);
     bool whole = path_of(n, &path);
     if (whole) visit(context, buf_str(&path));
     buf_release(&path);

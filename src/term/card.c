@@ -87,8 +87,7 @@ static void write_more(struct console *console, struct buf *out, const struct st
         time_text(out, console, step->started_ms);
     }
     if (!step->value.type && !step->has_blob) return;
-    struct buf value;
-    buf_init(&value, TEXT_MAX);
+    struct buf value = buf_of(TEXT_MAX);
     if (step->value.type)
         json_write(&value, &step->value);
     else

@@ -16,8 +16,7 @@
 void print_data(struct console *console, struct buf *text)
 {
     if (console->out.tty) {
-        struct buf safe;
-        buf_init(&safe, TEXT_MAX);
+        struct buf safe = buf_of(TEXT_MAX);
         text_safe_json(&safe, buf_str(text));
         console_print(console, &safe);
         buf_release(&safe);
@@ -29,8 +28,7 @@ void print_data(struct console *console, struct buf *text)
 
 void print_json(struct console *console, enum format format, const struct json *value)
 {
-    struct buf text;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     if (format == FORMAT_YAML) {
         yaml_write(&text, value);
     } else {
@@ -109,8 +107,7 @@ static void say(struct console *console, enum tone tone, const char *head, const
 static void say(struct console *console, enum tone tone, const char *head, const char *format, va_list list)
 {
     char message[2048];
-    struct buf line;
-    buf_init(&line, MESSAGE_MAX);
+    struct buf line = buf_of(MESSAGE_MAX);
     vsnprintf(message, sizeof(message), format, list);
     tone_text(&line, &console->err, tone, head);
     text_safe_lines(&line, str_from(message));

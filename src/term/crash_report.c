@@ -119,8 +119,7 @@ static uint32_t twice_of(const struct crash_report *report, struct str step)
 static void write_row(struct crash_show *show, struct buf *out, const struct crash_report *report, struct str name,
                       const char *kind, struct str step, size_t width)
 {
-    struct buf cell;
-    buf_init(&cell, 4096);
+    struct buf cell = buf_of(4096);
     text_safe(&cell, name);
     buf_text(out, "  ");
     text_cut(out, buf_str(&cell), width, show->console->out.utf8);
@@ -268,8 +267,7 @@ static void write_left(struct buf *out, const struct crash_report *report)
 
 static struct json world_value(struct arena *arena, const struct crash_world *world)
 {
-    struct buf text;
-    buf_init(&text, 64);
+    struct buf text = buf_of(64);
     write_world_number(&text, world);
     return json_text_made(buf_keep(&text, arena));
 }
@@ -343,8 +341,7 @@ int crash_show_report(struct crash_show *show, const struct crash_report *report
     console_note(console, "%zu worlds in %.2f s (%.0f worlds/s), seed %s", report->world_count, seconds,
                  seconds > 0 ? (double)report->world_count / seconds : 0.0, show->seed.ptr);
     if (show->format == FORMAT_JSON) return report_json(show, report) ? EXIT_OK : console_nomem(console);
-    struct buf out;
-    buf_init(&out, (size_t)64 << 20);
+    struct buf out = buf_of((size_t)64 << 20);
     if (show->count++) buf_byte(&out, '\n');
     write_head(show, &out, report);
     write_early_end(&out, report);
@@ -361,8 +358,7 @@ int crash_show_report(struct crash_show *show, const struct crash_report *report
 
 void crash_show_line(struct crash_show *show, const char *text)
 {
-    struct buf out;
-    buf_init(&out, 8192);
+    struct buf out = buf_of(8192);
     bool mark = strncmp(text, "-----", 5) == 0 || strncmp(text, "BROKEN", 6) == 0;
     if (mark) tone_begin(&out, &show->console->out, TONE_BAD);
     text_safe(&out, str_from(text));
@@ -374,9 +370,8 @@ void crash_show_line(struct crash_show *show, const char *text)
 
 void crash_show_world(struct crash_show *show, const struct crash_report *report)
 {
-    struct buf out;
     const struct crash_world *world = &report->worlds[0];
-    buf_init(&out, 65536);
+    struct buf out = buf_of(65536);
     buf_byte(&out, '\n');
     enum look look = world->failed ? LOOK_FAILED : LOOK_DONE;
     tone_text(&out, &show->console->out, look_tone(look), look_glyph(look, show->console->out.utf8));

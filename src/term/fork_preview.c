@@ -84,8 +84,7 @@ static void label(struct buf *out, const struct term *term, const char *text, en
 // The names behind their label, wrapped under each other.
 static void write_names(struct buf *out, const struct term *term, const char *text, enum tone tone, struct buf *names)
 {
-    struct buf wrapped;
-    buf_init(&wrapped, TEXT_MAX);
+    struct buf wrapped = buf_of(TEXT_MAX);
     text_wrap(&wrapped, buf_str(names), LABEL_WIDTH, columns_of(term));
     label(out, term, text, tone);
     buf_add(out, str_slice(buf_str(&wrapped), LABEL_WIDTH, wrapped.len));
@@ -109,9 +108,8 @@ static void end_names(struct buf *names, size_t count)
 
 static void write_row(struct buf *out, const struct term *term, const struct fork *fork, enum row row)
 {
-    struct buf names;
     size_t count = 0;
-    buf_init(&names, TEXT_MAX);
+    struct buf names = buf_of(TEXT_MAX);
     for (uint32_t i = 0; i < fork->program->top_count; i++)
         if (row_of(fork, i) == row) add_name(&names, &count, fork->program->steps[i].id);
     end_names(&names, count);
@@ -157,9 +155,8 @@ static bool is_gone(const struct fork *fork, uint32_t step)
 
 static void write_gone(struct buf *out, const struct term *term, const struct fork *fork)
 {
-    struct buf names;
     size_t count = 0;
-    buf_init(&names, TEXT_MAX);
+    struct buf names = buf_of(TEXT_MAX);
     for (uint32_t i = 0; i < fork->before->top_count; i++)
         if (is_gone(fork, i)) add_name(&names, &count, fork->before->steps[i].id);
     end_names(&names, count);
@@ -169,9 +166,8 @@ static void write_gone(struct buf *out, const struct term *term, const struct fo
 
 static void write_inputs(struct buf *out, const struct term *term, const struct fork *fork)
 {
-    struct buf names;
     size_t count = 0;
-    buf_init(&names, TEXT_MAX);
+    struct buf names = buf_of(TEXT_MAX);
     for (uint32_t i = 0; i < fork->changed.count; i++) add_name(&names, &count, json_text(&fork->changed.items[i]));
     end_names(&names, count);
     if (count > 0) write_names(out, term, "inputs", TONE_DIM, &names);

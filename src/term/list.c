@@ -27,8 +27,7 @@ static bool read_fields(struct list *list, struct str rest)
             for (size_t i = 0; i < list->column_count; i++) names[i] = list->columns[i].key;
             const char *near = nearest_name(key, names, list->column_count);
             console_fail(console, EXIT_USAGE, "there is no field %.*s", STR_ARG(key));
-            struct buf all;
-            buf_init(&all, 4096);
+            struct buf all = buf_of(4096);
             for (size_t i = 0; i < list->column_count; i++) buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
             console_hint(console, "%s%s%sfields: %s", near ? "did you mean " : "", near ? near : "", near ? "? " : "",
                          all.ptr);
@@ -72,10 +71,9 @@ static void raw_text(struct buf *out, const struct json *value)
 
 static void human_text(const struct list *list, struct buf *out, const struct column *column, const struct json *value)
 {
-    struct buf raw;
     int64_t ms;
     char duration[24];
-    buf_init(&raw, 1 << 20);
+    struct buf raw = buf_of(1 << 20);
     raw_text(&raw, value);
     switch (column->cell) {
     case CELL_STATUS:
@@ -110,8 +108,7 @@ static void table_cell(const struct list *list, struct buf *out, size_t field, c
 {
     const struct column *column = find_column(list, str_from(list->fields[field]));
     bool limited = column->width_max > 0 && list->format == FORMAT_TABLE;
-    struct buf whole;
-    buf_init(&whole, TEXT_MAX);
+    struct buf whole = buf_of(TEXT_MAX);
     if (row)
         human_text(list, &whole, column, json_at(row, str_from(column->key)));
     else
@@ -124,8 +121,7 @@ static void table_cell(const struct list *list, struct buf *out, size_t field, c
 static void table_row(struct list *list, const size_t *widths, struct buf *cell, const struct json *row)
 {
     const struct term *term = &list->console->out;
-    struct buf line;
-    buf_init(&line, TEXT_MAX);
+    struct buf line = buf_of(TEXT_MAX);
     for (size_t f = 0; f < list->field_count; f++) {
         enum cell kind = find_column(list, str_from(list->fields[f]))->cell;
         bool right = kind == CELL_NUMBER || kind == CELL_MS;
@@ -146,8 +142,7 @@ static void table_row(struct list *list, const size_t *widths, struct buf *cell,
 static void write_table(struct list *list, const struct json *rows)
 {
     size_t *widths = list->widths;
-    struct buf cell;
-    buf_init(&cell, TEXT_MAX);
+    struct buf cell = buf_of(TEXT_MAX);
     for (size_t r = 0; r <= rows->count; r++)
         for (size_t f = 0; f < list->field_count; f++) {
             table_cell(list, &cell, f, r ? &rows->items[r - 1] : NULL);
@@ -181,8 +176,7 @@ static void csv_cell(struct buf *out, struct str text, bool is_text)
 static void write_separated(struct list *list, const struct json *rows)
 {
     bool csv = list->format == FORMAT_CSV;
-    struct buf raw;
-    buf_init(&raw, TEXT_MAX);
+    struct buf raw = buf_of(TEXT_MAX);
     for (size_t r = list->headed ? 1 : 0; r <= rows->count; r++)
         for (size_t f = 0; f < list->field_count; f++) {
             const struct json *value = r ? json_at(&rows->items[r - 1], str_from(list->fields[f])) : NULL;
@@ -241,8 +235,7 @@ void list_page(struct list *list, const struct json *rows)
         break;
     case FORMAT_NAME:
         for (uint32_t i = 0; i < rows->count; i++) {
-            struct buf raw;
-            buf_init(&raw, 1 << 16);
+            struct buf raw = buf_of(1 << 16);
             raw_text(&raw, json_at(&rows->items[i], str_from(list->name_key)));
             text_safe(&list->text, buf_str(&raw));
             buf_byte(&list->text, '\n');

@@ -98,8 +98,7 @@ static void plain_begin(struct progress *progress, int64_t at_ms, struct str run
 
 static void plain_end(struct progress *progress)
 {
-    struct buf safe;
-    buf_init(&safe, (size_t)8 << 20);
+    struct buf safe = buf_of((size_t)8 << 20);
     text_safe(&safe, buf_str(&progress->line));
     buf_byte(&safe, '\n');
     console_talk(progress->console, &safe);

@@ -9,9 +9,8 @@ enum { VALUE_LINES = 20 };
 
 static void write_value(struct buf *out, const struct json *value)
 {
-    struct buf text;
     size_t lines = 0;
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     if (value->type == JSON_STRING)
         buf_add(&text, value->text);
     else
@@ -70,8 +69,7 @@ static void write_needs(struct buf *out, const struct term *term, const struct c
     card_label(out, term, "needs");
     for (uint32_t i = 0; i < declared->dep_count; i++) {
         struct str id = card->program->steps[declared->deps[i]].id;
-        struct buf name;
-        buf_init(&name, 1024);
+        struct buf name = buf_of(1024);
         if (last) buf_printf(&name, "%.*s.", (int)last, path.ptr);
         buf_add(&name, id);
         const struct step_view *need = view_step(&card->view, buf_str(&name));

@@ -61,8 +61,7 @@ static void write_summary(struct test_report *report, struct buf *out, const str
     uint32_t ran = 0;
     for (size_t i = 0; i < result->story.step_count; i++) ran += result->story.steps[i].started > 0;
     duration_format(result->virtual_ms, virtual_time);
-    struct buf text;
-    buf_init(&text, 256);
+    struct buf text = buf_of(256);
     buf_printf(&text, "  %s, %u step%s, %s", run_status_name(result->story.runs[0].status), ran, ran == 1 ? "" : "s",
                virtual_time);
     tone_text(out, &report->console->out, TONE_DIM, text.ptr);
@@ -73,8 +72,7 @@ static void write_text(struct test_report *report, const struct trial_script *sc
                        const struct error *err, bool ok)
 {
     struct console *console = report->console;
-    struct buf out;
-    buf_init(&out, (size_t)16 << 20);
+    struct buf out = buf_of((size_t)16 << 20);
     enum look look = ok ? LOOK_DONE : LOOK_FAILED;
     tone_text(&out, &console->out, look_tone(look), look_glyph(look, console->out.utf8));
     buf_byte(&out, ' ');
@@ -190,9 +188,8 @@ void test_report_invalid(struct test_report *report, struct str file)
 static void end_text(struct test_report *report)
 {
     struct console *console = report->console;
-    struct buf out;
     char virtual_time[24];
-    buf_init(&out, 4096);
+    struct buf out = buf_of(4096);
     duration_format(report->virtual_ms, virtual_time);
     buf_printf(&out, "%u passed, %u failed", report->passed, report->failed);
     if (report->invalid) buf_printf(&out, ", %u file%s invalid", report->invalid, report->invalid == 1 ? "" : "s");
@@ -217,8 +214,7 @@ void test_report_end(struct test_report *report)
         return;
     }
     if (report->format == FORMAT_JUNIT) {
-        struct buf out;
-        buf_init(&out, (size_t)256 << 20);
+        struct buf out = buf_of((size_t)256 << 20);
         buf_printf(&out,
                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"cairn\" tests=\"%u\" "
                    "failures=\"%u\" errors=\"%u\">\n",

@@ -167,9 +167,8 @@ static size_t id_width(const struct tree *tree, const struct flow *flow, uint32_
 
 static void write_id(struct tree *tree, struct str id, size_t width)
 {
-    struct buf safe;
     size_t start = tree->work.len;
-    buf_init(&safe, 4096);
+    struct buf safe = buf_of(4096);
     text_safe(&safe, id);
     text_cut(&tree->work, buf_str(&safe), width, tree->term->utf8);
     buf_release(&safe);

@@ -247,8 +247,7 @@ static void write_when(struct page *p)
 static void add_values(struct page *p, const struct json *values)
 {
     for (uint32_t i = 0; json_is(values, JSON_OBJECT) && i < values->count; i++) {
-        struct buf text;
-        buf_init(&text, (size_t)1 << 20);
+        struct buf text = buf_of((size_t)1 << 20);
         json_write(&text, &values->members[i].value);
         buf_text(&p->line, i == 0 ? "  with " : ", ");
         add(p, values->members[i].key);

@@ -145,8 +145,7 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->tenant = keep(&job->request, request->tenant, &failed);
     job->environment = keep(&job->request, request->environment, &failed);
     job->log.path = keep(&job->arena, request->log, &failed);
-    struct buf text;
-    buf_init(&text, MEMORY_MAX);
+    struct buf text = buf_of(MEMORY_MAX);
     buf_printf(&text, "2:%s:%s:%u:%u:", mark, identity, request->logical, request->engine);
     mark_escape(&text, request->tenant);
     buf_byte(&text, ':');
@@ -161,8 +160,7 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
 
 struct job *job_new(const struct tool_request *request, const char *mark, const char *identity)
 {
-    struct arena arena;
-    arena_init(&arena, BLOCK_SIZE, MEMORY_MAX);
+    struct arena arena = arena_of(BLOCK_SIZE, MEMORY_MAX);
     struct job *job = ARENA_NEW(&arena, struct job);
     if (!job) {
         arena_release(&arena);

@@ -64,8 +64,7 @@ static void emit_line(struct stream *stream, const struct line_sink *sink)
     struct str line = buf_str(&stream->line);
     if (stream->line_cut) line.len -= text_unfinished(line);
     if (str_ends(line, STR("\r"))) line.len--;
-    struct buf clean;
-    buf_init(&clean, LINE_MAX_SIZE * 3);
+    struct buf clean = buf_of(LINE_MAX_SIZE * 3);
     if (!is_clean(line)) {
         text_add_clean(&clean, line);
         line = str_slice(buf_str(&clean), 0, LINE_MAX_SIZE);
@@ -117,8 +116,7 @@ static void keep_last(struct stream *stream, struct str text)
 
 static void take(struct stream *stream, struct str bytes, bool end, const struct line_sink *sink)
 {
-    struct buf masked;
-    buf_init(&masked, MASKED_MAX);
+    struct buf masked = buf_of(MASKED_MAX);
     mask_feed(&stream->mask, bytes, end, &masked);
     if (!buf_ok(&masked)) stream->truncated = true;
     struct str text = buf_str(&masked);
@@ -181,8 +179,7 @@ struct str stream_text(struct stream *stream)
     else if (stream->truncated)
         text.len -= text_unfinished(text);
     if (!is_clean(text)) {
-        struct buf clean;
-        buf_init(&clean, text.len * replacement.len);
+        struct buf clean = buf_of(text.len * replacement.len);
         text_add_clean(&clean, text);
         if (!buf_ok(&clean) || clean.len > stream->max) stream->truncated = true;
         buf_release(&stream->kept);

@@ -503,8 +503,7 @@ static int start_thread(struct process_tools *tools)
 enum code tools_open(const struct tool_options *options, struct tools **out, struct error *err)
 {
     INVARIANT(options->mark && options->deliver && options->process_max > 0);
-    struct arena arena;
-    arena_init(&arena, sizeof(struct process_tools), SCRATCH_MAX);
+    struct arena arena = arena_of(sizeof(struct process_tools), SCRATCH_MAX);
     struct process_tools *tools = ARENA_NEW(&arena, struct process_tools);
     struct str mark = tools ? arena_copy(&arena, str_from(options->mark)) : (struct str){NULL, 0};
     if (!mark.ptr) {

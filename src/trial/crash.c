@@ -106,8 +106,7 @@ static _Noreturn void work(struct testing *t, const struct worker *worker)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(worker->errors, STDERR_FILENO);
-    struct arena arena;
-    arena_init(&arena, 256 * 1024, (size_t)2 << 30);
+    struct arena arena = arena_of(256 * 1024, (size_t)2 << 30);
     for (size_t i = worker->next; i < worker->end; i += worker->step) {
         struct notice begin = {.world = (uint32_t)i};
         struct crash_verdict verdict;

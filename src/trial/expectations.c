@@ -36,8 +36,7 @@ static void judge_status(struct expectations *j)
     fault->expected = status->text;
     fault->got = str_from(got);
     if (run->fault.code.len) {
-        struct buf why;
-        buf_init(&why, 1 << 16);
+        struct buf why = buf_of(1 << 16);
         failure_told(&why, run->failed_step, &run->fault);
         fault->more = buf_keep(&why, j->arena);
     }
@@ -131,8 +130,7 @@ static const struct story_step *next_started(const struct expectations *j, const
 
 static struct str names_of(struct arena *arena, const struct json *list)
 {
-    struct buf text;
-    buf_init(&text, 65536);
+    struct buf text = buf_of(65536);
     for (uint32_t i = 0; i < list->count; i++) buf_printf(&text, "%s%.*s", i ? ", " : "", STR_ARG(list->items[i].text));
     struct str copy = arena_copy(arena, list->count ? buf_str(&text) : STR("(none)"));
     buf_release(&text);
@@ -143,8 +141,7 @@ static void judge_path(struct expectations *j)
 {
     const struct json *list = expected(j, "path");
     if (!list) return;
-    struct buf got;
-    buf_init(&got, 65536);
+    struct buf got = buf_of(65536);
     uint32_t run = 0, after = 0, count = 0;
     bool same = true;
     for (const struct story_step *step; (step = next_started(j, list, &run, &after)); count++) {
@@ -168,8 +165,7 @@ static void judge_set(struct expectations *j, const char *name, enum set set)
 {
     const struct json *list = expected(j, name);
     if (!list) return;
-    struct buf more;
-    buf_init(&more, 65536);
+    struct buf more = buf_of(65536);
     for (uint32_t i = 0; i < list->count; i++) {
         const struct story_step *step = story_find(j->story, list->items[i].text);
         if (step && in_set(step, set)) continue;
@@ -286,8 +282,7 @@ static void judge_outputs(struct expectations *j, const char *name, bool exactly
         fault->expected = shortened(json_line(j->arena, &member->value));
         fault->got = step && step->value.type ? shortened(json_line(j->arena, &got))
                                               : trial_format(j->arena, "none, the step is %s", status_of(step));
-        struct buf more;
-        buf_init(&more, 65536);
+        struct buf more = buf_of(65536);
         differences(j, &member->value, &got, STR(""), &more);
         fault->more = buf_keep(&more, j->arena);
     }

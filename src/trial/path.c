@@ -89,8 +89,7 @@ static struct str without_run(struct str name)
 
 struct str task_path(struct arena *arena, struct str prefix, const struct moment *m)
 {
-    struct buf out;
-    buf_init(&out, 8192);
+    struct buf out = buf_of(8192);
     buf_printf(&out, "%.*s%.*s", STR_ARG(prefix), STR_ARG(m->step));
     if (m->visit > 1) buf_printf(&out, ":run:%u", m->visit);
     if (m->iteration > 0) buf_printf(&out, "[%u]", m->iteration);

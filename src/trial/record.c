@@ -202,8 +202,7 @@ static void write_fault(struct writer *w, const struct fault *fault)
 
 static bool write_attempt(struct writer *w, const struct story_step *step, const struct story_attempt *attempt)
 {
-    struct buf key;
-    buf_init(&key, 4096);
+    struct buf key = buf_of(4096);
     buf_add(&key, step->path);
     if (step->attempt_count > 1) buf_printf(&key, "#%u", attempt->logical);
     buf_text(w->out, "  ");
@@ -422,8 +421,7 @@ static const char *send_word(enum signal_type type)
 static void write_signal(struct writer *w, const struct story_event *before, const struct moment *m, const char *send)
 {
     enum trial_occasion occasion = occasion_of(before->moment.kind);
-    struct buf after;
-    buf_init(&after, 4096);
+    struct buf after = buf_of(4096);
     if (occasion >= AFTER_RUN_QUEUED)
         buf_text(&after, "run");
     else

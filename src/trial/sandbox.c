@@ -63,8 +63,7 @@ struct str sandbox_leave(const char *dir, struct arena *arena)
     walk = (struct walk){.arena = arena, .skip = strlen(dir) + 1};
     nftw(dir, visit, 16, FTW_PHYS);
     if (walk.count) qsort(walk.lines, walk.count, sizeof(*walk.lines), by_text);
-    struct buf text;
-    buf_init(&text, (size_t)4 << 20);
+    struct buf text = buf_of((size_t)4 << 20);
     for (size_t i = 0; i < walk.count; i++) buf_printf(&text, "%.*s\n", STR_ARG(walk.lines[i]));
     struct str copy = buf_keep(&text, arena);
     walk.removing = true;
@@ -75,9 +74,8 @@ struct str sandbox_leave(const char *dir, struct arena *arena)
 // "work/out.txt: 4 bytes, 2 lines instead of 2 bytes, 1 lines". Both lists are sorted by name.
 struct str sandbox_difference(struct str calm, struct str world, struct arena *arena)
 {
-    struct buf text;
     size_t told = 0;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     while ((calm.len > 0 || world.len > 0) && told < 3) {
         struct str calm_rest, world_rest, calm_facts, world_facts;
         struct str a = str_cut(calm, '\n', &calm_rest), b = str_cut(world, '\n', &world_rest);

@@ -20,8 +20,7 @@ static struct effect_seen *effect_find(struct stage *stage, struct str path, uin
 // The command line as the document has it; of several lines the first that says something.
 static struct str what_it_does(struct stage *stage, const struct program_step *step)
 {
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     struct str command = json_text(json_key(&step->with, "command"));
     if (step->kind == STEP_SCRIPT) {
         command = json_text(json_key(&step->with, "code"));
@@ -131,8 +130,7 @@ static enum code as_outcome(struct stage *stage, struct fake_answer *answer, str
                        {"message", json_string(fault->message)}, {"retryable", json_bool(fault->retryable)});
     struct json outcome = JSON_OF(arena, {"status", json_word(answer->ok ? "ok" : "error")},
                                   {answer->ok ? "result" : "error", part});
-    struct buf out;
-    buf_init(&out, (size_t)64 << 20);
+    struct buf out = buf_of((size_t)64 << 20);
     json_write(&out, &outcome);
     struct str kept = buf_keep(&out, arena);
     if (!kept.ptr) return error_nomem(err);

@@ -27,8 +27,7 @@ struct str trial_format(struct arena *arena, const char *format, ...)
 
 struct str json_line(struct arena *arena, const struct json *value)
 {
-    struct buf text;
-    buf_init(&text, (size_t)64 << 20);
+    struct buf text = buf_of((size_t)64 << 20);
     json_canon(&text, value);
     struct str copy = buf_keep(&text, arena);
     return copy.ptr ? copy : STR("");
@@ -52,8 +51,7 @@ static bool keep_fault(struct arena *arena, struct fault *fault)
 static struct story_step *step_for(struct story *story, uint32_t run, struct str step)
 {
     struct story_run *owner = &story->runs[run];
-    struct buf key;
-    buf_init(&key, 4096);
+    struct buf key = buf_of(4096);
     buf_printf(&key, "%.*s%.*s", STR_ARG(owner->prefix), STR_ARG(step));
     uint32_t at = map_get(&story->index, buf_str(&key));
     struct story_step *found = at == MAP_NONE ? NULL : &story->steps[at];

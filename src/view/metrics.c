@@ -267,8 +267,7 @@ static void write_histogram(struct buf *out, enum metric metric, const struct se
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i <= METRIC_BUCKET_COUNT; i++) {
-        struct buf edge;
-        buf_init(&edge, 64);
+        struct buf edge = buf_of(64);
         if (i < METRIC_BUCKET_COUNT)
             write_micros(&edge, edges[i]);
         else

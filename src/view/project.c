@@ -28,8 +28,7 @@ const char *project_report_name(enum project_report_kind kind)
 
 static struct snapshot *draft_make(void)
 {
-    struct arena arena;
-    arena_init(&arena, BLOCK, SNAPSHOT_MAX);
+    struct arena arena = arena_of(BLOCK, SNAPSHOT_MAX);
     struct snapshot *draft = ARENA_NEW(&arena, struct snapshot);
     if (!draft) return NULL;
     draft->arena = arena;
@@ -60,8 +59,7 @@ struct snapshot *draft_of(const struct snapshot *snapshot)
 
 bool draft_seal(struct snapshot *draft)
 {
-    struct arena scratch;
-    arena_init(&scratch, BLOCK, SNAPSHOT_MAX);
+    struct arena scratch = arena_of(BLOCK, SNAPSHOT_MAX);
     bool ok = view_hash(&draft->view, &scratch, &draft->hash);
     arena_release(&scratch);
     return ok;

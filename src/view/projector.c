@@ -184,8 +184,7 @@ void projector_time(struct projector *projector, int64_t now_ms)
 struct projector *projector_open(const struct run_ids *ids, const struct program *program, const struct snapshot *from,
                                  int64_t now_ms, const struct project_sink *sink)
 {
-    struct arena arena;
-    arena_init(&arena, 4096, PROJECTOR_MAX);
+    struct arena arena = arena_of(4096, PROJECTOR_MAX);
     struct projector *projector = ARENA_NEW(&arena, struct projector);
     if (!projector) return NULL;
     *projector = (struct projector){

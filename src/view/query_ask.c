@@ -236,8 +236,7 @@ static enum query_answer ask_input(const struct query_clause *clause, const stru
         return answer(is_number && compares(clause->op, json_number_cmp(input, &clause->values[0].number)));
     for (size_t i = 0; is_number && i < clause->count; i++)
         any = any || (clause->values[i].is_number && json_number_cmp(input, &clause->values[i].number) == 0);
-    struct buf text;
-    buf_init(&text, (size_t)1 << 20);
+    struct buf text = buf_of((size_t)1 << 20);
     if (input->type == JSON_STRING)
         buf_add(&text, input->text);
     else

@@ -164,8 +164,7 @@ bool view_hash(const struct run_view *view, struct arena *arena, struct digest *
                                  {"startedAt", json_time_some(arena, view->started_ms)},
                                  {"status", json_word(run_status_name(view->status))},
                                  {"steps", hashed_steps(view, arena)});
-    struct buf buf;
-    buf_init(&buf, SIZE_MAX / 4);
+    struct buf buf = buf_of(SIZE_MAX / 4);
     json_canon(&buf, &hashed);
     bool ok = buf_ok(&buf);
     if (ok) *out = sha256(buf_str(&buf));

@@ -122,8 +122,7 @@ static void tell(const struct run_view *view, struct str substatus, struct buf *
 
 bool view_message(const struct run_view *view, struct str substatus, struct arena *arena, struct str *out)
 {
-    struct buf message;
-    buf_init(&message, 4096);
+    struct buf message = buf_of(4096);
     tell(view, substatus, &message);
     *out = message.len > 0 ? arena_copy(arena, buf_str(&message)) : (struct str){"", 0};
     bool ok = buf_ok(&message) && out->ptr;

@@ -235,8 +235,7 @@ static void add_step(struct span *span, const struct step_view *step, const char
 
 static struct json task_id(const struct span *span, const struct step_view *step, const struct attempt_view *attempt)
 {
-    struct buf text;
-    buf_init(&text, 4096);
+    struct buf text = buf_of(4096);
     buf_printf(&text, "%.*s/%.*s#%u", STR_ARG(span->run), STR_ARG(step->id), attempt->logical);
     if (attempt->engine > 1) buf_printf(&text, ".%u", attempt->engine);
     return json_text_made(buf_keep(&text, span->arena));
@@ -321,8 +320,7 @@ static bool task_begins(struct trace_tasks *tasks, const struct moment *m)
         arena_grow(tasks->arena, tasks->items, tasks->count, tasks->count + 1, sizeof(*grown), &tasks->capacity);
     if (!grown) return false;
     tasks->items = grown;
-    struct buf path;
-    buf_init(&path, 8192);
+    struct buf path = buf_of(8192);
     buf_add(&path, m->step);
     if (m->visit > 1) buf_printf(&path, ":run:%u", m->visit);
     if (m->iteration > 0) buf_printf(&path, "[%u]", m->iteration);

@@ -216,8 +216,7 @@ void *worker_poll(void *context)
     struct worker *worker = channel->worker;
     struct link_of link;
     struct error err = {0};
-    struct buf body;
-    buf_init(&body, 1 << 16);
+    struct buf body = buf_of(1 << 16);
     if (link_open(channel, &link, &err)) worker_give_up(worker, err.code, err.message);
     for (size_t max; link.link && (max = free_slots(channel)) > 0;) {
         struct fetch_answer answer;
@@ -375,8 +374,7 @@ void *worker_beat(void *context)
     struct link_of link;
     struct error err = {0};
     struct kept *kept = calloc(REMOTE_BATCH_MAX, sizeof(*kept));
-    struct buf body;
-    buf_init(&body, 4 << 20);
+    struct buf body = buf_of(4 << 20);
     if (link_open(channel, &link, &err))
         worker_give_up(worker, err.code, err.message);
     else if (!kept)

@@ -102,8 +102,7 @@ static bool send_artifact(struct link_of *link, const struct attempt *attempt, s
     arena_reset(&link->arena);
     snprintf(path, sizeof(path), "%.*s/%.*s", STR_ARG(attempt->dir), STR_ARG(name));
     if (os_read_regular(path, ARTIFACT_MAX, &link->arena, &bytes, &err)) return true; // the server sees that it is missing
-    struct buf uri;
-    buf_init(&uri, 16384);
+    struct buf uri = buf_of(16384);
     buf_printf(&uri, "/v1/worker/artifacts/%.*s/", STR_ARG(attempt->token));
     for (struct str rest = name; rest.len > 0;) {
         http_percent_encode(&uri, str_cut(rest, '/', &rest));
@@ -138,8 +137,7 @@ enum code worker_read_result(void *context, const struct tool_request *request, 
     struct fetch_link_options options = server_link(worker, server);
     enum code rc = fetch_link_open(&options, &link, err);
     if (rc) return rc;
-    struct buf uri;
-    buf_init(&uri, 16384);
+    struct buf uri = buf_of(16384);
     buf_printf(&uri, "/v1/worker/results/%.*s?ref=", STR_ARG(token));
     http_percent_encode(&uri, ref);
     struct fetch_call call = {.method = STR("GET"), .uri = buf_str(&uri), .timeout_ms = CALL_MS, .repeatable = true};
@@ -257,8 +255,7 @@ void *worker_send(void *context)
     struct error err = {0};
     struct attempt *attempts[REMOTE_BATCH_MAX];
     struct piece *pieces = calloc(REMOTE_BATCH_MAX, sizeof(*pieces));
-    struct buf body;
-    buf_init(&body, (size_t)128 << 20);
+    struct buf body = buf_of((size_t)128 << 20);
     if (link_open(channel, &link, &err))
         worker_give_up(worker, err.code, err.message);
     else if (!pieces)
@@ -287,9 +284,8 @@ void worker_give_back(struct channel *channel)
     struct link_of link;
     struct error err = {0};
     struct fetch_answer answer;
-    struct buf body;
     bool first = true;
-    buf_init(&body, 8 << 20);
+    struct buf body = buf_of(8 << 20);
     body_begin(worker, &body);
     body_list(&body, "results");
     for (uint32_t i = 0; i < channel->slots; i++) {
