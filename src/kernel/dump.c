@@ -6,8 +6,9 @@
 _Static_assert(sizeof(struct run_lane) == 40, "a new member of struct run_lane is told below");
 _Static_assert(sizeof(struct run_node) == 56, "a new member of struct run_node is told below");
 _Static_assert(sizeof(struct walk) == 216, "a new member of struct walk is told below");
-_Static_assert(sizeof(struct net_place) == 560, "a new member of struct net_place is told below");
+_Static_assert(sizeof(struct net_place) == 552, "a new member of struct net_place is told below");
 _Static_assert(sizeof(struct net_value) == 96, "a new member of struct net_value is told below");
+_Static_assert(sizeof(struct container) == 56, "a new member of struct container is told below");
 _Static_assert(sizeof(struct net_state) == 168, "a new member of struct net_state is told below");
 
 static void put_text(struct buf *out, const char *name, struct str text)
@@ -152,13 +153,13 @@ static void dump_step(const struct run *run, uint32_t step, struct buf *out)
 
 static void dump_loop(const struct net_place *p, struct buf *out)
 {
-    buf_printf(out, " loop=%u/%u/%u/%u/%u", p->total, p->scheduled, p->open, p->done, p->failures);
+    buf_printf(out, " loop=%u/%u/%u/%u", p->loop.total, p->loop.begun, p->loop.done, p->loop.failures);
     put_number(out, "over", p->loop_over);
     if (p->phase != PLACE_RUNNING) return; // then its items and members are nobody's business
-    put_json(out, "items", &p->items);
-    for (uint32_t i = 0; i < p->total; i++) {
-        if (p->lanes[i] != NO_LANE) buf_printf(out, " %u=lane %u", i + 1, p->lanes[i]);
-        put_value(out, "gave", &p->results[i]);
+    put_json(out, "items", &p->loop.items);
+    for (uint32_t i = 0; i < p->loop.total; i++) {
+        if (p->loop.lanes[i] != NO_LANE) buf_printf(out, " %u=lane %u", i + 1, p->loop.lanes[i]);
+        put_value(out, "gave", &p->loop.results[i]);
     }
 }
 
@@ -186,7 +187,7 @@ static void dump_place(const struct run *run, uint32_t step, struct buf *out)
         put_json(out, "given", &p->given);
         put_json(out, "written", &p->written);
         put_json(out, "outcome", &p->outcome);
-        if (p->failed || p->failures > 0) put_fault(out, &p->fault);
+        if (p->failed || p->loop.failures > 0) put_fault(out, &p->fault);
     }
     buf_byte(out, '\n');
 }

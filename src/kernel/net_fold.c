@@ -150,8 +150,7 @@ static enum code fold_scheduled(struct run *run, const struct moment *m, uint32_
     p->phase = PLACE_PENDING;
     p->visit = m->visit;
     p->lane = NO_LANE;
-    p->lanes = NULL;
-    p->total = p->scheduled = p->open = p->done = p->failures = 0;
+    p->loop = (struct container){0};
     p->due_ms = 0;
     p->args = p->given = json_object();
     p->written = p->outcome = (struct json){0};
@@ -230,7 +229,7 @@ static enum code fold_ended(struct run *run, const struct moment *m, uint32_t pl
 {
     struct net_state *net = run->net;
     struct net_place *p = &net->places[place];
-    if (p->phase != PLACE_RUNNING || m->visit != p->visit || p->open > 0) return impossible(run, m, err);
+    if (p->phase != PLACE_RUNNING || m->visit != p->visit || container_open(&p->loop) > 0) return impossible(run, m, err);
     p->failed = m->kind == MOMENT_STEP_FAILED;
     enum code rc = fold_gave(run, m, place, err);
     if (p->lane != NO_LANE) lane_give(run, p->lane);
@@ -248,28 +247,20 @@ static enum code fold_loop(struct run *run, const struct moment *m, uint32_t pla
     struct net_place *p = &run->net->places[place];
     if (p->phase != PLACE_RUNNING || p->looped || m->visit != p->visit) return impossible(run, m, err);
     p->looped = true;
-    p->total = m->counts.total;
-    p->items = json_array();
-    p->lanes = ARENA_ARRAY(&p->memory, (size_t)p->total + 1, uint32_t);
-    p->results = ARENA_ARRAY(&p->memory, (size_t)p->total + 1, struct net_value);
-    if (!p->lanes || !p->results) return no_memory(run, err);
-    for (uint32_t i = 0; i < p->total; i++) p->lanes[i] = NO_LANE;
     ready_push(run, place);
-    if (m->value.type == JSON_ARRAY && !json_copy(&p->memory, &m->value, &p->items)) return no_memory(run, err);
-    return OK;
+    return container_make(&p->loop, m->counts.total, &m->value, &p->memory) ? OK : no_memory(run, err);
 }
 
 static enum code fold_iteration(struct run *run, const struct moment *m, uint32_t place, struct error *err)
 {
     struct net_place *p = &run->net->places[place];
-    if (!p->looped || p->phase != PLACE_RUNNING || m->visit != p->visit || m->iteration != p->scheduled + 1 ||
-        m->iteration > p->total)
+    if (!p->looped || p->phase != PLACE_RUNNING || m->visit != p->visit || m->iteration != p->loop.begun + 1 ||
+        m->iteration > p->loop.total)
         return impossible(run, m, err);
     uint32_t lane = lane_take(run, place, m->iteration);
     if (lane == NO_LANE) return no_memory(run, err);
     walk_at(run, lane)->started_ms = m->at_ms;
-    p->lanes[p->scheduled++] = lane;
-    p->open++;
+    p->loop.lanes[p->loop.begun++] = lane;
     ready_push(run, lane);
     ready_push(run, place);
     return OK;
@@ -282,17 +273,16 @@ static enum code fold_iteration_over(struct run *run, const struct moment *m, ui
     if (index == NO_LANE || m->iteration == 0) return impossible(run, m, err);
     const struct walk *lane = walk_at(run, index);
     bool failed = m->kind == MOMENT_ITERATION_FAILED;
-    struct net_value *to = &p->results[m->iteration - 1];
+    struct net_value *to = &p->loop.results[m->iteration - 1];
     if (!failed && lane->last > 0 && !copy_value(&p->memory, &lane->results[lane->last - 1], to))
         return no_memory(run, err);
-    p->open--;
-    p->done += !failed;
-    p->failures += failed;
-    if (failed && p->failures == 1) {
+    p->loop.done += !failed;
+    p->loop.failures += failed;
+    if (failed && p->loop.failures == 1) {
         enum code rc = keep_fault(&p->memory, &m->fault, &p->fault, err);
         if (rc) return rc;
     }
-    p->lanes[m->iteration - 1] = NO_LANE;
+    p->loop.lanes[m->iteration - 1] = NO_LANE;
     lane_give(run, index);
     ready_push(run, place);
     return OK;

@@ -7,17 +7,8 @@
 #ifndef CAIRN_KERNEL_NET_INSIDE_H
 #define CAIRN_KERNEL_NET_INSIDE_H
 
+#include "kernel/container.h"
 #include "kernel/route.h"
-
-// A result: in memory, or beside the log.
-struct net_value {
-    struct json value; // type 0: none
-    struct digest blob;
-    bool has_blob;
-    enum result_store store;
-    uint64_t size;
-    struct json extracted;
-};
 
 enum lane_phase {
     LANE_FREE = 0,
@@ -61,13 +52,10 @@ struct net_place {
     uint32_t lane; // of a visit without a loop; UINT32_MAX = none
     struct json token_args, args;
     struct json given;   // of args: what the arc gave
-    struct json items;   // of the loop
     struct json written; // parallel loops: what its iterations have set in ctx (C-50)
-    uint32_t total, scheduled, open, done, failures;
-    uint32_t *lanes;           // by iteration, of those under way; UINT32_MAX otherwise
-    struct net_value *results; // by iteration
-    struct net_value value;    // of the last visit that ended well
-    struct net_value *tasks;   // its tasks' when there are several; NULL: none
+    struct container loop;   // its iterations
+    struct net_value value;  // of the last visit that ended well
+    struct net_value *tasks; // its tasks' when there are several; NULL: none
     struct fault fault;
     struct json outcome; // of the task that failed the visit; type 0: none
     int64_t started_ms, due_ms;

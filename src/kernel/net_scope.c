@@ -235,14 +235,14 @@ bool net_iter(const struct net_view *view, struct json *out)
     const struct net_loop *loop = &net_of_run(run)->steps[lane->place].loop;
     struct json made;
     if (!json_object_with(view->arena, lane->iter.count + 6, &made)) return false;
-    bool known = lane->iteration > 0 && lane->iteration <= p->items.count;
-    struct json item = known ? p->items.items[lane->iteration - 1] : json_null();
+    bool known = lane->iteration > 0 && lane->iteration <= p->loop.items.count;
+    struct json item = known ? p->loop.items.items[lane->iteration - 1] : json_null();
     const struct json_member given[] = {
         {.key = loop->iterator, .value = item},
         {.key = STR("index"), .value = json_int((int64_t)lane->iteration - 1)},
         {.key = STR("_index"), .value = json_int((int64_t)lane->iteration - 1)},
         {.key = STR("_first"), .value = json_bool(lane->iteration == 1)},
-        {.key = STR("_last"), .value = json_bool(lane->iteration == p->items.count)},
+        {.key = STR("_last"), .value = json_bool(lane->iteration == p->loop.items.count)},
     };
     for (size_t i = 0; lane->iteration > 0 && i < ARRAY_COUNT(given); i++)
         if (!json_get(&lane->iter, given[i].key) && !json_get(&made, given[i].key) &&
@@ -488,7 +488,7 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
         const struct net_place *p = &run->net->places[lane->place];
         const struct net_step *ns = &net->steps[lane->place];
         if (lane->iteration > 0 && str_eq(name, ns->loop.iterator)) {
-            *out = lane->iteration <= p->items.count ? p->items.items[lane->iteration - 1] : json_null();
+            *out = lane->iteration <= p->loop.items.count ? p->loop.items.items[lane->iteration - 1] : json_null();
             return OK;
         }
         const struct json *own = json_get(&lane->iter, name);

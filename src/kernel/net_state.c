@@ -147,14 +147,14 @@ uint32_t lane_of(const struct run *run, const struct moment *m, uint32_t place)
     const struct net_place *p = &run->net->places[place];
     if (p->phase != PLACE_RUNNING || m->visit != p->visit) return NO_LANE;
     if (m->iteration == 0) return p->lane;
-    return p->lanes && m->iteration <= p->total ? p->lanes[m->iteration - 1] : NO_LANE;
+    return p->loop.lanes && m->iteration <= p->loop.total ? p->loop.lanes[m->iteration - 1] : NO_LANE;
 }
 
 bool kernel_items(const struct run *run, uint32_t place, struct loop_counts *out)
 {
     if (!run->net || place >= run->program->top_count || !run->net->places[place].looped) return false;
     const struct net_place *p = &run->net->places[place];
-    *out = (struct loop_counts){.total = p->total, .done = p->done, .failed = p->failures};
+    *out = (struct loop_counts){.total = p->loop.total, .done = p->loop.done, .failed = p->loop.failures};
     return true;
 }
 
@@ -233,9 +233,8 @@ void net_verify(const struct run *run)
         live += p->phase != PLACE_IDLE;
         tokens += p->token;
         INVARIANT(p->phase >= PLACE_IDLE && p->phase <= PLACE_ENDED);
-        INVARIANT(p->open <= p->scheduled && p->scheduled <= p->total);
-        INVARIANT(p->done + p->failures + p->open == p->scheduled);
-        if (p->phase != PLACE_RUNNING) INVARIANT(p->lane == NO_LANE && p->open == 0);
+        uint32_t open = container_open(&p->loop);
+        if (p->phase != PLACE_RUNNING) INVARIANT(p->lane == NO_LANE && open == 0);
     }
     for (uint32_t i = 0; i < net->lane_count; i++) {
         const struct walk *lane = net->walks[i];

@@ -122,16 +122,16 @@ static enum code loop_value(const struct run *run, uint32_t place, const struct 
 {
     const struct net_place *p = &run->net->places[place];
     struct json results = json_array(), stats;
-    for (uint32_t i = 0; i < p->scheduled; i++) {
+    for (uint32_t i = 0; i < p->loop.begun; i++) {
         struct json one;
-        enum code rc = net_value_get(run, &p->results[i], place, i + 1, env, arena, &one, err);
+        enum code rc = net_value_get(run, &p->loop.results[i], place, i + 1, env, arena, &one, err);
         if (rc) return rc;
         if (!json_push(arena, &results, one)) return error_nomem(err);
     }
-    bool ok = json_object_with(arena, 4, &stats) && json_put(arena, &stats, STR("failed"), json_int(p->failures)) &&
-              json_put(arena, &stats, STR("success"), json_int(p->done)) &&
-              json_put(arena, &stats, STR("total"), json_int(p->scheduled)) && json_object_with(arena, 5, out) &&
-              json_put(arena, out, STR("count"), json_int(p->scheduled)) &&
+    bool ok = json_object_with(arena, 4, &stats) && json_put(arena, &stats, STR("failed"), json_int(p->loop.failures)) &&
+              json_put(arena, &stats, STR("success"), json_int(p->loop.done)) &&
+              json_put(arena, &stats, STR("total"), json_int(p->loop.begun)) && json_object_with(arena, 5, out) &&
+              json_put(arena, out, STR("count"), json_int(p->loop.begun)) &&
               json_put(arena, out, STR("results"), results) && json_put(arena, out, STR("stats"), stats);
     return ok && (!p->failed || put_failure(p, arena, out)) ? OK : error_nomem(err);
 }

@@ -173,25 +173,6 @@ static enum code fail_place(struct decide *d, uint32_t place, const struct fault
     return net_emit(d, &m);
 }
 
-// null is an empty list; a text that is a JSON array is that; a mapping or a plain value is a list of one.
-static bool as_list(struct arena *arena, const struct json *value, struct json *out)
-{
-    *out = json_array();
-    if (value->type == JSON_ARRAY) {
-        *out = *value;
-        return true;
-    }
-    struct json parsed;
-    bool text = value->type == JSON_STRING && str_starts(str_trim(value->text), STR("["));
-    if (text && json_parse(value->text, &json_limits_result, arena, &parsed, NULL) == OK && parsed.type == JSON_ARRAY) {
-        *out = parsed; // of a list that was written as JSON on its way here
-        return true;
-    }
-    if (value->type == JSON_NULL || value->type == 0 || (value->type == JSON_STRING && str_trim(value->text).len == 0))
-        return true;
-    return json_push(arena, out, *value);
-}
-
 // How many iterations may be under way; a template may change its mind between them.
 static enum code at_once(struct decide *d, uint32_t place, uint32_t *most, struct fault *fault)
 {
@@ -219,7 +200,7 @@ static enum code begin_loop(struct decide *d, uint32_t place)
     rc = at_once(d, place, &most, &fault);
     if (rc) return rc;
     if (fault.code.len > 0) return fail_place(d, place, &fault);
-    if (!as_list(d->out->turn, &value, &items)) return error_nomem(d->err);
+    if (!loop_items(d->out->turn, &value, &items)) return error_nomem(d->err);
     rc = net_canon(d->out->turn, &items, d->err);
     struct moment m = place_moment(d, MOMENT_LOOP_STARTED, place);
     m.value = items;
@@ -230,7 +211,7 @@ static enum code begin_loop(struct decide *d, uint32_t place)
 static enum code begin_iteration(struct decide *d, uint32_t place)
 {
     struct moment m = place_moment(d, MOMENT_ITERATION_SCHEDULED, place);
-    m.iteration = d->run->net->places[place].scheduled + 1;
+    m.iteration = d->run->net->places[place].loop.begun + 1;
     enum code rc = net_emit(d, &m);
     m.kind = MOMENT_ITERATION_STARTED;
     m.by = moment_emitter(m.kind);
@@ -242,7 +223,7 @@ static bool add_part(struct arena *turn, const struct run *run, uint32_t place, 
     struct json part;
     struct str ref = net_address(run, place, index + 1, turn);
     return ref.ptr && json_object_with(turn, 3, &part) &&
-           json_put(turn, &part, STR("bytes"), json_int((int64_t)run->net->places[place].results[index].size)) &&
+           json_put(turn, &part, STR("bytes"), json_int((int64_t)run->net->places[place].loop.results[index].size)) &&
            json_put(turn, &part, STR("index"), json_int(index)) &&
            json_put(turn, &part, STR("ref"), json_string(ref)) && json_push(turn, parts, part);
 }
@@ -258,9 +239,9 @@ static enum code tell_manifest(struct decide *d, uint32_t place)
     uint32_t count = 0;
     uint64_t bytes = 0;
     bool ok = true;
-    for (uint32_t i = 0; i < p->scheduled; i++) {
-        if (!p->results[i].has_blob) continue;
-        bytes += p->results[i].size;
+    for (uint32_t i = 0; i < p->loop.begun; i++) {
+        if (!p->loop.results[i].has_blob) continue;
+        bytes += p->loop.results[i].size;
         if (count++ < PARTS_MAX) ok = ok && add_part(turn, d->run, place, i, &parts);
     }
     if (count == 0) return OK;
@@ -282,12 +263,12 @@ static enum code end_loop(struct decide *d, uint32_t place)
     enum code told = tell_manifest(d, place);
     if (told) return told;
     struct moment m = place_moment(d, MOMENT_LOOP_DONE, place);
-    m.counts = (struct run_counts){.total = p->total, .completed = p->done, .failed = p->failures};
-    m.counts.skipped = p->total - p->scheduled;
+    m.counts = (struct run_counts){.total = p->loop.total, .completed = p->loop.done, .failed = p->loop.failures};
+    m.counts.skipped = p->loop.total - p->loop.begun;
     m.duration_ms = elapsed_ms(d, p->started_ms);
     enum code rc = net_emit(d, &m);
     if (rc) return rc;
-    if (p->failures > 0 && !ns->best_effort) {
+    if (p->loop.failures > 0 && !ns->best_effort) {
         struct fault fault = p->fault; // copied: folding moves what it points to
         struct str message = arena_copy(d->out->turn, fault.message), code = arena_copy(d->out->turn, fault.code);
         struct str kind = arena_copy(d->out->turn, fault.category);
@@ -307,13 +288,14 @@ static enum code go_round(struct decide *d, uint32_t place)
     struct net_place *p = &d->run->net->places[place];
     const struct net_step *ns = &net_of_run(d->run)->steps[place];
     if (!p->looped) return begin_loop(d, place);
-    bool stop = (p->failures > 0 && !ns->best_effort) || p->overdue;
+    bool stop = (p->loop.failures > 0 && !ns->best_effort) || p->overdue;
     uint32_t most = ns->loop.max_in_flight;
     struct fault fault = {0}; // then what is usual holds
-    enum code rc = stop || p->scheduled == p->total ? OK : at_once(d, place, &most, &fault);
+    enum code rc = stop || p->loop.begun == p->loop.total ? OK : at_once(d, place, &most, &fault);
     if (rc) return rc;
-    if (!stop && p->scheduled < p->total && p->open < most) return begin_iteration(d, place);
-    return p->open == 0 ? end_loop(d, place) : OK;
+    enum container_next next = container_next(&p->loop, most, stop);
+    if (next == CONTAINER_BEGIN) return begin_iteration(d, place);
+    return next == CONTAINER_END ? end_loop(d, place) : OK;
 }
 
 // The walk of a lane is over: of an iteration, or of the visit.
