@@ -177,7 +177,7 @@ static int read_settings(struct serving *serving)
     if (!code && !args_int(&cli->args, FLAG_MAX_RUNS, 0, 1000000, settings->runs_max, &cli->io.arena, &runs))
         code = cli_usage(cli);
     settings->runs_max = (uint32_t)runs;
-    if (!code) code = confine_open(cli, &steps);
+    if (!code) code = confine_open(cli, &steps, false);
     if (code) return code;
     if (steps.confinement && (args_has(&cli->args, FLAG_CONFINE) || !settings->confinement))
         settings->confinement = steps.confinement;

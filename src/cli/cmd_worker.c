@@ -80,7 +80,7 @@ static int read_options(struct cli *cli, struct worker_options *out)
         return code;
     }
     int code = read_token(cli, &out->link.token);
-    if (code == EXIT_OK) code = confine_open(cli, &engine);
+    if (code == EXIT_OK) code = confine_open(cli, &engine, false);
     out->confinement = engine.confinement;
     out->secrets = engine.secrets;
     return code;

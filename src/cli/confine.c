@@ -22,13 +22,14 @@ static int open_secrets(struct cli *cli, struct engine_options *options)
     return EXIT_OK;
 }
 
-int confine_open(struct cli *cli, struct engine_options *options)
+int confine_open(struct cli *cli, struct engine_options *options, bool trusts_home)
 {
     struct error err = {0};
     struct str level = args_text(&cli->args, FLAG_CONFINE, "none");
     struct tool_confinement *confinement = ARENA_NEW(&cli->io.arena, struct tool_confinement);
     if (!confinement) return cli_nomem(cli);
     confinement->limits = tool_limits_default;
+    confinement->trusts_home = trusts_home;
     if (!tool_level_parse(level, &confinement->level)) return cli_nomem(cli); // args has checked the choices
     if (tool_confinement_check(confinement, &err)) return cli_fail(cli, EXIT_ERROR, "--confine: %s", err.message);
     if (confinement->level != TOOL_LEVEL_NONE) options->confinement = confinement;

@@ -6,7 +6,8 @@
 #include "engine/engine.h"
 
 // Puts them into `options`; they live in the command's arena. EXIT_OK, or what was reported: also when steps could not be
-// confined as asked, so that nothing is started for nothing.
-int confine_open(struct cli *cli, struct engine_options *options);
+// confined as asked, so that nothing is started for nothing. `trusts_home`: steps may write the directory that their run was started in,
+// because it is the user of this command who has started it there.
+int confine_open(struct cli *cli, struct engine_options *options, bool trusts_home);
 
 #endif

@@ -380,7 +380,7 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
                      .refused = on_refused},
     };
     int code = plugins_open(cli);
-    if (!code) code = confine_open(cli, &options);
+    if (!code) code = confine_open(cli, &options, true);
     if (code) return code;
     if (cli->functions)
         options.host = (struct engine_host){

@@ -213,6 +213,7 @@ static enum code start(struct engine *engine, struct resident *resident, const s
         request.env_count = order->env_count;
         request.secrets = ps->secrets;
         request.secret_count = ps->secret_count;
+        request.home = run->start.work_dir;
         request.cwd = order->cwd;
         request.output_max = engine->options.limits.output_max;
     } else {

@@ -73,7 +73,7 @@ static enum code command_of(struct engine *engine, struct resident *resident, ui
     if (!rc) rc = common_env(command, run, &with, arena);
     if (rc) return rc;
     struct str cwd = json_text(json_key(&with, "cwd"));
-    command->cwd = cwd.len > 0 ? cwd : run->start.work_dir;
+    command->cwd = cwd;
     if (ps->kind == STEP_SHELL) {
         rc = shell_text(engine, resident, step, json_text(json_key(&with, "command")), command, err);
         command->argv[command->argc++] = STR("bash");

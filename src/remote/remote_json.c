@@ -58,6 +58,7 @@ static void wire_process(struct buf *out, const struct tool_request *request)
     buf_byte(out, ']');
     if (request->input.len > 0) wire_text(out, "stdin", request->input);
     if (request->cwd.len > 0) wire_text(out, "cwd", request->cwd);
+    if (request->home.len > 0) wire_text(out, "home", request->home);
     wire_list(out, "env");
     for (size_t i = 0; i < request->env_count; i++) pair(out, i == 0, request->env[i].name, request->env[i].value);
     buf_byte(out, ']');
@@ -170,6 +171,7 @@ static enum code read_process(const struct json *task, struct arena *arena, stru
     request->form = EXECUTOR_PROCESS;
     request->input = json_text(json_key(task, "stdin"));
     request->cwd = json_text(json_key(task, "cwd"));
+    request->home = json_text(json_key(task, "home"));
     return OK;
 }
 

@@ -1,15 +1,15 @@
 // What every kind needs: its fields, lines for the log, files.
 #include "task/kind.h"
 
+#include "reach/reach.h"
 #include "schema/embedded.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct json_limits task_limits = {
     .size_max = (size_t)256 << 20,
@@ -151,89 +151,115 @@ void call_log(struct task_call *call, bool is_stderr, const char *format, ...)
 
 // ---- files
 
-static bool below(const char *path, struct str root)
-{
-    char real[PATH_MAX], copy[PATH_MAX];
-    if (!root.len || root.len >= sizeof(copy)) return false;
-    memcpy(copy, root.ptr, root.len);
-    copy[root.len] = '\0';
-    if (!realpath(copy, real)) return false;
-    size_t size = strlen(real);
-    if (size > 1 && strncmp(path, real, size) != 0) return false;
-    return size == 1 || path[size] == '/' || path[size] == '\0';
-}
-
-static bool allowed(const struct task_call *call, const char *path, bool writes)
+bool call_confined(const struct task_call *call)
 {
     const struct tool_confinement *cage = tasks_options(call->tasks)->confinement;
-    if (!cage || cage->level == TOOL_LEVEL_NONE) return true;
-    bool good = below(path, call_request(call)->cwd) || below(path, call_request(call)->artifacts_dir);
-    for (size_t i = 0; !good && i < cage->write_count; i++) good = below(path, cage->write[i]);
-    for (size_t i = 0; !good && !writes && i < cage->read_count; i++) good = below(path, cage->read[i]);
-    return good;
+    return cage && cage->level != TOOL_LEVEL_NONE;
 }
 
-// The file need not be there: then its directory counts.
-static bool real_path(const char *path, char real[PATH_MAX])
+// The places that tasks of a confined run may name: its artifacts directory, and what the confinement names.
+static bool find_place(struct task_call *call, struct str path, bool writes, int *root, struct str *name)
 {
-    if (realpath(path, real)) return true;
-    const char *slash = strrchr(path, '/');
-    char parent[PATH_MAX];
-    if (errno != ENOENT || !slash || strcmp(slash + 1, "..") == 0 || (size_t)(slash - path) >= sizeof(parent))
-        return false;
-    memcpy(parent, path, (size_t)(slash - path));
-    parent[slash - path] = '\0';
-    if (!realpath(parent[0] ? parent : "/", real)) return false;
-    size_t used = strlen(real);
-    if (used + strlen(slash) >= PATH_MAX) return false;
-    memcpy(real + used, slash, strlen(slash) + 1);
-    return true;
-}
-
-bool call_path(struct task_call *call, struct str path, bool writes, struct str *real)
-{
-    char resolved[PATH_MAX];
-    if (str_starts(path, STR("file://"))) path = str_slice(path, 7, path.len);
-    struct str cwd = call_request(call)->cwd;
-    bool absolute = path.len && path.ptr[0] == '/';
-    struct str whole = call_printf(call, "%.*s%s%.*s", absolute ? 0 : (int)cwd.len, cwd.ptr,
-                                   absolute  ? ""
-                                   : cwd.len ? "/"
-                                             : "./",
-                                   STR_ARG(path));
-    if (!path.len || memchr(path.ptr, '\0', path.len) || !real_path(whole.ptr, resolved))
+    const struct tool_confinement *cage = tasks_options(call->tasks)->confinement;
+    const struct tool_request *request = call_request(call);
+    size_t count = 1, max = 1 + cage->write_count + cage->read_count;
+    struct reach_place *places = ARENA_ARRAY(call->arena, max, struct reach_place);
+    struct error err = {0};
+    if (!places) return call_no_memory(call);
+    places[0] = (struct reach_place){request->artifacts_dir, true};
+    for (size_t i = 0; i < cage->write_count; i++) places[count++] = (struct reach_place){cage->write[i], true};
+    for (size_t i = 0; i < cage->read_count; i++) places[count++] = (struct reach_place){cage->read[i], false};
+    if (writes && request->artifacts_dir.len) (void)!os_make_dirs(request->artifacts_dir.ptr, &err);
+    enum code rc = reach_find(places, count, path, writes, root, name, &err);
+    if (rc == E_NOT_FOUND)
         return call_fail(call, TASK_NOT_FOUND, "FILE_NOT_FOUND", "there is no file %.*s", STR_ARG(path));
-    if (!allowed(call, resolved, writes))
+    if (rc)
         return call_fail(call, TASK_STORAGE_ACCESS, "FILE_NOT_ALLOWED", "%.*s is outside of what a task may %s here",
                          STR_ARG(path), writes ? "write" : "read");
-    *real = call_printf(call, "%s", resolved);
     return true;
+}
+
+static bool file_failed(struct task_call *call, enum code rc, const char *code, const struct error *err)
+{
+    if (rc == E_DENIED) code = "FILE_NOT_ALLOWED";
+    return call_fail(call,
+                     rc == E_NOT_FOUND ? TASK_NOT_FOUND
+                     : rc == E_FULL    ? TASK_STORAGE_QUOTA
+                                       : TASK_STORAGE_ACCESS,
+                     code, "%s", err->message);
+}
+
+// The path of the directory that the kernel found, and the name in it.
+static bool confined_path(struct task_call *call, struct str path, struct str *whole)
+{
+    struct str name;
+    struct error err = {0};
+    char link[64], real[4096];
+    int root, dir = -1;
+    if (!find_place(call, path, true, &root, &name)) return false;
+    size_t slash = name.len;
+    while (slash > 0 && name.ptr[slash - 1] != '/') slash--;
+    struct str parent = slash ? str_slice(name, 0, slash) : STR("."), last = str_slice(name, slash, name.len);
+    enum code rc = reach_dir(root, parent, &dir, &err);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+    ssize_t size = rc ? -1 : readlink(link, real, sizeof(real));
+    if (!rc && size <= 0) rc = os_errno(&err, "read", link);
+    if (dir >= 0) close(dir);
+    close(root);
+    if (rc) return file_failed(call, rc, "FILE_NOT_READABLE", &err);
+    *whole = call_printf(call, "%.*s/%.*s", (int)size, real, STR_ARG(last));
+    return true;
+}
+
+bool call_path(struct task_call *call, struct str path, struct str *whole)
+{
+    struct str cwd = call_request(call)->cwd;
+    if (str_starts(path, STR("file://"))) path = str_slice(path, 7, path.len);
+    if (call_confined(call)) return confined_path(call, path, whole);
+    if (!path.len || memchr(path.ptr, '\0', path.len))
+        return call_fail(call, TASK_NOT_FOUND, "FILE_NOT_FOUND", "there is no file %.*s", STR_ARG(path));
+    bool beneath = path.ptr[0] != '/' && cwd.len;
+    *whole = call_printf(call, "%.*s%s%.*s", beneath ? (int)cwd.len : 0, cwd.ptr, beneath ? "/" : "", STR_ARG(path));
+    const char *slash = strrchr(whole->ptr, '/');
+    if (!slash || os_is_dir(call_printf(call, "%.*s", (int)(slash - whole->ptr) + 1, whole->ptr).ptr)) return true;
+    return call_fail(call, TASK_NOT_FOUND, "FILE_NOT_FOUND", "there is no file %.*s", STR_ARG(path));
 }
 
 bool call_read_file(struct task_call *call, struct str path, struct str *bytes)
 {
-    struct str real;
+    struct str name;
     struct error err = {0};
-    if (!call_path(call, path, false, &real)) return false;
-    enum code rc = os_read_file(real.ptr, TASK_BODY_MAX, call->arena, bytes, &err);
-    if (rc)
-        call_fail(call, rc == E_NOT_FOUND ? TASK_NOT_FOUND : TASK_STORAGE_ACCESS, "FILE_NOT_READABLE", "%s",
-                  err.message);
-    return !rc;
+    enum code rc;
+    int root;
+    if (str_starts(path, STR("file://"))) path = str_slice(path, 7, path.len);
+    if (call_confined(call)) {
+        if (!find_place(call, path, false, &root, &name)) return false;
+        rc = reach_read(root, name, TASK_BODY_MAX, call->arena, bytes, &err);
+        close(root);
+    } else {
+        if (!call_path(call, path, &name)) return false;
+        rc = os_read_file(name.ptr, TASK_BODY_MAX, call->arena, bytes, &err);
+    }
+    return !rc || file_failed(call, rc, "FILE_NOT_READABLE", &err);
 }
 
 bool call_write_file(struct task_call *call, struct str path, struct str bytes)
 {
-    struct str real;
+    struct str name;
     struct error err = {0};
-    if (!call_path(call, path, true, &real)) return false;
-    static pthread_mutex_t one =
-        PTHREAD_MUTEX_INITIALIZER; // two tasks may write one file: its new version has one name
-    pthread_mutex_lock(&one);
-    enum code rc = os_write_file(real.ptr, bytes, 0644, true, &err);
-    pthread_mutex_unlock(&one);
-    if (rc)
-        call_fail(call, rc == E_FULL ? TASK_STORAGE_QUOTA : TASK_STORAGE_ACCESS, "FILE_NOT_WRITABLE", "%s",
-                  err.message);
-    return !rc;
+    enum code rc;
+    int root;
+    if (str_starts(path, STR("file://"))) path = str_slice(path, 7, path.len);
+    if (call_confined(call)) {
+        if (!find_place(call, path, true, &root, &name)) return false;
+        rc = reach_write(root, name, bytes, &err);
+        close(root);
+    } else {
+        static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // two tasks may write one file: its new version has one name
+        if (!call_path(call, path, &name)) return false;
+        pthread_mutex_lock(&one);
+        rc = os_write_file(name.ptr, bytes, 0644, true, &err);
+        pthread_mutex_unlock(&one);
+    }
+    return !rc || file_failed(call, rc, "FILE_NOT_WRITABLE", &err);
 }

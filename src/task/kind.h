@@ -130,9 +130,10 @@ struct str json_as_text(const struct json *value,
 struct str call_printf(struct task_call *call, const char *format, ...) PRINTF_LIKE(2, 3); // ptr never NULL
 // A line for the log of the step, and for the observer. Masked.
 void call_log(struct task_call *call, bool is_stderr, const char *format, ...) PRINTF_LIKE(3, 4);
-// Whether a file may be touched by this process on behalf of a task: with a confinement, only below the task's directory and the paths of
-// the confinement. *real is the path to open. False: the outcome says why.
-bool call_path(struct task_call *call, struct str path, bool writes, struct str *real);
+bool call_confined(const struct task_call *call);
+// A path of a task that is not confined, below its directory when it is relative. False: the outcome says why.
+bool call_path(struct task_call *call, struct str path, struct str *whole);
+// Confined: in the artifacts directory of the run, where relative names are, and in the places of the confinement (reach/reach.h).
 bool call_read_file(struct task_call *call, struct str path, struct str *bytes);
 bool call_write_file(struct task_call *call, struct str path, struct str bytes);
 bool call_put(struct task_call *call, struct json *object, const char *key, struct json value); // false: outcome is set

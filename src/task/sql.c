@@ -143,7 +143,7 @@ static bool load_script(struct task_call *call, const struct json *script, struc
     bool web = str_starts(uri, STR("http://")) || str_starts(uri, STR("https://")) || str_starts(uri, STR("s3://")) ||
                str_starts(uri, STR("gs://"));
     if (str_starts(uri, STR("file://"))) uri = str_slice(uri, 7, uri.len);
-    if (!web) return call_read_file(call, near_document(call, uri), out);
+    if (!web) return call_read_file(call, call_confined(call) ? uri : near_document(call, uri), out);
     if (!web_call(call, &request, &answer)) return false;
     if (answer.status != 200) {
         call_fail(call, TASK_NOT_FOUND, "SCRIPT_NOT_FOUND", "%.*s answered %d", STR_ARG(uri), answer.status);

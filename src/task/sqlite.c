@@ -64,10 +64,11 @@ static int authorize(void *context, int action, const char *a, const char *b, co
 bool sqlite_open(struct task_call *call, const struct json *fields, void **base)
 {
     struct str path = credential_field(call, fields, "database|db|path|file"), real = STR(":memory:");
-    const struct tool_confinement *cage = tasks_options(call->tasks)->confinement;
     sqlite3 *db = NULL;
-    if (path.len && !str_is(path, ":memory:") && !call_path(call, path, true, &real)) return false;
-    int rc = sqlite3_open_v2(real.ptr, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    if (call_confined(call)) flags |= SQLITE_OPEN_NOFOLLOW;
+    if (path.len && !str_is(path, ":memory:") && !call_path(call, path, &real)) return false;
+    int rc = sqlite3_open_v2(real.ptr, &db, flags, NULL);
     if (rc != SQLITE_OK) {
         if (db)
             failed(call, db, rc);
@@ -78,7 +79,7 @@ bool sqlite_open(struct task_call *call, const struct json *fields, void **base)
     }
     sqlite3_progress_handler(db, STEPS_BETWEEN_LOOKS, look, call);
     sqlite3_busy_handler(db, busy, call);
-    if (cage && cage->level != TOOL_LEVEL_NONE) sqlite3_set_authorizer(db, authorize, NULL);
+    if (call_confined(call)) sqlite3_set_authorizer(db, authorize, NULL);
     *base = db;
     return true;
 }

@@ -132,7 +132,8 @@ static struct task *task_new(const struct tool_request *request)
     task->request = *request;
     struct tool_request *own = &task->request;
     struct str *texts[] = {&own->run,      &own->step,  &own->tenant, &own->environment, &own->kind,
-                           &own->function, &own->input, &own->cwd,    &own->log,         &own->artifacts_dir};
+                           &own->function, &own->input, &own->cwd,    &own->home,        &own->log,
+                           &own->artifacts_dir};
     bool failed = false;
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         *texts[i] = arena_copy(&arena, *texts[i]);
@@ -244,6 +245,7 @@ static void fill_request(const struct task_call *call, struct tool_request *requ
     request->logical = from->logical;
     request->engine = from->engine;
     if (!request->cwd.len) request->cwd = from->cwd;
+    request->home = from->home;
     request->artifacts_dir = from->artifacts_dir;
     request->log = from->log;
     request->log_max = from->log_max;

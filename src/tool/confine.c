@@ -125,18 +125,21 @@ static const char *const read_paths[] = {
 };
 static const char *const device_paths[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
 
+static enum code allow_open(int ruleset, int fd, const char *path, uint64_t rights, struct error *err)
+{
+    struct stat stat;
+    if (fstat(fd, &stat) != 0) return os_errno(err, "look at", path);
+    struct path_rule rule = {S_ISDIR(stat.st_mode) ? rights : rights & FS_OF_A_FILE, fd};
+    if (syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) == 0) return OK;
+    return os_errno(err, "allow steps to use", path);
+}
+
 // A path that is not there needs no rule.
 static enum code allow(int ruleset, const char *path, uint64_t rights, struct error *err)
 {
-    struct stat stat;
     int fd = open(path, O_PATH | O_CLOEXEC);
     if (fd < 0) return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? OK : os_errno(err, "open", path);
-    enum code rc = OK;
-    if (fstat(fd, &stat) == 0) {
-        struct path_rule rule = {S_ISDIR(stat.st_mode) ? rights : rights & FS_OF_A_FILE, fd};
-        if (syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) < 0)
-            rc = os_errno(err, "allow steps to use", path);
-    }
+    enum code rc = allow_open(ruleset, fd, path, rights, err);
     close(fd);
     return rc;
 }
@@ -150,7 +153,7 @@ static enum code allow_each(int ruleset, const struct str *paths, size_t count, 
 }
 
 static enum code allow_all(int ruleset, uint64_t all, const struct tool_confinement *confinement,
-                           const struct str *paths, size_t count, struct error *err)
+                           const int *dirs, size_t count, struct error *err)
 {
     uint64_t reading = FS_EXECUTE | FS_READ_FILE | FS_READ_DIR, writing = all & ~(uint64_t)FS_DEVICE_NODES;
     uint64_t device = all & (FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV);
@@ -159,19 +162,20 @@ static enum code allow_all(int ruleset, uint64_t all, const struct tool_confinem
     for (size_t i = 0; !rc && i < ARRAY_COUNT(device_paths); i++) rc = allow(ruleset, device_paths[i], device, err);
     if (!rc) rc = allow_each(ruleset, confinement->read, confinement->read_count, reading, err);
     if (!rc) rc = allow_each(ruleset, confinement->write, confinement->write_count, writing, err);
-    if (!rc) rc = allow_each(ruleset, paths, count, writing, err);
+    for (size_t i = 0; !rc && i < count; i++)
+        if (dirs[i] >= 0) rc = allow_open(ruleset, dirs[i], "its own directory", writing, err);
     return rc;
 }
 
-static enum code make_ruleset(const struct tool_confinement *confinement, int version, const struct str *paths,
-                              size_t count, int *out, struct error *err)
+static enum code make_ruleset(const struct tool_confinement *confinement, int version, const int *dirs, size_t count,
+                              int *out, struct error *err)
 {
     struct ruleset_attr attr = {.fs = handled_fs(version)};
     if (confinement->level == TOOL_LEVEL_FULL && version >= ABI_NETWORK) attr.net = NET_TCP;
     if (version >= ABI_SCOPE) attr.scoped = SCOPE_SIGNAL | SCOPE_ABSTRACT_UNIX;
     int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
     if (fd < 0) return os_errno(err, "make rules of Landlock", NULL);
-    enum code rc = allow_all(fd, attr.fs, confinement, paths, count, err);
+    enum code rc = allow_all(fd, attr.fs, confinement, dirs, count, err);
     if (rc)
         close(fd);
     else
@@ -290,7 +294,7 @@ enum code tool_confinement_check(const struct tool_confinement *confinement, str
     return OK;
 }
 
-enum code cage_make(const struct tool_confinement *confinement, const struct str *paths, size_t count, struct cage *out,
+enum code cage_make(const struct tool_confinement *confinement, const int *dirs, size_t count, struct cage *out,
                     struct error *err)
 {
     *out = (struct cage){.ruleset = -1};
@@ -302,7 +306,7 @@ enum code cage_make(const struct tool_confinement *confinement, const struct str
     out->gid = confinement->gid;
     out->drop_capabilities = geteuid() == 0;
     set_limits(out, confinement);
-    return level >= TOOL_LEVEL_FILES ? make_ruleset(confinement, version, paths, count, &out->ruleset, err) : OK;
+    return level >= TOOL_LEVEL_FILES ? make_ruleset(confinement, version, dirs, count, &out->ruleset, err) : OK;
 }
 
 void cage_close(struct cage *cage)

@@ -8,6 +8,7 @@
 #define CAIRN_TOOL_INTERNAL_H
 
 #include "base/heap.h"
+#include "reach/reach.h"
 #include "tool/tool.h"
 
 #include <sys/resource.h>
@@ -75,8 +76,8 @@ struct cage {
     int ruleset; // of Landlock; -1: none
     const struct sock_fprog *filter;
 };
-// `paths`: may be written, empty ones are left out. tool_confinement_check has said yes. Close with cage_close.
-enum code cage_make(const struct tool_confinement *confinement, const struct str *paths, size_t count, struct cage *out,
+// `dirs`: may be written; -1 is left out. tool_confinement_check has said yes. Close with cage_close.
+enum code cage_make(const struct tool_confinement *confinement, const int *dirs, size_t count, struct cage *out,
                     struct error *err) MUST_CHECK;
 void cage_close(struct cage *cage);
 extern const char confine_path_default[];
@@ -94,6 +95,7 @@ struct launch {
     char *const *argv;
     char *const *environment;
     const char *cwd; // NULL: stay
+    int cwd_fd;      // of a confined one, instead; its name is for messages only
     struct str input;
     uint64_t tag;
     const struct cage *cage; // NULL: not confined
@@ -188,7 +190,7 @@ struct job {
     const struct secret_value *hidden;
     size_t argc, env_count, secret_count, hidden_count;
     int report, report_as;
-    struct str input, cwd, artifacts_dir;
+    struct str input, home, cwd, artifacts_dir;
     struct str work_dir; // made for this attempt; empty: none
     int64_t timeout_ms;
     const char *refused; // what cannot be passed to a process, or NULL

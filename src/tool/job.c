@@ -68,7 +68,7 @@ static const char *find_refusal(const struct tool_request *request)
         if (!name.len || holds_nul(name) || str_find(name, '=', 0) < name.len)
             return "the name of a secret is empty or holds = or a NUL byte";
     }
-    if (holds_nul(request->cwd) || holds_nul(request->artifacts_dir) || holds_nul(request->run) ||
+    if (holds_nul(request->cwd) || holds_nul(request->home) || holds_nul(request->artifacts_dir) || holds_nul(request->run) ||
         holds_nul(request->step))
         return "the working directory or an id holds a NUL byte";
     return NULL;
@@ -140,6 +140,7 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->run = keep(&job->arena, request->run, &failed);
     job->step = keep(&job->arena, request->step, &failed);
     job->input = keep(&job->request, request->input, &failed);
+    job->home = keep(&job->request, request->home, &failed);
     job->cwd = keep(&job->request, request->cwd, &failed);
     job->artifacts_dir = keep(&job->request, request->artifacts_dir, &failed);
     job->tenant = keep(&job->request, request->tenant, &failed);
@@ -246,13 +247,15 @@ static bool read_secrets(struct job *job, const struct tool_secrets *providers, 
     return job->mask;
 }
 
-static bool launch(struct job *job, const struct environment *with, const struct cage *cage, struct arena *scratch)
+static bool launch(struct job *job, const struct environment *with, const struct cage *cage, int cwd_fd,
+                   struct arena *scratch)
 {
     char **environment = environment_build(with, scratch);
     if (!environment) return job_fault(job, "SPAWN_FAILED", true, "out of memory");
     struct launch launch = {.argv = job->argv,
                             .environment = environment,
-                            .cwd = job->cwd.len ? job->cwd.ptr : NULL,
+                            .cwd = job->cwd.len ? job->cwd.ptr : job->home.len ? job->home.ptr : NULL,
+                            .cwd_fd = cwd_fd,
                             .input = job->input,
                             .tag = job->tag,
                             .cage = cage,
@@ -270,30 +273,71 @@ static bool launch(struct job *job, const struct environment *with, const struct
     return verdict == LAUNCH_OK;
 }
 
+enum { DIR_HOME, DIR_ARTIFACTS, DIR_CWD, DIR_COUNT };
+
+static enum code open_own(struct job *job, const struct tool_confinement *confinement, int dirs[DIR_COUNT],
+                          struct error *why)
+{
+    enum code rc = OK;
+    if (!confinement->trusts_home || !job->home.len) {
+        rc = workdir_make(confinement, &job->arena, &job->work_dir, why);
+        job->home = job->work_dir;
+    }
+    // The engine has made it, and it is empty or was filled by steps of this user.
+    if (!rc && confinement->run_as && job->artifacts_dir.len)
+        (void)!lchown(job->artifacts_dir.ptr, confinement->uid, confinement->gid);
+    if (!rc) rc = reach_root(job->home.ptr, &dirs[DIR_HOME], why);
+    if (!rc && job->artifacts_dir.len && os_is_dir(job->artifacts_dir.ptr))
+        rc = reach_root(job->artifacts_dir.ptr, &dirs[DIR_ARTIFACTS], why);
+    return rc;
+}
+
+// Where it starts. A document can choose among what its steps may use anyway, and adds nothing to that.
+static enum code open_cwd(struct job *job, const struct tool_confinement *confinement, int *out, struct arena *scratch,
+                          struct error *why)
+{
+    size_t count = 2, max = 2 + confinement->write_count + confinement->read_count;
+    struct reach_place *places = ARENA_ARRAY(scratch, max, struct reach_place);
+    struct str name, cwd = job->cwd.len ? job->cwd : job->home;
+    int root;
+    if (!places) return error_nomem(why);
+    places[0] = (struct reach_place){job->home, true};
+    places[1] = (struct reach_place){job->artifacts_dir, true};
+    for (size_t i = 0; i < confinement->write_count; i++) places[count++].path = confinement->write[i];
+    for (size_t i = 0; i < confinement->read_count; i++) places[count++].path = confinement->read[i];
+    enum code rc = reach_find(places, count, cwd, false, &root, &name, why);
+    if (rc) return rc;
+    rc = reach_dir(root, name, out, why);
+    close(root);
+    return rc;
+}
+
 static bool launch_confined(struct job *job, struct environment *with, const struct tool_confinement *confinement,
                             struct arena *scratch)
 {
     struct error why = {0};
     struct cage cage = {.ruleset = -1};
+    int dirs[DIR_COUNT] = {-1, -1, -1};
+    bool started = false;
     enum code rc = tool_confinement_check(confinement, &why);
-    if (!rc && !job->cwd.len) {
-        rc = workdir_make(confinement, &job->arena, &job->work_dir, &why);
-        job->cwd = job->work_dir;
-    }
-    // The engine has made it, and it is empty or was filled by steps of this user.
-    if (!rc && confinement->run_as && job->artifacts_dir.len)
-        (void)!lchown(job->artifacts_dir.ptr, confinement->uid, confinement->gid);
-    struct str paths[] = {job->cwd, job->artifacts_dir};
-    if (!rc) rc = cage_make(confinement, paths, ARRAY_COUNT(paths), &cage, &why);
-    if (rc) {
+    if (!rc) rc = open_own(job, confinement, dirs, &why);
+    if (!rc) rc = cage_make(confinement, dirs, DIR_CWD, &cage, &why);
+    enum code asked = rc ? OK : open_cwd(job, confinement, &dirs[DIR_CWD], scratch, &why);
+    if (asked) {
+        job_fault(job, asked == E_DENIED ? "CWD_NOT_ALLOWED" : "SPAWN_FAILED", asked == E_NOMEM || asked == E_LIMIT,
+                  "cannot change to directory %.*s: %s", STR_ARG(job->cwd), why.message);
+    } else if (rc) {
         bool missing = rc == E_UNSUPPORTED;
-        return job_fault(job, missing ? "CONFINEMENT_UNAVAILABLE" : "SPAWN_FAILED", !missing, "%s", why.message);
+        job_fault(job, missing ? "CONFINEMENT_UNAVAILABLE" : "SPAWN_FAILED", !missing, "%s", why.message);
+    } else {
+        with->clean = true;
+        with->home = job->home;
+        with->path = confinement->path.len ? confinement->path : str_from(confine_path_default);
+        started = launch(job, with, &cage, dirs[DIR_CWD], scratch);
     }
-    with->clean = true;
-    with->home = job->cwd;
-    with->path = confinement->path.len ? confinement->path : str_from(confine_path_default);
-    bool started = launch(job, with, &cage, scratch);
     cage_close(&cage);
+    for (size_t i = 0; i < DIR_COUNT; i++)
+        if (dirs[i] >= 0) close(dirs[i]);
     return started;
 }
 
@@ -310,7 +354,7 @@ static bool start_process(struct job *job, const struct tool_confinement *confin
                                .logical = job->logical,
                                .engine = job->engine};
     if (confinement && confinement->level != TOOL_LEVEL_NONE) return launch_confined(job, &with, confinement, scratch);
-    return launch(job, &with, NULL, scratch);
+    return launch(job, &with, NULL, -1, scratch);
 }
 
 bool job_launch(struct job *job, const struct tool_options *options, struct arena *scratch)

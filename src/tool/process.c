@@ -160,10 +160,12 @@ NO_SANITIZE static int prepare_and_execute(struct birth *birth)
     birth->stage = STAGE_CONFINE;
     if (cage) error = enter_cage(birth, cage);
     if (error) return error;
+    birth->stage = STAGE_CWD;
+    const char *cwd = birth->launch->cwd;
+    if (cage ? call(SYS_fchdir, birth->launch->cwd_fd, 0, 0, 0) < 0 : cwd && call(SYS_chdir, (long)cwd, 0, 0, 0) < 0)
+        return errno;
     birth->stage = STAGE_FILES;
     if (!place_files(birth)) return errno;
-    birth->stage = STAGE_CWD;
-    if (birth->launch->cwd && call(SYS_chdir, (long)birth->launch->cwd, 0, 0, 0) < 0) return errno;
     birth->stage = STAGE_CONFINE;
     reset_signals();
     if (cage && call(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (long)cage->filter, 0) < 0) return errno;

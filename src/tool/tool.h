@@ -44,7 +44,8 @@ struct tool_request {
     const struct secret_ref *secrets;
     size_t secret_count;
     struct str pool;    // of the workers it waits for; empty = executed here
-    struct str cwd;     // empty = as the engine; confined: a fresh directory of mode 0700 that goes with the attempt
+    struct str home;    // directory that the run was started in; empty: none. Confined: only where the confinement trusts it
+    struct str cwd;     // as the document asks for; empty = home, else as the engine. Confined: beneath what it may use anyway
     int64_t timeout_ms; // 0 = none
     struct str artifacts_dir;
     const struct artifact_decl *artifacts; // that it is to write there; looked for by the caller
@@ -97,7 +98,7 @@ struct tool_result {
     struct str errors; // of a process: the end of stderr, masked
     struct str report; // tool_request.report: neither masked nor made UTF-8
     // When !ok: EXIT_NONZERO, KILLED_BY_SIGNAL, TIMEOUT, CANCELLED, COMMAND_NOT_FOUND, SPAWN_FAILED, SECRET_NOT_FOUND,
-    // CONFINEMENT_UNAVAILABLE.
+    // CONFINEMENT_UNAVAILABLE, CWD_NOT_ALLOWED.
     struct fault fault;
     int64_t duration_ms;
     // Engine thread: what the result led to is durable. Not called for a result that is dropped, which is only released.
@@ -161,6 +162,7 @@ struct tool_confinement {
     const struct str *read, *write; // further paths
     size_t read_count, write_count;
     struct str work_root; // where working directories are made; empty: $TMPDIR, else /tmp
+    bool trusts_home;     // a command line of the run's owner: steps may write the directory that the run was started in
 };
 // {"level":"files","limits":{"memoryBytes":..,"addressBytes":..,"cpuSeconds":..,"files":..,"processes":..,"fileBytes":..,
 // "stackBytes":..},"runAs":{"uid":..,"gid":..},"path":"..","read":[..],"write":[..],"workRoot":".."}: all may be absent,

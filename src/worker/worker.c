@@ -199,8 +199,8 @@ void attempt_start(struct worker *worker, struct attempt *attempt, const struct 
     attempt->state = ATTEMPT_RUNNING;
     if (attempt->channel->busy == 1) pthread_cond_signal(&attempt->channel->changed); // there was nothing to keep
     pthread_mutex_unlock(&worker->mutex);
-    if (request.cwd.len > 0 && !os_is_dir(copy(attempt, request.cwd).ptr))
-        request.cwd = (struct str){0}; // the server's own
+    if (request.home.len > 0 && !os_is_dir(copy(attempt, request.home).ptr))
+        request.home = (struct str){0}; // the server's own
     enum code rc = OK;
     if (!tools)
         rc = error_set(&err, E_UNSUPPORTED, "this worker does not execute \"%.*s\"", STR_ARG(request.kind));

@@ -105,6 +105,7 @@ static void start(uint64_t ticket, const char *kind, const char *with, const cha
                                    .kind = str_from(kind),
                                    .input = buf_str(&input),
                                    .cwd = str_from(test_dir()),
+                                   .artifacts_dir = str_from(test_dir()),
                                    .logical = 1,
                                    .engine = 1,
                                    .timeout_ms = timeout_ms,
