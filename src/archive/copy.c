@@ -30,9 +30,8 @@ struct copy {
 static enum code note(struct copy *copy, struct str run, const char *what)
 {
     struct copy_report *report = copy->report;
-    report->faults = arena_grow(copy->kept, report->faults, report->fault_count, report->fault_count + 1,
-                                sizeof(*report->faults), &report->fault_capacity);
-    if (!report->faults) return error_nomem(copy->err);
+    if (!ARENA_ROOM(copy->kept, report->faults, report->fault_count, &report->fault_capacity))
+        return error_nomem(copy->err);
     struct copy_fault fault = {arena_copy(copy->kept, run), arena_copy(copy->kept, str_from(what))};
     if (!fault.run.ptr || !fault.what.ptr) return error_nomem(copy->err);
     report->faults[report->fault_count++] = fault;
@@ -51,9 +50,8 @@ static enum code list_runs(struct copy *copy)
         for (size_t i = 0; !rc && i < heads.count; i++) {
             const struct run_ids *ids = &heads.items[i].ids;
             struct run_name name = {arena_copy(copy->kept, ids->tenant), arena_copy(copy->kept, ids->run)};
-            copy->names = arena_grow(copy->kept, copy->names, copy->name_count, copy->name_count + 1,
-                                     sizeof(*copy->names), &copy->name_capacity);
-            if (!name.tenant.ptr || !name.run.ptr || !copy->names)
+            if (!name.tenant.ptr || !name.run.ptr ||
+                !ARENA_ROOM(copy->kept, copy->names, copy->name_count, &copy->name_capacity))
                 rc = error_nomem(copy->err);
             else
                 copy->names[copy->name_count++] = name;
@@ -77,9 +75,8 @@ static enum code take_blobs(struct copy *copy, const struct run_image *image)
         enum code rc = store_blob(copy->from, &blob.sha256, &copy->batch_arena, &blob.bytes, &why);
         if (rc == E_NOT_FOUND || rc == E_CORRUPT) continue;
         if (rc) return error_set(copy->err, rc, "cannot read a blob: %s", why.message);
-        copy->blobs = arena_grow(&copy->batch_arena, copy->blobs, copy->blob_count, copy->blob_count + 1,
-                                 sizeof(*copy->blobs), &copy->blob_capacity);
-        if (!copy->blobs) return error_nomem(copy->err);
+        if (!ARENA_ROOM(&copy->batch_arena, copy->blobs, copy->blob_count, &copy->blob_capacity))
+            return error_nomem(copy->err);
         copy->blobs[copy->blob_count++] = blob;
         copy->size += blob.bytes.len;
     }

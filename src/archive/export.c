@@ -51,9 +51,8 @@ static enum code add_run(struct export *export, struct str tenant, struct str ru
     uint32_t before = MAP_NONE;
     if (!name.ptr || !map_put(&export->known, name, 1, &before)) return error_nomem(export->err);
     if (before != MAP_NONE) return OK;
-    export->runs = arena_grow(export->kept, export->runs, export->run_count, export->run_count + 1,
-                              sizeof(*export->runs), &export->run_capacity);
-    if (!export->runs) return error_nomem(export->err);
+    if (!ARENA_ROOM(export->kept, export->runs, export->run_count, &export->run_capacity))
+        return error_nomem(export->err);
     export->runs[export->run_count++] = head;
     return OK;
 }
@@ -63,9 +62,8 @@ static enum code add_blobs(struct export *export, const struct run_image *image)
     for (size_t i = 0; i < image->blob_count; i++) {
         // A redacted bundle has documents, but no results.
         if (export->options->contract && !image->blobs[i].document) continue;
-        export->blobs = arena_grow(export->kept, export->blobs, export->blob_count, export->blob_count + 1,
-                                   sizeof(*export->blobs), &export->blob_capacity);
-        if (!export->blobs) return error_nomem(export->err);
+        if (!ARENA_ROOM(export->kept, export->blobs, export->blob_count, &export->blob_capacity))
+            return error_nomem(export->err);
         export->blobs[export->blob_count++] = image->blobs[i].sha256;
     }
     return OK;
@@ -163,9 +161,8 @@ static enum code measure(struct export *export, struct member member, struct str
     member.size = bytes.len;
     member.hash = sha256(bytes);
     if (member.size > BUNDLE_MEMBER_MAX) return error_set(export->err, E_LIMIT, "%s is larger than 8 GiB", member.path);
-    export->members = arena_grow(export->kept, export->members, export->member_count, export->member_count + 1,
-                                 sizeof(*export->members), &export->member_capacity);
-    if (!export->members) return error_nomem(export->err);
+    if (!ARENA_ROOM(export->kept, export->members, export->member_count, &export->member_capacity))
+        return error_nomem(export->err);
     export->members[export->member_count++] = member;
     return OK;
 }

@@ -132,9 +132,7 @@ static enum code list_away(struct gc *gc)
         struct notes notes;
         enum code rc = store_notes(gc->store, KEEP_SPACE, after, LIST_PAGE, gc->kept, &notes, gc->err);
         for (size_t i = 0; !rc && i < notes.count; i++) {
-            gc->away = arena_grow(gc->kept, gc->away, gc->away_count, gc->away_count + 1, sizeof(*gc->away),
-                                  &gc->away_capacity);
-            if (!gc->away) return error_nomem(gc->err);
+            if (!ARENA_ROOM(gc->kept, gc->away, gc->away_count, &gc->away_capacity)) return error_nomem(gc->err);
             struct kept_note *one = &gc->away[gc->away_count];
             rc = store_kept_read(&notes.items[i], gc->kept, one, gc->err);
             after = notes.items[i].key;
@@ -224,9 +222,7 @@ static enum code drop_blobs(struct gc *gc)
     if (rc) return rc == E_CORRUPT ? OK : error_set(gc->err, rc, "%s", why.message);
     for (size_t i = 0; i < gc->blobs.count && !rc; i++) {
         if (gc->needed[i]) continue;
-        loose.items =
-            arena_grow(gc->kept, loose.items, loose.count, loose.count + 1, sizeof(*loose.items), &loose.capacity);
-        if (!loose.items) return error_nomem(gc->err);
+        if (!ARENA_ROOM(gc->kept, loose.items, loose.count, &loose.capacity)) return error_nomem(gc->err);
         loose.items[loose.count++] = gc->blobs.items[i];
     }
     gc->report->blob_count = loose.count;

@@ -9,9 +9,7 @@ static enum code add_blob(struct run_image *image, const struct digest *digest, 
 {
     for (size_t i = 0; i < image->blob_count; i++)
         if (digest_eq(&image->blobs[i].sha256, digest)) return OK;
-    image->blobs = arena_grow(arena, image->blobs, image->blob_count, image->blob_count + 1, sizeof(*image->blobs),
-                              &image->blob_capacity);
-    if (!image->blobs) return E_NOMEM;
+    if (!ARENA_ROOM(arena, image->blobs, image->blob_count, &image->blob_capacity)) return E_NOMEM;
     image->blobs[image->blob_count++] = (struct image_blob){*digest, document};
     return OK;
 }
@@ -32,10 +30,8 @@ static enum code add_child(struct run_image *image, struct str run, struct arena
 {
     for (size_t i = 0; i < image->child_count; i++)
         if (str_eq(image->children[i], run)) return OK;
-    image->children = arena_grow(arena, image->children, image->child_count, image->child_count + 1,
-                                 sizeof(*image->children), &image->child_capacity);
     struct str kept = arena_copy(arena, run);
-    if (!image->children || !kept.ptr) return E_NOMEM;
+    if (!kept.ptr || !ARENA_ROOM(arena, image->children, image->child_count, &image->child_capacity)) return E_NOMEM;
     image->children[image->child_count++] = kept;
     return OK;
 }

@@ -17,10 +17,9 @@ static enum code fault(struct proof *proof, struct arena *arena, struct error *e
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    proof->faults = arena_grow(arena, proof->faults, proof->fault_count, proof->fault_count + 1, sizeof(*proof->faults),
-                               &proof->fault_capacity);
     struct str kept = arena_copy(arena, str_from(text));
-    if (!proof->faults || !kept.ptr) return error_nomem(err);
+    if (!kept.ptr || !ARENA_ROOM(arena, proof->faults, proof->fault_count, &proof->fault_capacity))
+        return error_nomem(err);
     proof->faults[proof->fault_count++] = kept;
     return OK;
 }

@@ -56,9 +56,8 @@ static enum code note_reuse(struct replay *replay, const struct moment *moment)
 {
     bool reused = moment->kind == MOMENT_STEP_COMPLETED && moment->run_ref.len > 0;
     if (!reused && moment->kind != MOMENT_STEP_SKIPPED) return OK;
-    replay->reuse = arena_grow(&replay->kept, replay->reuse, replay->reuse_count, replay->reuse_count + 1,
-                               sizeof(*replay->reuse), &replay->reuse_capacity);
-    if (!replay->reuse) return error_nomem(replay->err);
+    if (!ARENA_ROOM(&replay->kept, replay->reuse, replay->reuse_count, &replay->reuse_capacity))
+        return error_nomem(replay->err);
     struct reuse *reuse = &replay->reuse[replay->reuse_count++];
     *reuse = (struct reuse){.step = kernel_find(replay->folded, moment->step),
                             .skipped = !reused,
@@ -82,9 +81,8 @@ static enum code note_decision(struct replay *replay, const struct record *recor
     if (!bytes.ptr) return error_nomem(replay->err);
     enum code rc = json_parse(bytes, &json_limits_default, &replay->kept, &body, replay->err);
     if (rc) return rc == E_NOMEM ? rc : OK; // another kind of entry, or a redacted one
-    replay->payloads = arena_grow(&replay->kept, replay->payloads, replay->payload_count, replay->payload_count + 1,
-                                  sizeof(*replay->payloads), &replay->payload_capacity);
-    if (!replay->payloads) return error_nomem(replay->err);
+    if (!ARENA_ROOM(&replay->kept, replay->payloads, replay->payload_count, &replay->payload_capacity))
+        return error_nomem(replay->err);
     replay->payloads[replay->payload_count++] = body;
     return OK;
 }

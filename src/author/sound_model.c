@@ -128,10 +128,7 @@ static uint32_t constants_of(const struct sound_scope *s, const struct ref *ref,
 
 static uint32_t var_new(struct sound_scope *s, const struct ref *ref)
 {
-    struct sound_var *grown =
-        arena_grow(s->arena, s->vars, s->var_count, s->var_count + 1, sizeof(*grown), &s->var_capacity);
-    if (!grown) return UINT32_MAX;
-    s->vars = grown;
+    if (!ARENA_ROOM(s->arena, s->vars, s->var_count, &s->var_capacity)) return UINT32_MAX;
     struct sound_var *var = &s->vars[s->var_count];
     *var = (struct sound_var){.text = ref->text, .producer = producer_of(s, ref)};
     var->values = ARENA_ARRAY(s->arena, VALUES_MAX + 1, struct str);

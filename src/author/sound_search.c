@@ -46,13 +46,10 @@ static uint8_t source_of(struct sound_scope *s, const struct sound_atom *atom)
 
 static bool narrow(struct sound_scope *s, const struct sound_atom *atom, uint64_t allowed)
 {
-    struct sound_trail *grown =
-        arena_grow(s->arena, s->trail, s->trail_count, s->trail_count + 1, sizeof(*grown), &s->trail_capacity);
-    if (!grown) {
+    if (!ARENA_ROOM(s->arena, s->trail, s->trail_count, &s->trail_capacity)) {
         s->failed = true;
         return false;
     }
-    s->trail = grown;
     s->trail[s->trail_count++] = (struct sound_trail){atom->var, s->masks[atom->var]};
     s->masks[atom->var] &= allowed;
     return s->masks[atom->var] != 0;

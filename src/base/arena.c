@@ -181,3 +181,13 @@ void *arena_grow(struct arena *arena, void *array, size_t count, size_t need, si
     *capacity = target;
     return grown;
 }
+
+bool arena_room(struct arena *arena, void *items, size_t count, size_t size, size_t *capacity)
+{
+    void *array;
+    memcpy(&array, items, sizeof(array)); // any kind of pointer to an object looks like this one
+    array = arena_grow(arena, array, count, count + 1, size, capacity);
+    if (!array) return false;
+    memcpy(items, &array, sizeof(array));
+    return true;
+}

@@ -46,6 +46,11 @@ struct str arena_copy(struct arena *arena, struct str s) MUST_CHECK;
 // Grows an array of `count` elements to hold at least `need`; *capacity is updated. NULL on failure.
 void *arena_grow(struct arena *arena, void *array, size_t count, size_t need, size_t size, size_t *capacity) MUST_CHECK;
 
+// Room for one more element behind the first `count` of `items`, a pointer that moves with them. False: no memory, as it was.
+#define ARENA_ROOM(arena, items, count, capacity)                                                                      \
+    arena_room((arena), &(items), (count), sizeof(*(items)), (capacity))
+bool arena_room(struct arena *arena, void *items, size_t count, size_t size, size_t *capacity) MUST_CHECK;
+
 #define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
 #define ARENA_ARRAY(arena, count, type) ((type *)arena_array((arena), (count), sizeof(type)))
 

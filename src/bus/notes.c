@@ -328,22 +328,16 @@ static struct receipt *receipt_make(struct sink *sink)
 
 static bool receipt_note(struct receipt *receipt, struct note_put note)
 {
-    struct note_put *notes = arena_grow(&receipt->arena, receipt->notes, receipt->count, receipt->count + 1,
-                                        sizeof(*notes), &receipt->capacity);
-    if (!notes) return false;
-    receipt->notes = notes;
-    notes[receipt->count++] = note;
+    if (!ARENA_ROOM(&receipt->arena, receipt->notes, receipt->count, &receipt->capacity)) return false;
+    receipt->notes[receipt->count++] = note;
     return true;
 }
 
 static bool receipt_report(struct receipt *receipt, const struct letter *letter)
 {
     struct arena *arena = &receipt->arena;
-    struct sink_report *list = arena_grow(arena, receipt->reports, receipt->report_count, receipt->report_count + 1,
-                                          sizeof(*list), &receipt->report_capacity);
-    if (!list) return false;
-    receipt->reports = list;
-    struct sink_report *report = &list[receipt->report_count++];
+    if (!ARENA_ROOM(arena, receipt->reports, receipt->report_count, &receipt->report_capacity)) return false;
+    struct sink_report *report = &receipt->reports[receipt->report_count++];
     *report = (struct sink_report){.sink = letter->sink,
                                    .tenant = arena_copy(arena, letter->tenant),
                                    .run = arena_copy(arena, letter->run),

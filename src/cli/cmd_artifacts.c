@@ -160,10 +160,7 @@ static bool locate(struct artifacts *all, struct str uri, struct artifact *out)
 static bool add(struct artifacts *all, const struct step_view *step, const struct json *ref)
 {
     struct cli *cli = all->session.cli;
-    struct artifact *grown =
-        arena_grow(&cli->io.arena, all->items, all->count, all->count + 1, sizeof(*grown), &all->capacity);
-    if (!grown) return false;
-    all->items = grown;
+    if (!ARENA_ROOM(&cli->io.arena, all->items, all->count, &all->capacity)) return false;
     struct artifact *artifact = &all->items[all->count++];
     *artifact = (struct artifact){.step = step, .ref = ref};
     if (!locate(all, json_text(json_key(ref, "uri")), artifact)) return false;

@@ -25,10 +25,8 @@ struct recovery {
 
 static bool add(struct recovery *recovery, const struct run_head *head)
 {
-    struct found *grown = arena_grow(&recovery->session.cli->io.arena, recovery->runs, recovery->count,
-                                     recovery->count + 1, sizeof(*grown), &recovery->capacity);
-    if (!grown) return false;
-    recovery->runs = grown;
+    if (!ARENA_ROOM(&recovery->session.cli->io.arena, recovery->runs, recovery->count, &recovery->capacity))
+        return false;
     enum fate fate = head->owned ? FATE_OWNED : FATE_DRIVEN;
     recovery->runs[recovery->count++] =
         (struct found){.run = head->ids.run, .fate = fate, .owner_pid = head->owner_pid};

@@ -30,10 +30,7 @@ struct test_run {
 
 static bool add_path(struct cli *cli, struct found *found, const char *path)
 {
-    struct str *grown =
-        arena_grow(&cli->io.arena, found->items, found->count, found->count + 1, sizeof(*grown), &found->capacity);
-    if (!grown) return false;
-    found->items = grown;
+    if (!ARENA_ROOM(&cli->io.arena, found->items, found->count, &found->capacity)) return false;
     found->items[found->count++] = str_from(path);
     return true;
 }

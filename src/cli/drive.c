@@ -55,11 +55,8 @@ static struct driven *add_run(struct drive *drive, const struct run *run)
     struct arena *arena = &drive->cli->io.arena;
     struct driven *known = find(drive, run->ids.run);
     if (known) return known;
-    struct driven *grown =
-        arena_grow(arena, drive->runs, drive->run_count, drive->run_count + 1, sizeof(*grown), &drive->run_capacity);
     struct str id = arena_copy(arena, run->ids.run);
-    if (!grown || !id.ptr) return NULL;
-    drive->runs = grown;
+    if (!id.ptr || !ARENA_ROOM(arena, drive->runs, drive->run_count, &drive->run_capacity)) return NULL;
     drive->runs[drive->run_count] = (struct driven){.run = id, .child = run->start.parent_run.len > 0};
     if (!map_put(&drive->index, id, (uint32_t)drive->run_count, NULL)) return NULL;
     return &drive->runs[drive->run_count++];

@@ -20,10 +20,7 @@ static int add_output(struct cli *cli, struct changes *changes, struct str step,
             changes->outputs[i].value = value;
             return EXIT_OK;
         }
-    struct fork_output *grown = arena_grow(&cli->io.arena, changes->outputs, changes->count, changes->count + 1,
-                                           sizeof(*grown), &changes->capacity);
-    if (!grown) return cli_nomem(cli);
-    changes->outputs = grown;
+    if (!ARENA_ROOM(&cli->io.arena, changes->outputs, changes->count, &changes->capacity)) return cli_nomem(cli);
     changes->outputs[changes->count++] = (struct fork_output){step, value};
     return EXIT_OK;
 }

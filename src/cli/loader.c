@@ -5,10 +5,7 @@
 
 bool sources_add(struct sources *sources, const struct source *source)
 {
-    struct source *grown = arena_grow(&sources->cli->io.arena, sources->items, sources->count, sources->count + 1,
-                                      sizeof(*grown), &sources->capacity);
-    if (!grown) return false;
-    sources->items = grown;
+    if (!ARENA_ROOM(&sources->cli->io.arena, sources->items, sources->count, &sources->capacity)) return false;
     sources->items[sources->count++] = *source;
     return true;
 }

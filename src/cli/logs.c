@@ -102,11 +102,8 @@ static struct log_source *source_of(struct logs *logs, const struct logged_run *
     snprintf(key + run_size, sizeof(key) - (size_t)run_size, "%s", name);
     uint32_t known = map_get(&logs->index, str_from(key));
     if (known != MAP_NONE) return logs->sources[known];
-    struct log_source **grown =
-        arena_grow(&logs->arena, logs->sources, logs->count, logs->count + 1, sizeof(*grown), &logs->capacity);
     struct log_source *source = ARENA_NEW(&logs->arena, struct log_source);
-    if (!grown || !source) return NULL;
-    logs->sources = grown;
+    if (!source || !ARENA_ROOM(&logs->arena, logs->sources, logs->count, &logs->capacity)) return NULL;
     struct str own = arena_copy(&logs->arena, str_from(key));
     source->step = arena_copy(&logs->arena, step->id);
     if (!own.ptr || !source->step.ptr || !map_put(&logs->index, own, (uint32_t)logs->count, NULL)) return NULL;
@@ -149,11 +146,9 @@ static bool add_run(struct logs *logs, struct str id, const char *prefix, unsign
 {
     for (size_t i = 0; i < logs->run_count; i++)
         if (str_eq(logs->runs[i].id, id)) return true;
-    struct logged_run *grown =
-        arena_grow(&logs->arena, logs->runs, logs->run_count, logs->run_count + 1, sizeof(*grown), &logs->run_capacity);
     struct str copy = arena_copy(&logs->arena, id), text = arena_copy(&logs->arena, str_from(prefix));
-    if (!grown || !copy.ptr || !text.ptr) return false;
-    logs->runs = grown;
+    if (!copy.ptr || !text.ptr || !ARENA_ROOM(&logs->arena, logs->runs, logs->run_count, &logs->run_capacity))
+        return false;
     logs->runs[logs->run_count++] = (struct logged_run){.id = copy, .prefix = text.ptr, .depth = depth};
     return true;
 }

@@ -38,10 +38,7 @@ int mirror_add(struct mirror *mirror, const struct run_head *head)
     struct error err = {0};
     if (mirror_find(mirror, head->ids.run)) return EXIT_OK;
     struct mirrored added = {.run = head->ids.run, .head = *head, .child = head->parent_run.len > 0};
-    struct mirrored *grown = arena_grow(&cli->io.arena, mirror->runs, mirror->run_count, mirror->run_count + 1,
-                                        sizeof(*grown), &mirror->run_capacity);
-    if (!grown) return cli_nomem(cli);
-    mirror->runs = grown;
+    if (!ARENA_ROOM(&cli->io.arena, mirror->runs, mirror->run_count, &mirror->run_capacity)) return cli_nomem(cli);
     struct kernel_env *env = ARENA_NEW(&cli->io.arena, struct kernel_env); // large values of ctx are beside the log
     if (!env) return cli_nomem(cli);
     *env = (struct kernel_env){.context = mirror->session, .blob = read_blob};

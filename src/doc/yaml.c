@@ -153,10 +153,7 @@ static enum code add_anchor(struct yaml_reader *r, const yaml_event_t *event, co
     if (r->anchor_count == ANCHOR_COUNT_MAX)
         return fatal(r, "E0504", event, "the document has more than 1,000 anchors");
     check_anchor_end(r, event, str_from((const char *)name));
-    struct anchor *grown = arena_grow(r->arena, r->anchors, r->anchor_count, r->anchor_count + 1, sizeof(struct anchor),
-                                      &r->anchor_capacity);
-    if (!grown) return E_NOMEM;
-    r->anchors = grown;
+    if (!ARENA_ROOM(r->arena, r->anchors, r->anchor_count, &r->anchor_capacity)) return E_NOMEM;
     struct str copy = arena_copy(r->arena, str_from((const char *)name));
     if (!copy.ptr) return E_NOMEM;
     r->anchors[r->anchor_count++] = (struct anchor){.name = copy, .open = true};
@@ -189,9 +186,7 @@ static enum code push_item(struct yaml_reader *r, struct frame *frame, const str
 {
     size_t capacity = frame->value.capacity;
     size_t count = frame->value.count;
-    void *grown = arena_grow(r->arena, frame->value.items, count, count + 1, sizeof(struct json), &capacity);
-    if (!grown) return E_NOMEM;
-    frame->value.items = grown;
+    if (!ARENA_ROOM(r->arena, frame->value.items, count, &capacity)) return E_NOMEM;
     frame->value.capacity = (uint32_t)capacity;
     frame->value.items[frame->value.count++] = *value;
     return OK;
@@ -227,9 +222,7 @@ static enum code push_member(struct yaml_reader *r, struct frame *frame, const s
     }
     size_t capacity = frame->value.capacity;
     size_t count = frame->value.count;
-    void *grown = arena_grow(r->arena, frame->value.members, count, count + 1, sizeof(struct json_member), &capacity);
-    if (!grown) return E_NOMEM;
-    frame->value.members = grown;
+    if (!ARENA_ROOM(r->arena, frame->value.members, count, &capacity)) return E_NOMEM;
     frame->value.capacity = (uint32_t)capacity;
     frame->key.value = *value;
     frame->value.members[frame->value.count++] = frame->key;
@@ -285,10 +278,7 @@ static enum code repeated_key(struct yaml_reader *r, const yaml_event_t *event, 
     r->fault_count++;
     frame->again = first + 1;
     if (!d) return OK;
-    size_t *grown =
-        arena_grow(r->arena, r->repeats, r->repeat_count, r->repeat_count + 1, sizeof(*grown), &r->repeat_capacity);
-    if (!grown) return E_NOMEM;
-    r->repeats = grown;
+    if (!ARENA_ROOM(r->arena, r->repeats, r->repeat_count, &r->repeat_capacity)) return E_NOMEM;
     r->repeats[r->repeat_count++] = at;
     return OK;
 }

@@ -19,10 +19,7 @@ static enum code add_arrival(struct explain *e, const struct moment *m, struct l
     struct str to = json_text(json_key(arc, "step"));
     enum code rc = note_for(e, to, program_find(e->program, PROGRAM_TOP, to), &note, err);
     if (rc || note->arrival_count >= NOTES_MAX) return rc;
-    struct arrival_finding *grown = arena_grow(&e->arena, note->arrivals, note->arrival_count, note->arrival_count + 1,
-                                               sizeof(*grown), &note->arrival_capacity);
-    if (!grown) return error_nomem(err);
-    note->arrivals = grown;
+    if (!ARENA_ROOM(&e->arena, note->arrivals, note->arrival_count, &note->arrival_capacity)) return error_nomem(err);
     struct arrival_finding *arrival = &note->arrivals[note->arrival_count++];
     const struct json *holds = json_key(arc, "holds");
     *arrival = (struct arrival_finding){.from = program_find(e->program, PROGRAM_TOP, m->step),
@@ -75,10 +72,7 @@ static enum code note_rule(struct explain *e, const struct moment *m, struct ste
     const struct net_step *around = &e->program->net->steps[note->step];
     for (uint32_t i = 0; i < around->task_count; i++) // without rules there is nothing to explain
         if (str_eq(around->tasks[i].label, m->task) && !around->tasks[i].has_policy) return OK;
-    struct rule_finding *grown = arena_grow(&e->arena, note->rules, note->rule_count, note->rule_count + 1,
-                                            sizeof(*grown), &note->rule_capacity);
-    if (!grown) return error_nomem(err);
-    note->rules = grown;
+    if (!ARENA_ROOM(&e->arena, note->rules, note->rule_count, &note->rule_capacity)) return error_nomem(err);
     struct rule_finding *rule = &note->rules[note->rule_count++];
     const struct net_step *ns = &e->program->net->steps[note->step];
     *rule = (struct rule_finding){.iteration = m->iteration,

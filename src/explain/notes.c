@@ -115,10 +115,7 @@ static enum code keep_fault(struct explain *e, struct fault *to, const struct fa
 static enum code note_start(struct explain *e, struct step_finding *note, const struct moment *m,
                             struct log_position at, struct error *err)
 {
-    struct attempt_finding *grown = arena_grow(&e->arena, note->attempts, note->attempt_count, note->attempt_count + 1,
-                                               sizeof(*grown), &note->attempt_capacity);
-    if (!grown) return error_nomem(err);
-    note->attempts = grown;
+    if (!ARENA_ROOM(&e->arena, note->attempts, note->attempt_count, &note->attempt_capacity)) return error_nomem(err);
     struct attempt_finding *attempt = &note->attempts[note->attempt_count++];
     *attempt =
         (struct attempt_finding){.logical = m->logical, .engine = m->engine, .start = at, .started_ms = m->at_ms};
@@ -218,10 +215,7 @@ static enum code signal_add(struct explain *e, struct str id, struct signal_find
     for (size_t i = 0; i < e->signal_count; i++)
         if (str_eq(e->signals[i].id, id)) *out = &e->signals[i];
     if (*out) return OK;
-    struct signal_finding *grown =
-        arena_grow(&e->arena, e->signals, e->signal_count, e->signal_count + 1, sizeof(*grown), &e->signal_capacity);
-    if (!grown) return error_nomem(err);
-    e->signals = grown;
+    if (!ARENA_ROOM(&e->arena, e->signals, e->signal_count, &e->signal_capacity)) return error_nomem(err);
     *out = &e->signals[e->signal_count++];
     **out = (struct signal_finding){0};
     return keep(e, &(*out)->id, id, err);
@@ -313,10 +307,7 @@ static enum code note_event(struct explain *e, const struct moment *m, const str
                             struct log_position at, struct error *err)
 {
     if (!tells_the_path(m->kind)) return OK;
-    struct event_finding *grown =
-        arena_grow(&e->arena, e->events, e->event_count, e->event_count + 1, sizeof(*grown), &e->event_capacity);
-    if (!grown) return error_nomem(err);
-    e->events = grown;
+    if (!ARENA_ROOM(&e->arena, e->events, e->event_count, &e->event_capacity)) return error_nomem(err);
     e->events[e->event_count++] = (struct event_finding){.kind = m->kind,
                                                          .note = note ? map_get(&e->index, note->path) : NOTE_RUN,
                                                          .logical = m->logical,

@@ -115,8 +115,7 @@ enum code when_parse(struct str text, const struct scope *scope, struct arena *a
     if (!when) return error_nomem(err);
     for (;;) {
         if (when->count == ATOM_COUNT_MAX) return trouble(&p, p.at, "more than 256 comparisons");
-        when->atoms = arena_grow(arena, when->atoms, when->count, when->count + 1, sizeof(when->atoms[0]), &capacity);
-        if (!when->atoms) return error_nomem(err);
+        if (!ARENA_ROOM(arena, when->atoms, when->count, &capacity)) return error_nomem(err);
         struct when_atom *atom = &when->atoms[when->count];
         *atom = (struct when_atom){.or_before = or_before};
         enum code rc = parse_atom(&p, arena, atom);

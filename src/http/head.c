@@ -128,11 +128,9 @@ enum http_step http_header_line(struct http_parser *parser, struct str line, siz
     struct str value = without_blanks(rest);
     if (!http_all(value, CHAR_VALUE)) return http_bad(parser, 400, "malformed header");
     if (take_framing(parser, name, value) == HTTP_BAD) return HTTP_BAD;
-    struct http_mark *marks = arena_grow(parser->arena, parser->marks, parser->mark_count, parser->mark_count + 1,
-                                         sizeof(*marks), &parser->mark_capacity);
-    if (!marks) return http_bad(parser, 500, "out of memory");
-    parser->marks = marks;
-    marks[parser->mark_count++] = (struct http_mark){
+    if (!ARENA_ROOM(parser->arena, parser->marks, parser->mark_count, &parser->mark_capacity))
+        return http_bad(parser, 500, "out of memory");
+    parser->marks[parser->mark_count++] = (struct http_mark){
         (uint32_t)at, (uint32_t)name.len, (uint32_t)(at + (size_t)(value.ptr - line.ptr)), (uint32_t)value.len};
     return HTTP_DONE;
 }

@@ -33,10 +33,7 @@ static const struct program_part *part_add(struct reader *r, const struct progra
     uint32_t existing;
     if (!key.ptr || !map_put(&r->part_by_key, key, (uint32_t)r->part_count, &existing)) return NULL;
     if (existing != MAP_NONE) return &r->parts[existing];
-    struct program_part *grown =
-        arena_grow(r->arena, r->parts, r->part_count, r->part_count + 1, sizeof(*part), &r->part_capacity);
-    if (!grown) return NULL;
-    r->parts = grown;
+    if (!ARENA_ROOM(r->arena, r->parts, r->part_count, &r->part_capacity)) return NULL;
     r->parts[r->part_count] = *part;
     return &r->parts[r->part_count++];
 }

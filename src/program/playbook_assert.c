@@ -6,13 +6,10 @@ void name_list_add(struct playbook *pb, struct name_list *list, struct str name)
 {
     for (size_t i = 0; i < list->count; i++)
         if (str_eq(list->items[i], name)) return;
-    struct str *grown =
-        arena_grow(pb->r->arena, list->items, list->count, list->count + 1, sizeof(*grown), &list->capacity);
-    if (!grown) {
+    if (!ARENA_ROOM(pb->r->arena, list->items, list->count, &list->capacity)) {
         pb->r->failed = true;
         return;
     }
-    list->items = grown;
     list->items[list->count++] = name;
 }
 

@@ -100,13 +100,10 @@ static struct json arcs_of(struct playbook *pb, const struct json *step, struct 
 
 static bool remember(struct playbook *pb, struct str step, struct str claim)
 {
-    struct cursor *grown = arena_grow(pb->r->scratch, pb->cursors, pb->cursor_count, pb->cursor_count + 1,
-                                      sizeof(*grown), &pb->cursor_capacity);
-    if (!grown) {
+    if (!ARENA_ROOM(pb->r->scratch, pb->cursors, pb->cursor_count, &pb->cursor_capacity)) {
         pb->r->failed = true;
         return false;
     }
-    pb->cursors = grown;
     pb->cursors[pb->cursor_count++] = (struct cursor){step, claim};
     return true;
 }

@@ -317,13 +317,10 @@ static void add_set(struct playbook *pb, struct set_list *list, enum net_scope s
         HINT(r, d, "write ctx.name or iter.name");
         return;
     }
-    struct net_set *grown =
-        arena_grow(r->arena, list->items, list->count, list->count + 1, sizeof(*grown), &list->capacity);
-    if (!grown) {
+    if (!ARENA_ROOM(r->arena, list->items, list->count, &list->capacity)) {
         r->failed = true;
         return;
     }
-    list->items = grown;
     list->items[list->count++] = (struct net_set){scope, path, tree_of(pb, &member->value)};
 }
 

@@ -181,13 +181,10 @@ static void add_arc(struct playbook *pb, const struct json *item, struct net_arc
         read_sets(pb, item, SET_STEP, &arc->sets);
     }
     if (!name) return;
-    struct arc_wanted *grown =
-        arena_grow(r->scratch, pb->arcs, pb->arc_count, pb->arc_count + 1, sizeof(*grown), &pb->arc_capacity);
-    if (!grown) {
+    if (!ARENA_ROOM(r->scratch, pb->arcs, pb->arc_count, &pb->arc_capacity)) {
         r->failed = true;
         return;
     }
-    pb->arcs = grown;
     pb->arcs[pb->arc_count++] = (struct arc_wanted){arc, name};
 }
 

@@ -416,13 +416,10 @@ static void read_child(struct playbook *pb, struct net_task *task)
         task->playbook = json_text(known);
         path = known;
     }
-    struct child_wanted *grown =
-        arena_grow(r->scratch, pb->children, pb->child_count, pb->child_count + 1, sizeof(*grown), &pb->child_capacity);
-    if (!grown) {
+    if (!ARENA_ROOM(r->scratch, pb->children, pb->child_count, &pb->child_capacity)) {
         r->failed = true;
         return;
     }
-    pb->children = grown;
     pb->children[pb->child_count++] =
         (struct child_wanted){task, path, task->path_rendered ? CHILD_MAYBE : CHILD_LATER};
 }

@@ -15,13 +15,10 @@ void drafts_reserve(struct reader *r, struct draft_list *list, size_t count)
 
 struct draft *draft_add(struct reader *r, struct draft_list *list)
 {
-    struct draft *grown =
-        arena_grow(r->scratch, list->items, list->count, list->count + 1, sizeof(struct draft), &list->capacity);
-    if (!grown) {
+    if (!ARENA_ROOM(r->scratch, list->items, list->count, &list->capacity)) {
         r->failed = true;
         return NULL;
     }
-    list->items = grown;
     struct draft *draft = &list->items[list->count++];
     *draft = (struct draft){.step = {
                                 .id = {"", 0},

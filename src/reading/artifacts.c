@@ -9,9 +9,7 @@ static bool add(struct artifacts *all, struct str artifacts_dir, const struct st
     struct str name;
     if (!artifact_name(json_text(json_key(ref, "uri")), artifacts_dir, &name))
         return true; // elsewhere: not ours to read
-    struct artifact *grown = arena_grow(arena, all->items, all->count, all->count + 1, sizeof(*grown), &all->capacity);
-    if (!grown) return false;
-    all->items = grown;
+    if (!ARENA_ROOM(arena, all->items, all->count, &all->capacity)) return false;
     struct artifact *one = &all->items[all->count++];
     *one = (struct artifact){.name = arena_copy(arena, name),
                              .step = arena_copy(arena, step->id),

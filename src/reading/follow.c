@@ -252,10 +252,7 @@ struct events {
 
 static bool push(struct events *events, const struct project_event *event, struct arena *arena)
 {
-    struct project_event *grown =
-        arena_grow(arena, events->items, events->count, events->count + 1, sizeof(*grown), &events->capacity);
-    if (!grown) return false;
-    events->items = grown;
+    if (!ARENA_ROOM(arena, events->items, events->count, &events->capacity)) return false;
     events->items[events->count++] = *event;
     return true;
 }

@@ -138,9 +138,7 @@ bool select_meets(struct select *select, const struct run_head *head)
 // Pages are read into memory of their own: most of what a narrow query looks at is not kept.
 static bool keep_head(struct run_heads *out, const struct run_head *head, struct arena *arena, size_t *capacity)
 {
-    struct run_head *grown = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*grown), capacity);
-    if (!grown) return false;
-    out->items = grown;
+    if (!ARENA_ROOM(arena, out->items, out->count, capacity)) return false;
     struct run_head *kept = &out->items[out->count];
     *kept = *head;
     struct str *const texts[] = {

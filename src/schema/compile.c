@@ -37,10 +37,7 @@ static bool memo_room(struct schema_set *set)
 
 static bool enqueue(struct schema_set *set, struct memo memo)
 {
-    struct memo *queue = arena_grow(set->arena, set->queue, set->queue_count, set->queue_count + 1, sizeof(queue[0]),
-                                    &set->queue_capacity);
-    if (!queue) return false;
-    set->queue = queue;
+    if (!ARENA_ROOM(set->arena, set->queue, set->queue_count, &set->queue_capacity)) return false;
     set->queue[set->queue_count++] = memo;
     return true;
 }

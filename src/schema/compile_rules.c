@@ -101,11 +101,7 @@ static enum code name_index(const struct compile *c, struct object_rules *rules,
         *out = existing;
         return OK;
     }
-    if (names->count == names->capacity) {
-        names->rules = arena_grow(c->set->arena, names->rules, names->count, names->count + 1, sizeof(names->rules[0]),
-                                  &names->capacity);
-        if (!names->rules) return error_nomem(c->err);
-    }
+    if (!ARENA_ROOM(c->set->arena, names->rules, names->count, &names->capacity)) return error_nomem(c->err);
     *out = (uint32_t)names->count;
     names->rules[names->count++] = (struct name_rule){.key = key, .bit = -1};
     return OK;

@@ -96,10 +96,7 @@ uint32_t pattern_decode(struct str text, size_t *at)
 static enum code add_range(struct parser *p, struct builder *b, uint32_t first, uint32_t last)
 {
     if (b->count >= RANGE_COUNT_MAX) return refuse(p, E_LIMIT, "too many ranges in a class");
-    if (b->count == b->capacity) {
-        b->ranges = arena_grow(p->arena, b->ranges, b->count, b->count + 1, sizeof(struct range), &b->capacity);
-        if (!b->ranges) return error_nomem(p->err);
-    }
+    if (!ARENA_ROOM(p->arena, b->ranges, b->count, &b->capacity)) return error_nomem(p->err);
     b->ranges[b->count++] = (struct range){first, last};
     return OK;
 }
@@ -151,8 +148,7 @@ static enum code finish_set(struct parser *p, struct builder *b, bool negated, c
     size_t index = 0;
     while (index < p->set_count && !same_ranges(p->sets[index], set)) index++;
     if (index == p->set_count) {
-        p->sets = arena_grow(p->arena, p->sets, p->set_count, p->set_count + 1, sizeof(set), &p->set_capacity);
-        if (!p->sets) return error_nomem(p->err);
+        if (!ARENA_ROOM(p->arena, p->sets, p->set_count, &p->set_capacity)) return error_nomem(p->err);
         p->sets[p->set_count++] = set;
     }
     if (index > UINT16_MAX) return refuse(p, E_LIMIT, "too many classes");

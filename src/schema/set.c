@@ -87,10 +87,7 @@ enum code schema_set_open(struct arena *arena, struct schema_set **out)
 static enum code name_place(struct schema_set *set, struct str uri, struct schema_site place, struct error *err)
 {
     // Room first: a name must not be left without its place.
-    struct schema_site *places = arena_grow(set->arena, set->places, set->place_count, set->place_count + 1,
-                                            sizeof(places[0]), &set->place_capacity);
-    if (!places) return error_nomem(err);
-    set->places = places;
+    if (!ARENA_ROOM(set->arena, set->places, set->place_count, &set->place_capacity)) return error_nomem(err);
     uint32_t existing;
     if (!map_put(&set->by_uri, uri, (uint32_t)set->place_count, &existing)) return error_nomem(err);
     if (existing != MAP_NONE) {

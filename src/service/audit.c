@@ -52,10 +52,7 @@ void audit_release(struct audit *audit)
 
 static bool push(struct audit *audit, struct note_put put)
 {
-    struct note_put *grown = arena_grow(&audit->pending, audit->puts, audit->put_count, audit->put_count + 1,
-                                        sizeof(put), &audit->put_capacity);
-    if (!grown) return false;
-    audit->puts = grown;
+    if (!ARENA_ROOM(&audit->pending, audit->puts, audit->put_count, &audit->put_capacity)) return false;
     audit->puts[audit->put_count++] = put;
     return true;
 }

@@ -73,10 +73,9 @@ static enum code cut_off(struct str path, struct str rest, struct error *err)
 
 static enum code add_member(struct bundle *bundle, struct str path, struct str bytes, struct error *err)
 {
-    bundle->members = arena_grow(&bundle->arena, bundle->members, bundle->count, bundle->count + 1,
-                                 sizeof(*bundle->members), &bundle->capacity);
     struct str kept = arena_copy(&bundle->arena, path);
-    if (!bundle->members || !kept.ptr) return error_nomem(err);
+    if (!kept.ptr || !ARENA_ROOM(&bundle->arena, bundle->members, bundle->count, &bundle->capacity))
+        return error_nomem(err);
     bundle->members[bundle->count++] = (struct bundle_member){kept, bytes};
     return OK;
 }

@@ -286,8 +286,7 @@ static enum code take_entry(struct files_store *files, const struct disk_feed *e
     if (rc == OK) rc = files_decode_slot(files, &slot, arena, &head, err);
     if (rc == OK) rc = files_read_entry(files, &slot, entry, skip, want, arena, &records, err);
     for (size_t i = 0; rc == OK && i < records.count; i++) {
-        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), capacity);
-        if (!out->items) return error_nomem(err);
+        if (!ARENA_ROOM(arena, out->items, out->count, capacity)) return error_nomem(err);
         out->items[out->count++] = (struct feed_item){.position = entry->first + skip + i,
                                                       .tenant = head.ids.tenant,
                                                       .run = head.ids.run,

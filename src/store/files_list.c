@@ -121,8 +121,7 @@ enum code files_list(struct store *base, const struct run_filter *filter, struct
             out->next = out->items[out->count - 1].position;
             return OK;
         }
-        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items) return error_nomem(err);
+        if (!ARENA_ROOM(arena, out->items, out->count, &capacity)) return error_nomem(err);
         out->items[out->count++] = head;
     }
     return rc;

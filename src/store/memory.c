@@ -58,10 +58,8 @@ static enum code draft_run(struct memory_store *store, const struct run_log *log
     if (!run) {
         run = ARENA_NEW(&store->arena, struct memory_run);
         struct str id = id_of(&store->arena, log->ids.tenant, log->ids.run);
-        void *runs = arena_grow(&store->arena, store->runs, store->run_count, store->run_count + 1,
-                                sizeof(*store->runs), &store->run_capacity);
-        if (runs) store->runs = runs;
-        if (!run || !id.ptr || !runs || !map_put(&store->by_id, id, (uint32_t)store->run_count, NULL))
+        if (!run || !id.ptr || !ARENA_ROOM(&store->arena, store->runs, store->run_count, &store->run_capacity) ||
+            !map_put(&store->by_id, id, (uint32_t)store->run_count, NULL))
             return error_nomem(err);
         store->runs[store->run_count++] = run;
     }
@@ -120,10 +118,7 @@ static enum code draft_heads(struct memory_store *store, const struct commit *co
 
 static bool draft_stored(struct memory_store *store, struct stored_list *list, struct stored item)
 {
-    void *items = arena_grow(&store->arena, list->items, list->count + list->drafted, list->count + list->drafted + 1,
-                             sizeof(*list->items), &list->capacity);
-    if (!items) return false;
-    list->items = items;
+    if (!ARENA_ROOM(&store->arena, list->items, list->count + list->drafted, &list->capacity)) return false;
     if (!memory_copy(&store->arena, &item.bytes) || !memory_copy(&store->arena, &item.type) ||
         !memory_copy(&store->arena, &item.signal_id))
         return false;
@@ -167,12 +162,10 @@ static enum code add_blob(struct memory_store *store, const struct append_blob *
         store->blobs[there].gone = false;
         return OK;
     }
-    void *blobs = arena_grow(&store->arena, store->blobs, store->blob_count, store->blob_count + 1,
-                             sizeof(*store->blobs), &store->blob_capacity);
     struct str key = arena_copy(&store->arena, memory_blob_key(&blob->sha256));
     struct str bytes = arena_copy(&store->arena, blob->bytes);
-    if (blobs) store->blobs = blobs;
-    if (!blobs || !key.ptr || !bytes.ptr || !map_put(&store->by_hash, key, (uint32_t)store->blob_count, NULL))
+    if (!key.ptr || !bytes.ptr || !ARENA_ROOM(&store->arena, store->blobs, store->blob_count, &store->blob_capacity) ||
+        !map_put(&store->by_hash, key, (uint32_t)store->blob_count, NULL))
         return error_nomem(err);
     store->blobs[store->blob_count++] = (struct memory_blob){blob->sha256, bytes, false};
     return OK;

@@ -151,10 +151,8 @@ enum code memory_post(struct store *base, struct str tenant, struct str name, st
     enum code rc = memory_find(store, tenant, name, &run, err);
     if (rc) return rc;
     struct inbox_item item = {.tenant = tenant, .run = name, .signal_id = signal_id, .bytes = bytes};
-    void *items = arena_grow(&store->arena, store->inbox, store->inbox_count, store->inbox_count + 1,
-                             sizeof(*store->inbox), &store->inbox_capacity);
-    if (items) store->inbox = items;
-    if (!items || !memory_copy(&store->arena, &item.tenant) || !memory_copy(&store->arena, &item.run) ||
+    if (!ARENA_ROOM(&store->arena, store->inbox, store->inbox_count, &store->inbox_capacity) ||
+        !memory_copy(&store->arena, &item.tenant) || !memory_copy(&store->arena, &item.run) ||
         !memory_copy(&store->arena, &item.signal_id) || !memory_copy(&store->arena, &item.bytes))
         return error_nomem(err);
     item.id = ++store->next_inbox;

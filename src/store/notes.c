@@ -64,10 +64,7 @@ static enum code state_of(struct note_draft *draft, const struct note_put *put, 
     struct error told = {0};
     enum code rc = draft->store->ops->notes.note(draft->store, put->space, put->key, NULL, &note, &told);
     if (rc && rc != E_NOT_FOUND) return error_set(err, rc, "%s", told.message);
-    void *grown = arena_grow(draft->arena, draft->states, draft->state_count, draft->state_count + 1,
-                             sizeof(*draft->states), &draft->state_capacity);
-    if (!grown) return error_nomem(err);
-    draft->states = grown;
+    if (!ARENA_ROOM(draft->arena, draft->states, draft->state_count, &draft->state_capacity)) return error_nomem(err);
     name = arena_copy(draft->arena, name);
     if (!name.ptr || !map_put(&draft->names, name, (uint32_t)draft->state_count, NULL)) return error_nomem(err);
     *out = &draft->states[draft->state_count++];
@@ -99,10 +96,8 @@ static enum code draft_one(struct note_draft *draft, const struct note_put *put,
     if (!rc) rc = state_of(draft, put, &state, err);
     if (!rc) rc = check_put(put, state->version, err);
     if (rc || (put->remove && state->version == 0)) return rc;
-    void *grown = arena_grow(draft->arena, draft->changes, draft->change_count, draft->change_count + 1,
-                             sizeof(*draft->changes), &draft->change_capacity);
-    if (!grown) return error_nomem(err);
-    draft->changes = grown;
+    if (!ARENA_ROOM(draft->arena, draft->changes, draft->change_count, &draft->change_capacity))
+        return error_nomem(err);
     struct note_change *change = &draft->changes[draft->change_count++];
     *change = (struct note_change){.space = put->space,
                                    .key = put->key,
@@ -187,8 +182,7 @@ enum code store_note_spaces(struct store *store, struct arena *arena, struct not
     for (;;) {
         enum code rc = store->ops->notes.next_space(store, after, arena, &after, err);
         if (rc || after.len == 0) return rc;
-        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items) return error_nomem(err);
+        if (!ARENA_ROOM(arena, out->items, out->count, &capacity)) return error_nomem(err);
         out->items[out->count++] = after;
     }
 }

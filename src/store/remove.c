@@ -37,9 +37,7 @@ enum code store_blobs(struct store *store, struct arena *arena, struct digests *
 
 bool digest_add(struct digests *digests, struct arena *arena, const struct digest *one)
 {
-    digests->items = arena_grow(arena, digests->items, digests->count, digests->count + 1, sizeof(*digests->items),
-                                &digests->capacity);
-    if (!digests->items) return false;
+    if (!ARENA_ROOM(arena, digests->items, digests->count, &digests->capacity)) return false;
     digests->items[digests->count++] = *one;
     return true;
 }
@@ -60,23 +58,20 @@ enum code store_usage(struct store *store, struct arena *arena, struct usages *o
 
 bool usage_add(struct usages *usages, struct arena *arena, const char *what, uint64_t bytes, uint64_t count)
 {
-    usages->items =
-        arena_grow(arena, usages->items, usages->count, usages->count + 1, sizeof(*usages->items), &usages->capacity);
     struct str name = arena_copy(arena, str_from(what));
-    if (!usages->items || !name.ptr) return false;
+    if (!name.ptr || !ARENA_ROOM(arena, usages->items, usages->count, &usages->capacity)) return false;
     usages->items[usages->count++] = (struct usage){name, bytes, count};
     return true;
 }
 
 bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena *arena, const struct tombstone *one)
 {
-    tombstones->items = arena_grow(arena, tombstones->items, tombstones->count, tombstones->count + 1,
-                                   sizeof(*tombstones->items), capacity);
+    if (!ARENA_ROOM(arena, tombstones->items, tombstones->count, capacity)) return false;
     struct tombstone kept = *one;
     kept.tenant = arena_copy(arena, one->tenant);
     kept.run = arena_copy(arena, one->run);
     kept.reason = arena_copy(arena, one->reason);
-    if (!tombstones->items || !kept.tenant.ptr || !kept.run.ptr || !kept.reason.ptr) return false;
+    if (!kept.tenant.ptr || !kept.run.ptr || !kept.reason.ptr) return false;
     tombstones->items[tombstones->count++] = kept;
     return true;
 }

@@ -224,8 +224,8 @@ static enum code take_records(struct str body, struct arena *arena, struct recor
                               struct error *err)
 {
     for (;;) {
-        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), capacity);
-        enum code rc = out->items ? record_wire_read(&body, arena, &out->items[out->count], more) : E_NOMEM;
+        if (!ARENA_ROOM(arena, out->items, out->count, capacity)) return error_nomem(err);
+        enum code rc = record_wire_read(&body, arena, &out->items[out->count], more);
         if (rc) return rc == E_NOMEM ? error_nomem(err) : not_understood(err);
         if (!out->items[out->count].bytes.ptr) return OK;
         out->count++;

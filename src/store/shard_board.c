@@ -20,10 +20,7 @@ bool board_allows(const struct shard_board *board, uint64_t member, uint32_t sha
 
 enum code board_join(struct shard_board *board, struct arena *arena, uint64_t *member, struct error *err)
 {
-    void *engines =
-        arena_grow(arena, board->engines, board->count, board->count + 1, sizeof(*board->engines), &board->capacity);
-    if (!engines) return error_nomem(err);
-    board->engines = engines;
+    if (!ARENA_ROOM(arena, board->engines, board->count, &board->capacity)) return error_nomem(err);
     *member = ++board->last_number;
     board->engines[board->count++] = (struct board_engine){.number = *member};
     return OK;

@@ -233,8 +233,7 @@ static enum code merge_walks(struct listing *listing, struct arena *arena, struc
             out->next = out->items[out->count - 1].position;
             return OK;
         }
-        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items) return error_nomem(err);
+        if (!ARENA_ROOM(arena, out->items, out->count, &capacity)) return error_nomem(err);
         struct run_head *head = &out->items[out->count];
         enum code rc = sqlite_take_head(listing->store, walk->statement, arena, head, err);
         rows++;

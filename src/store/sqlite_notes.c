@@ -94,8 +94,7 @@ enum code sqlite_notes(struct store *base, struct str space, struct str after, s
             rc = sqlite_code(store, got, "read notes", err);
             break;
         }
-        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items) {
+        if (!ARENA_ROOM(arena, out->items, out->count, &capacity)) {
             rc = error_nomem(err);
             break;
         }

@@ -33,10 +33,8 @@ bool fault_add(struct faults *faults, struct arena *arena, const struct verify_f
     struct verify_fault kept = *one;
     kept.run = arena_copy(arena, one->run);
     kept.what = arena_copy(arena, one->what);
-    struct verify_fault *grown =
-        arena_grow(arena, faults->items, faults->count, faults->count + 1, sizeof(*faults->items), &faults->capacity);
-    if (!grown || !kept.run.ptr || !kept.what.ptr) return false;
-    faults->items = grown;
+    if (!kept.run.ptr || !kept.what.ptr) return false;
+    if (!ARENA_ROOM(arena, faults->items, faults->count, &faults->capacity)) return false;
     faults->items[faults->count++] = kept;
     return true;
 }

@@ -124,9 +124,7 @@ static bool note_found(struct worker *worker, uint64_t place, size_t first, size
     INVARIANT(end >= first);
     size_t count = end - first;
     if (count == 0) return true;
-    worker->found = arena_grow(&worker->arena, worker->found, worker->found_count, worker->found_count + 1,
-                               sizeof(*worker->found), &worker->found_capacity);
-    if (!worker->found) return false;
+    if (!ARENA_ROOM(&worker->arena, worker->found, worker->found_count, &worker->found_capacity)) return false;
     worker->found[worker->found_count++] = (struct found){place, first, count};
     return true;
 }

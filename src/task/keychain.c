@@ -15,12 +15,10 @@ bool call_hide(struct task_call *call, struct str value)
     if (value.len < 4) return true;
     for (size_t i = 0; i < call->secret_count; i++)
         if (str_eq(call->secrets[i].value, value)) return true;
-    struct secret_value *secrets = arena_grow(call->arena, call->secrets, call->secret_count, call->secret_count + 1,
-                                              sizeof(*secrets), &call->secret_capacity);
-    struct str copy = secrets ? arena_copy(call->arena, value) : (struct str){NULL, 0};
-    if (!copy.ptr) return call_no_memory(call);
-    call->secrets = secrets;
-    secrets[call->secret_count++] = (struct secret_value){STR(""), copy};
+    struct str copy = arena_copy(call->arena, value);
+    if (!copy.ptr || !ARENA_ROOM(call->arena, call->secrets, call->secret_count, &call->secret_capacity))
+        return call_no_memory(call);
+    call->secrets[call->secret_count++] = (struct secret_value){STR(""), copy};
     mask_wipe(call->mask);
     call->mask = NULL; // made again, with this one
     return true;

@@ -74,10 +74,7 @@ static void link_parent(struct tree *tree, struct flow *flow, const struct start
 static struct flow *add_flow(struct tree *tree, const struct run *run)
 {
     struct flow *flow = ARENA_NEW(&tree->arena, struct flow);
-    struct flow **grown = arena_grow(&tree->arena, tree->by_index, tree->flow_count, tree->flow_count + 1,
-                                     sizeof(*grown), &tree->flow_capacity);
-    if (!flow || !grown) return NULL;
-    tree->by_index = grown;
+    if (!flow || !ARENA_ROOM(&tree->arena, tree->by_index, tree->flow_count, &tree->flow_capacity)) return NULL;
     flow->run = arena_copy(&tree->arena, run->ids.run);
     flow->name = arena_copy(&tree->arena, run->program->name.len ? run->program->name : run->program->plan_id);
     flow->version = arena_copy(&tree->arena, run->program->plan_version);

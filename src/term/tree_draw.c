@@ -36,10 +36,7 @@ static uint8_t priority_of(enum look look)
 
 static void add_line(struct tree *tree, struct flow *flow, uint32_t row, uint32_t depth, uint8_t priority)
 {
-    struct tree_line *grown = arena_grow(&tree->arena, tree->lines, tree->line_count, tree->line_count + 1,
-                                         sizeof(*grown), &tree->line_capacity);
-    if (!grown) return;
-    tree->lines = grown;
+    if (!ARENA_ROOM(&tree->arena, tree->lines, tree->line_count, &tree->line_capacity)) return;
     tree->lines[tree->line_count++] = (struct tree_line){flow, row, depth, priority, false};
 }
 

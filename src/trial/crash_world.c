@@ -17,10 +17,7 @@ static bool note_point(void *context, struct stage *stage, enum boundary boundar
     (void)stage;
     struct calm_hooks *hooks = context;
     struct crash_calm *calm = hooks->calm;
-    struct crash_point *grown = arena_grow(hooks->arena, calm->points, calm->point_count, calm->point_count + 1,
-                                           sizeof(*grown), &calm->point_capacity);
-    if (!grown) return false;
-    calm->points = grown;
+    if (!ARENA_ROOM(hooks->arena, calm->points, calm->point_count, &calm->point_capacity)) return false;
     calm->points[calm->point_count++] = (struct crash_point){.boundary = boundary, .step = step, .label = label};
     return false;
 }

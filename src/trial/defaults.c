@@ -100,10 +100,7 @@ static bool guess_steps(struct guess *guess, const struct program *program, stru
             continue;
         }
         if (!kind_is_external(step->kind) || step->condition) continue;
-        struct trial_mock *grown =
-            arena_grow(guess->arena, guess->mocks, guess->count, guess->count + 1, sizeof(*grown), &guess->capacity);
-        if (!grown) return false;
-        guess->mocks = grown;
+        if (!ARENA_ROOM(guess->arena, guess->mocks, guess->count, &guess->capacity)) return false;
         guess->mocks[guess->count] = (struct trial_mock){.key = path};
         if (!guess_output(guess, step, &guess->mocks[guess->count++].output)) return false;
     }

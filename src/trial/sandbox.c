@@ -45,9 +45,7 @@ static int visit(const char *path, const struct stat *info, int kind, struct FTW
     }
     size_t rows = 0;
     for (size_t i = 0; i < text.len; i++) rows += text.ptr[i] == '\n';
-    struct str *grown = arena_grow(walk.arena, walk.lines, walk.count, walk.count + 1, sizeof(*grown), &walk.capacity);
-    if (!grown) return 0;
-    walk.lines = grown;
+    if (!ARENA_ROOM(walk.arena, walk.lines, walk.count, &walk.capacity)) return 0;
     walk.lines[walk.count++] = trial_format(walk.arena, "%s\t%lld bytes, %zu lines\t%.16s", path + walk.skip,
                                             (long long)info->st_size, rows, hex);
     return 0;

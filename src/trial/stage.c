@@ -85,10 +85,7 @@ static struct stage_run *learn_run(struct stage *stage, struct str id, const str
                                     attempt)
                      : trial_format(stage->arena, "%.*s%.*s/", STR_ARG(parent->prefix), STR_ARG(start->parent_step));
     }
-    struct stage_run *grown = arena_grow(stage->arena, stage->runs, stage->run_count, stage->run_count + 1,
-                                         sizeof(*grown), &stage->run_capacity);
-    if (!grown) return NULL;
-    stage->runs = grown;
+    if (!ARENA_ROOM(stage->arena, stage->runs, stage->run_count, &stage->run_capacity)) return NULL;
     run = &stage->runs[stage->run_count++];
     *run = (struct stage_run){.id = arena_copy(stage->arena, id),
                               .prefix = prefix,
@@ -99,10 +96,7 @@ static struct stage_run *learn_run(struct stage *stage, struct str id, const str
 static void remember(struct stage *stage, struct stage_run *run, uint64_t seq, struct str bytes)
 {
     if (seq != run->told_count + 1) return; // reported before
-    uint64_t *grown =
-        arena_grow(stage->arena, run->told, run->told_count, run->told_count + 1, sizeof(*grown), &run->told_capacity);
-    if (!grown) return;
-    run->told = grown;
+    if (!ARENA_ROOM(stage->arena, run->told, run->told_count, &run->told_capacity)) return;
     run->told[run->told_count++] = str_hash(bytes);
 }
 
@@ -508,10 +502,7 @@ enum code stage_play(struct stage *stage, struct error *err)
 struct trial_fault *result_fault(struct trial_result *result, uint32_t line, uint32_t column, struct str what)
 {
     static struct trial_fault lost;
-    struct trial_fault *grown = arena_grow(result->arena, result->faults, result->fault_count, result->fault_count + 1,
-                                           sizeof(*grown), &result->fault_capacity);
-    if (!grown) return &lost;
-    result->faults = grown;
+    if (!ARENA_ROOM(result->arena, result->faults, result->fault_count, &result->fault_capacity)) return &lost;
     struct trial_fault *fault = &result->faults[result->fault_count++];
     *fault = (struct trial_fault){.line = line, .column = column, .what = what};
     return fault;

@@ -3,10 +3,7 @@
 
 static struct letter *letter_add(struct stage *stage, enum signal_type type, struct str run, struct str step)
 {
-    struct letter *grown = arena_grow(stage->arena, stage->letters, stage->letter_count, stage->letter_count + 1,
-                                      sizeof(*grown), &stage->letter_capacity);
-    if (!grown) return NULL;
-    stage->letters = grown;
+    if (!ARENA_ROOM(stage->arena, stage->letters, stage->letter_count, &stage->letter_capacity)) return NULL;
     struct letter *letter = &stage->letters[stage->letter_count++];
     *letter = (struct letter){.run = run, .due_ms = INT64_MAX};
     // The id is made from the place in the list: the same in every life and in every play.

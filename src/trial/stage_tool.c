@@ -40,10 +40,7 @@ static struct str what_it_does(struct stage *stage, const struct program_step *s
 static struct effect_seen *effect_add(struct stage *stage, struct str path, uint32_t logical,
                                       const struct program_step *step, const struct program *program)
 {
-    struct effect_seen *grown = arena_grow(stage->arena, stage->effects, stage->effect_count, stage->effect_count + 1,
-                                           sizeof(*grown), &stage->effect_capacity);
-    if (!grown) return NULL;
-    stage->effects = grown;
+    if (!ARENA_ROOM(stage->arena, stage->effects, stage->effect_count, &stage->effect_capacity)) return NULL;
     struct effect_seen *effect = &stage->effects[stage->effect_count++];
     *effect = (struct effect_seen){.path = path, .logical = logical, .step = step, .program = program};
     if (step && stage->hooks.point) effect->does = what_it_does(stage, step);

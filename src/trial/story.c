@@ -56,11 +56,9 @@ static struct story_step *step_for(struct story *story, uint32_t run, struct str
     uint32_t at = map_get(&story->index, buf_str(&key));
     struct story_step *found = at == MAP_NONE ? NULL : &story->steps[at];
     if (!found) {
-        struct story_step *grown = arena_grow(story->arena, story->steps, story->step_count, story->step_count + 1,
-                                              sizeof(*grown), &story->step_capacity);
         struct str path = arena_copy(story->arena, buf_str(&key));
-        if (grown && path.ptr && map_put(&story->index, path, (uint32_t)story->step_count, NULL)) {
-            story->steps = grown;
+        if (path.ptr && ARENA_ROOM(story->arena, story->steps, story->step_count, &story->step_capacity) &&
+            map_put(&story->index, path, (uint32_t)story->step_count, NULL)) {
             found = &story->steps[story->step_count++];
             *found = (struct story_step){.path = path, .run = run, .status = STEP_STATUS_PENDING};
             found->step = path_step(owner->program, step);
@@ -75,10 +73,7 @@ static struct story_attempt *attempt_for(struct story *story, struct story_step 
 {
     for (size_t i = step->attempt_count; i > 0; i--)
         if (step->attempts[i - 1].logical == logical) return &step->attempts[i - 1];
-    struct story_attempt *grown = arena_grow(story->arena, step->attempts, step->attempt_count, step->attempt_count + 1,
-                                             sizeof(*grown), &step->attempt_capacity);
-    if (!grown) return NULL;
-    step->attempts = grown;
+    if (!ARENA_ROOM(story->arena, step->attempts, step->attempt_count, &step->attempt_capacity)) return NULL;
     struct story_attempt *attempt = &step->attempts[step->attempt_count++];
     *attempt = (struct story_attempt){.logical = logical};
     return attempt;
@@ -208,10 +203,8 @@ static enum code visit(void *context, const struct record *record, const struct 
     struct reading *r = context;
     struct story *story = r->story;
     if (!m || m->kind == MOMENT_UNKNOWN) return OK;
-    struct story_event *grown = arena_grow(story->arena, story->events, story->event_count, story->event_count + 1,
-                                           sizeof(*grown), &story->event_capacity);
-    if (!grown) return error_nomem(r->err);
-    story->events = grown;
+    if (!ARENA_ROOM(story->arena, story->events, story->event_count, &story->event_capacity))
+        return error_nomem(r->err);
     struct story_event *event = &story->events[story->event_count++];
     *event = (struct story_event){.run = r->run, .seq = record->ledger_seq ? 0 : record->seq};
     if (!keep_moment(story->arena, m, &event->moment)) return error_nomem(r->err);
@@ -240,10 +233,7 @@ static enum code read_run(struct reading *r, struct str id, struct str prefix, c
     struct run_head head;
     enum code rc = store_head(r->store, r->tenant, id, story->arena, &head, r->err);
     if (rc) return rc;
-    struct story_run *grown = arena_grow(story->arena, story->runs, story->run_count, story->run_count + 1,
-                                         sizeof(*grown), &story->run_capacity);
-    if (!grown) return error_nomem(r->err);
-    story->runs = grown;
+    if (!ARENA_ROOM(story->arena, story->runs, story->run_count, &story->run_capacity)) return error_nomem(r->err);
     r->run = (uint32_t)story->run_count;
     story->runs[story->run_count++] = (struct story_run){.id = head.ids.run,
                                                          .prefix = prefix,

@@ -9,13 +9,10 @@ static struct task_view *task_of(struct run_view *view, struct step_view *step, 
     for (size_t i = 0; i < step->task_count; i++) {
         if (str_eq(step->tasks[i].label, label)) return &step->tasks[i];
     }
-    struct task_view *tasks = arena_grow(view->arena, step->tasks, step->task_count, step->task_count + 1,
-                                         sizeof(struct task_view), &step->task_capacity);
-    if (!tasks) return NULL;
-    step->tasks = tasks;
-    tasks[step->task_count] = (struct task_view){0};
-    if (!view_keep(view, label, &tasks[step->task_count].label)) return NULL;
-    return &tasks[step->task_count++];
+    if (!ARENA_ROOM(view->arena, step->tasks, step->task_count, &step->task_capacity)) return NULL;
+    step->tasks[step->task_count] = (struct task_view){0};
+    if (!view_keep(view, label, &step->tasks[step->task_count].label)) return NULL;
+    return &step->tasks[step->task_count++];
 }
 
 // What of its attempts is under way, or follows by itself. Logs of others may leave something out.
@@ -30,11 +27,8 @@ static void fold_attempt(struct task_view *task, const struct moment *moment)
 
 static bool wait_begins(struct run_view *view, struct step_view *step, uint32_t iteration)
 {
-    uint32_t *waits = arena_grow(view->arena, step->waits, step->wait_count, step->wait_count + 1, sizeof(*waits),
-                                 &step->wait_capacity);
-    if (!waits) return false;
-    step->waits = waits;
-    waits[step->wait_count++] = iteration;
+    if (!ARENA_ROOM(view->arena, step->waits, step->wait_count, &step->wait_capacity)) return false;
+    step->waits[step->wait_count++] = iteration;
     return true;
 }
 

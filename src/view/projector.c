@@ -50,10 +50,7 @@ static void report(struct projector *projector, struct project_report told)
 
 static bool add_gap(struct projector *projector, struct gaps *gaps, struct gap gap)
 {
-    struct gap *items =
-        arena_grow(&projector->arena, gaps->items, gaps->count, gaps->count + 1, sizeof(struct gap), &gaps->capacity);
-    if (!items) return false;
-    gaps->items = items;
+    if (!ARENA_ROOM(&projector->arena, gaps->items, gaps->count, &gaps->capacity)) return false;
     gaps->items[gaps->count++] = gap;
     return true;
 }

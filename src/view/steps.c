@@ -41,12 +41,8 @@ static struct attempt_view *find_attempt(struct step_view *step, uint32_t logica
 
 static struct attempt_view *add_attempt(struct run_view *view, struct step_view *step, const struct moment *moment)
 {
-    struct attempt_view *attempts =
-        arena_grow(view->arena, step->attempts, step->attempt_count, step->attempt_count + 1,
-                   sizeof(struct attempt_view), &step->attempt_capacity);
-    if (!attempts) return NULL;
-    step->attempts = attempts;
-    struct attempt_view *attempt = &attempts[step->attempt_count++];
+    if (!ARENA_ROOM(view->arena, step->attempts, step->attempt_count, &step->attempt_capacity)) return NULL;
+    struct attempt_view *attempt = &step->attempts[step->attempt_count++];
     *attempt = (struct attempt_view){.logical = moment->logical, .engine = moment->engine};
     return attempt;
 }

@@ -316,10 +316,7 @@ static struct trace_task *task_of(const struct trace_tasks *tasks, const struct 
 
 static bool task_begins(struct trace_tasks *tasks, const struct moment *m)
 {
-    struct trace_task *grown =
-        arena_grow(tasks->arena, tasks->items, tasks->count, tasks->count + 1, sizeof(*grown), &tasks->capacity);
-    if (!grown) return false;
-    tasks->items = grown;
+    if (!ARENA_ROOM(tasks->arena, tasks->items, tasks->count, &tasks->capacity)) return false;
     struct buf path = buf_of(8192);
     buf_add(&path, m->step);
     if (m->visit > 1) buf_printf(&path, ":run:%u", m->visit);

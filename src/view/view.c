@@ -97,11 +97,8 @@ struct step_view *view_step_make(struct run_view *view, struct str id)
 {
     uint32_t at = map_get(&view->step_index, id);
     if (at != MAP_NONE) return &view->steps[at];
-    struct step_view *steps = arena_grow(view->arena, view->steps, view->step_count, view->step_count + 1,
-                                         sizeof(struct step_view), &view->step_capacity);
-    if (!steps) return NULL;
-    view->steps = steps;
-    struct step_view *step = &steps[view->step_count];
+    if (!ARENA_ROOM(view->arena, view->steps, view->step_count, &view->step_capacity)) return NULL;
+    struct step_view *step = &view->steps[view->step_count];
     *step = (struct step_view){.status = STEP_STATUS_PENDING};
     if (!view_keep(view, id, &step->id) || !map_put(&view->step_index, step->id, (uint32_t)view->step_count, NULL))
         return NULL;
