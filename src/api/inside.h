@@ -203,6 +203,8 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
 // Whether the token has as many streams open, of events and of logs, as it may; then the ask is answered. streams_full: so it is.
 bool streams_too_many(struct ask *ask);
 void streams_full(struct ask *ask, const char *why);
+// The token of a stream is not valid any more: a client that has taken all gets `goodbye`, one that has not is cut off.
+void stream_revoke(struct net_stream *stream, struct str goodbye);
 
 // handlers: one file for each family
 route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami,

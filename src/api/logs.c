@@ -147,6 +147,11 @@ static bool serve(struct api *api, struct store *store, struct follower *f, stru
     struct error err = {0};
     bool over = false, later = false;
     if (f->ended || is_closed(f)) return false;
+    if (!service_token_valid(api->service, f->token)) {
+        stream_revoke(f->stream, f->form == FORM_SSE ? STR("event: revoked\ndata: {}\n\n") : STR(""));
+        end(f);
+        return false;
+    }
     while (!over && !later && tell_new(f, scratch, piece, &over)) {
         f->beat_ms = now;
         later = net_stream_queued(f->stream) > QUEUED_MAX;
@@ -161,9 +166,7 @@ static bool serve(struct api *api, struct store *store, struct follower *f, stru
         net_stream_send(f->stream, STR(": still here\n\n"));
     }
     if (!look) return later;
-    if (!service_token_valid(api->service, f->token)) {
-        end(f);
-    } else if (store) {
+    if (store) {
         enum code rc = store_head(store, f->tenant, f->run, scratch, &head, &err);
         f->last_look = rc == E_NOT_FOUND || (rc == OK && head.terminal);
         arena_reset(scratch);

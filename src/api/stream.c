@@ -13,7 +13,7 @@ enum {
     QUEUED_MAX = 256 * 1024,
     RETRY_MS = 20,
     HEARTBEAT_MS = 15000,
-    LOOK_MS = 2000,
+    LOOK_MS = 1000,
     ELSEWHERE_MS = 200
 };
 
@@ -28,6 +28,7 @@ struct subscription {
     bool closed;     // the stream is over; set by the net thread
     bool ended;      // net_stream_end was called
     bool moved;      // there may be something to send
+    bool more;       // there was more than a portion: its turn comes again after all others had theirs
     bool later;      // its client has not taken what was sent: looked at again after RETRY_MS
     int64_t beat_ms; // monotonic: last time that something was sent
 };
@@ -257,26 +258,51 @@ static void free_closed(struct hub *hub)
         }
 }
 
-// Every few seconds: streams of revoked tokens end, silent ones get a sign of life.
+void stream_revoke(struct net_stream *stream, struct str goodbye)
+{
+    if (net_stream_queued(stream) > 0)
+        net_stream_cut(stream);
+    else
+        net_stream_send(stream, goodbye);
+}
+
+// True: the stream's token is not valid any more, and the stream has ended.
+static bool end_revoked(struct hub *hub, struct subscription *s)
+{
+    if (service_token_valid(hub->api->service, s->token)) return false;
+    stream_revoke(s->stream, STR("event: revoked\ndata: {}\n\n"));
+    end_stream(s);
+    return true;
+}
+
+// Every second: streams of revoked tokens end, silent ones get a sign of life.
 static void look_after(struct hub *hub, int64_t now)
 {
     for (size_t i = 0; i < SLOTS; i++)
         for (struct subscription *s = hub->slots[i]; s; s = s->next) {
-            if (s->ended || is_closed(s)) continue;
-            if (!service_token_valid(hub->api->service, s->token)) {
-                net_stream_send(s->stream, STR("event: revoked\ndata: {}\n\n"));
-                end_stream(s);
-            } else if (now - s->beat_ms >= HEARTBEAT_MS) {
+            if (s->ended || is_closed(s) || end_revoked(hub, s)) continue;
+            if (now - s->beat_ms >= HEARTBEAT_MS) {
                 s->beat_ms = now;
                 net_stream_send(s->stream, STR(": still here\n\n"));
             }
         }
 }
 
-static void mark_later(struct hub *hub)
+static void look_if_due(struct hub *hub, int64_t *looked)
+{
+    int64_t now = os_now().mono_ms;
+    if (now - *looked < LOOK_MS) return;
+    *looked = now;
+    look_after(hub, now);
+}
+
+static void mark_rest(struct hub *hub, bool later)
 {
     for (size_t i = 0; i < SLOTS; i++)
-        for (struct subscription *s = hub->slots[i]; s; s = s->next) s->moved = s->moved || s->later;
+        for (struct subscription *s = hub->slots[i]; s; s = s->next) {
+            s->moved = s->moved || s->more || (later && s->later);
+            s->more = false;
+        }
 }
 
 // Runs that another engine drives move without a word to us: every stream looks for itself.
@@ -292,7 +318,7 @@ static void *pump(void *context)
     struct store *store = NULL;
     struct buf out;
     int64_t looked = 0;
-    bool later = false;
+    bool later = false, more = false;
     struct arena arena = arena_of(256 * 1024, (size_t)512 << 20);
     buf_init(&out, (size_t)256 << 20);
     pthread_mutex_lock(&hub->mutex);
@@ -305,25 +331,23 @@ static void *pump(void *context)
         until.tv_nsec = (wait_ms * 1000000 + until.tv_nsec) % 1000000000;
         if (!hub->woken) pthread_cond_timedwait(&hub->arrived, &hub->mutex, &until);
         hub->woken = false;
-        if (later) mark_later(hub);
+        if (later || more) mark_rest(hub, later);
         if (several) mark_all(hub);
-        later = false;
+        later = more = false;
         if (!store) store = service_reader(hub->api->service);
         struct portion portion = {0};
         size_t slot = 0;
         // The mutex is let go while a stream is served; only this thread takes subscriptions out of the lists.
         for (struct subscription *s; store && !hub->stop && (s = take_moved(hub, &slot));) {
             pthread_mutex_unlock(&hub->mutex);
-            bool more = serve_one(hub, store, s, &arena, &portion, &out);
+            s->more = !end_revoked(hub, s) && serve_one(hub, store, s, &arena, &portion, &out);
             pthread_mutex_lock(&hub->mutex);
-            if (more) s->moved = hub->woken = true;
+            more = more || s->more;
             later = later || s->later;
+            look_if_due(hub, &looked); // also while there is more to send than can be
         }
-        int64_t now = os_now().mono_ms;
-        if (now - looked >= LOOK_MS) {
-            looked = now;
-            look_after(hub, now);
-        }
+        hub->woken = hub->woken || more;
+        look_if_due(hub, &looked);
         free_closed(hub);
     }
     pthread_mutex_unlock(&hub->mutex);

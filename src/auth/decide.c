@@ -79,6 +79,14 @@ static bool subject_within(const struct auth *auth, const struct principal *prin
            names_within(subject->environments, principal->environments) && operations_within(subject, principal);
 }
 
+// A token that ends, or is for one service only, makes none that lasts longer or opens another one.
+static bool lasts_within(const struct principal *principal, const struct principal *subject)
+{
+    bool in_time =
+        !principal->expires_ms || (subject->expires_ms && subject->expires_ms <= principal->expires_ms);
+    return in_time && (!principal->audience.len || str_eq(subject->audience, principal->audience));
+}
+
 // Two names are the same person, or one of them is not known: what must be another person's is then refused.
 static bool may_be_same(struct str a, struct str b)
 {
@@ -102,7 +110,8 @@ static bool condition_met(const struct auth *auth, const struct auth_ask *ask, c
     case CONDITION_NOT_AUTHOR:
         return !may_be_same(object->requested_by, principal->id);
     case CONDITION_ROLE_WITHIN:
-        return subject_within(auth, principal, object->subject);
+        return subject_within(auth, principal, object->subject) &&
+               (ask->operation != OPERATION_TOKEN_CREATE || lasts_within(principal, object->subject));
     case CONDITION_UNIX_SOCKET:
         return ask->unix_socket;
     case CONDITION_INTERNAL:

@@ -80,6 +80,7 @@ struct net_stream {
     atomic_bool shut;     // any thread: no more pieces
     bool owned;           // the owner has not ended it yet
     bool told;            // closed has been called
+    enum net_end cut_why; // set before `cut` is sent
     struct net_message end, cut; // so that neither needs memory
 };
 

@@ -94,6 +94,7 @@ enum net_end {
     NET_END_DONE, // by net_stream_end
     NET_END_GONE, // the client went away
     NET_END_SLOW, // it did not read: stream_cap
+    NET_END_CUT,  // by net_stream_cut
     NET_END_STOP, // net_stop
 };
 // Called exactly once for every stream, on the net thread. After a reason other than NET_END_DONE the owner still owes its
@@ -107,6 +108,9 @@ struct net_stream *net_stream(struct net_exchange *x, int status, const struct h
 // `closed` called, on the net thread before this returns), or no memory.
 bool net_stream_send(struct net_stream *stream, struct str bytes);
 size_t net_stream_queued(const struct net_stream *stream); // bytes not yet taken by the client. Any thread
+// The connection is closed, and what its client has not taken is dropped: for a client that may not read any more. The owner still
+// owes its net_stream_end. Any thread.
+void net_stream_cut(struct net_stream *stream);
 // No more pieces; the owner must not use the stream afterwards. Any thread, exactly once.
 void net_stream_end(struct net_stream *stream);
 

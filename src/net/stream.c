@@ -47,6 +47,18 @@ static struct piece *make_piece(struct conn *conn, struct str bytes)
     return piece;
 }
 
+static void shut_off(struct net_stream *stream, enum net_end why)
+{
+    if (atomic_exchange(&stream->shut, true)) return;
+    stream->cut_why = why;
+    net_send(conn_of_stream(stream)->server, &stream->cut);
+}
+
+void net_stream_cut(struct net_stream *stream)
+{
+    shut_off(stream, NET_END_CUT);
+}
+
 bool net_stream_send(struct net_stream *stream, struct str bytes)
 {
     struct conn *conn = conn_of_stream(stream);
@@ -58,7 +70,7 @@ bool net_stream_send(struct net_stream *stream, struct str bytes)
     if (before + piece->len > conn->server->limits.stream_cap) {
         atomic_fetch_sub(&stream->queued, piece->len);
         free(piece);
-        if (!atomic_exchange(&stream->shut, true)) net_send(conn->server, &stream->cut);
+        shut_off(stream, NET_END_SLOW);
         return false;
     }
     net_send(conn->server, &piece->note);
@@ -136,8 +148,11 @@ static void end(struct conn *conn)
 static void cut(struct conn *conn)
 {
     if (conn->state != CONN_STREAMING) return;
-    COUNT(conn->server, streams_cut, 1);
-    conn_kill(conn, NET_END_SLOW);
+    // What the kernel holds for the client goes, too.
+    const struct linger none = {.l_onoff = 1, .l_linger = 0};
+    (void)setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    if (conn->stream.cut_why == NET_END_SLOW) COUNT(conn->server, streams_cut, 1);
+    conn_kill(conn, conn->stream.cut_why);
 }
 
 void stream_deliver(struct net_message *note)

@@ -112,8 +112,8 @@ void service_token_create(struct call *call, const struct token_call *given)
                            .projects = narrowed(call, given->projects, call->place.project),
                            .environments = narrowed(call, given->environments, call->place.environment),
                            .pool = given->pool,
-                           .audience = given->audience,
-                           .expires_ms = given->expires_ms};
+                           .audience = given->audience.len ? given->audience : call->who.audience,
+                           .expires_ms = given->expires_ms ? given->expires_ms : call->who.expires_ms};
     struct auth_object object = {
         .tenant = tokening->token.principal.tenant, .exists = true, .subject = &tokening->token.principal};
     if (service_may(call, OPERATION_TOKEN_CREATE, &object, (struct str){0})) service_post(call, make_on_engine);

@@ -511,4 +511,32 @@ test_the_service_does_what_its_description_says() {
     intact
 }
 
+# A client that does not read has as much before it as the server keeps for it. It gets none of that once its token is revoked.
+test_streams_of_a_revoked_token_are_cut_off() {
+    cat >revoked.py <<'PYTHON'
+import http.client, json, select, socket, sys, time
+port, admin, path, accept = int(sys.argv[1]), *sys.argv[2:]
+def ask(method, path, body=None):
+    http_ = http.client.HTTPConnection("127.0.0.1", port)
+    http_.request(method, path, body and json.dumps(body), {"Authorization": "Bearer " + admin, "Content-Type": "application/json"})
+    return http_.getresponse().read()
+made = json.loads(ask("POST", "/v1/tokens", {"roles": ["Engineer"]}))
+client = socket.socket()
+client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+client.connect(("127.0.0.1", port))
+client.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {made['token']}\r\nAccept: {accept}\r\n\r\n".encode())
+assert client.recv(15) == b"HTTP/1.1 200 OK"
+ask("DELETE", "/v1/tokens/" + made["id"])
+poll = select.poll()
+poll.register(client, select.POLLRDHUP)
+print("cut" if poll.poll(15000) else "goes on")
+PYTHON
+    serve
+    start r1 "$(shell a 'yes 123456789 | head -c 9000000')"
+    for accept in text/plain text/event-stream; do
+        equal "$(python3 revoked.py "${url##*:}" "$token" '/v1/runs/r1/steps/a/logs?follow=true' $accept)" cut "$accept"
+    done
+    stop_serving
+}
+
 run_tests "$@"

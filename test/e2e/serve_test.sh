@@ -236,4 +236,16 @@ test_tokens_are_made_used_and_revoked() {
     ! grep -qF "${secret##*_}" store.db store.db-wal serve.err 2>/dev/null || fail "the secret is stored"
 }
 
+test_a_token_that_ends_makes_none_that_lasts_longer() {
+    local end later
+    serve
+    end=$(date -u -d '+1 hour' +%Y-%m-%dT%H:%M:%SZ) later=$(date -u -d '+2 hours' +%Y-%m-%dT%H:%M:%SZ)
+    ask POST /v1/tokens "{\"roles\":[\"Admin\"],\"expiresAt\":\"$end\"}" && answers 201
+    token=$(jq -r .token body)
+    ask POST /v1/tokens "{\"roles\":[\"Admin\"],\"expiresAt\":\"$later\"}" && answers 403 && code_is AUTHZ_DENIED
+    ask POST /v1/tokens '{"roles":["Operator"],"name":"child"}' && answers 201
+    ask GET /v1/tokens && equal "$(jq -r '.items[] | select(.name == "child") | .expiresAt' body | cut -c1-19)" "${end%Z}"
+    stop_serving
+}
+
 run_tests "$@"

@@ -292,6 +292,24 @@ static void a_token_gives_no_more_than_its_maker_has(void)
     CHECK(!ask(&admin, OPERATION_TOKEN_CREATE, &token, "").allowed);
 }
 
+static void a_token_makes_none_that_outlives_it(void)
+{
+    open_table();
+    struct principal admin = somebody(ROLE_ADMIN), made = somebody(ROLE_OPERATOR);
+    struct auth_object token = {.tenant = STR("acme"), .exists = true, .subject = &made};
+    admin.expires_ms = INT64_MAX - 1;
+    CHECK_TEXT(ask(&admin, OPERATION_TOKEN_CREATE, &token, "").unmet, "role_within");
+    allowed_as(ask(&admin, OPERATION_TOKEN_REVOKE, &token, ""), ROLE_ADMIN); // to take one away is not to give one
+    made.expires_ms = INT64_MAX;
+    CHECK_TEXT(ask(&admin, OPERATION_TOKEN_CREATE, &token, "").unmet, "role_within");
+    made.expires_ms = INT64_MAX - 1;
+    allowed_as(ask(&admin, OPERATION_TOKEN_CREATE, &token, ""), ROLE_ADMIN);
+    admin.audience = STR("here");
+    CHECK_TEXT(ask(&admin, OPERATION_TOKEN_CREATE, &token, "").unmet, "role_within");
+    made.audience = STR("here");
+    allowed_as(ask(&admin, OPERATION_TOKEN_CREATE, &token, ""), ROLE_ADMIN);
+}
+
 static void the_installation_belongs_to_platform_admins(void)
 {
     open_table();
@@ -390,6 +408,7 @@ int main(int argc, char **argv)
         TEST(nobody_approves_what_is_his_own),
         TEST(two_persons_delete_a_run),
         TEST(a_token_gives_no_more_than_its_maker_has),
+        TEST(a_token_makes_none_that_outlives_it),
         TEST(the_installation_belongs_to_platform_admins),
         TEST(a_precheck_never_contradicts),
         TEST(a_table_with_a_fault_is_refused_with_its_place),
