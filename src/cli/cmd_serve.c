@@ -184,6 +184,7 @@ static int read_settings(struct serving *serving)
     bool said = settings->confinement_said || args_text(&cli->args, FLAG_CONFINE, "").len > 0;
     if (!said && !(settings->confinement = confine_as_far_as_possible(cli))) return cli_nomem(cli);
     if (steps.secrets && (args_has(&cli->args, FLAG_SECRETS) || !settings->secrets)) settings->secrets = steps.secrets;
+    if (!settings->secrets) settings->secrets = &tool_secrets_none;
     struct json credentials;
     code = credentials_read(cli, &credentials);
     if (code) return code;

@@ -82,7 +82,7 @@ static int read_options(struct cli *cli, struct worker_options *out)
     int code = read_token(cli, &out->link.token);
     if (code == EXIT_OK) code = confine_open(cli, &engine, false);
     out->confinement = engine.confinement;
-    out->secrets = engine.secrets;
+    out->secrets = engine.secrets ? engine.secrets : &tool_secrets_none;
     return code;
 }
 

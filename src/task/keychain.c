@@ -37,10 +37,10 @@ static bool hide_json(struct task_call *call, const struct json *value)
 
 #define MISSING(call, ...) (call_fail((call), TASK_AUTH, "SECRET_NOT_FOUND", __VA_ARGS__), false)
 
-static bool read_reference(struct task_call *call, struct str reference, struct json *out)
+static bool read_reference(struct task_call *call, struct str reference, bool own, struct json *out)
 {
     const struct tool_request *request = call_request(call);
-    struct secret_scope scope = {tasks_options(call->tasks)->secrets, request->tenant, request->environment};
+    struct secret_scope scope = {tasks_options(call->tasks)->secrets, request->tenant, request->environment, own};
     struct secret_ref ref = {.name = STR("of the task"), .ref = reference};
     struct str value;
     struct error why = {0};
@@ -74,7 +74,8 @@ static const struct json *find_credential(const struct task_call *call, struct s
 static bool credential_value(struct task_call *call, const struct json *value, struct json *out)
 {
     struct str reference = json_text(json_key(value, "secret"));
-    if (json_is(value, JSON_OBJECT) && value->count == 1 && reference.len) return read_reference(call, reference, out);
+    if (json_is(value, JSON_OBJECT) && value->count == 1 && reference.len)
+        return read_reference(call, reference, true, out);
     *out = *value;
     return true;
 }
@@ -131,7 +132,7 @@ static bool managed_value(struct task_call *call, const struct json *entry, stru
         reference = call_printf(call, "secret://%.*s/%.*s", STR_ARG(provider), STR_ARG(name));
     if (str_starts(name, STR("env:")) || str_starts(name, STR("file:")) || str_starts(name, STR("secret://")))
         reference = name;
-    if (read_reference(call, reference, out)) return true;
+    if (read_reference(call, reference, false, out)) return true;
     static const char *const clouds[] = {"gcp", "google", "aws", "azure", NULL};
     if (is_any(provider, clouds))
         call_fail(call, TASK_AUTH, "SECRET_MANAGER_NOT_REACHABLE",
@@ -241,7 +242,7 @@ static bool mark_value(struct task_call *call, struct str mark, unsigned depth, 
     static const char *const usual[] = {"token", "access_token", "value", "password", "secret", "api_key", "key"};
     struct str kind, rest, field = {0};
     kind = str_cut(mark, ':', &rest);
-    if (str_is(kind, "secret")) return read_reference(call, rest, out);
+    if (str_is(kind, "secret")) return read_reference(call, rest, false, out);
     if (!str_is(kind, "keychain")) return MISSING(call, "a secret of the kind %.*s is not known", STR_ARG(kind));
     struct str name = str_cut(rest, '.', &field);
     struct json object;

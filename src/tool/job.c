@@ -234,7 +234,7 @@ bool job_fault(struct job *job, const char *code, bool retryable, const char *fo
 static bool read_secrets(struct job *job, const struct tool_secrets *providers, struct arena *scratch,
                          struct secret_value *values)
 {
-    struct secret_scope scope = {providers, job->tenant, job->environment};
+    struct secret_scope scope = {providers, job->tenant, job->environment, false};
     for (size_t i = 0; i < job->secret_count; i++) {
         struct error why = {0};
         values[i].name = job->secrets[i].name;

@@ -22,6 +22,7 @@ struct provider {
 struct tool_secrets {
     struct provider *providers;
     size_t count;
+    bool local; // references env: and file: of documents are read, too
 };
 
 // A part of a name: can stand in a path. Letters, digits, '.', '_', '-', not '.' first, at most 128.

@@ -1,4 +1,4 @@
-#include "tool/internal.h"
+#include "tool/provider.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+const struct tool_secrets tool_secrets_none;
 
 bool secret_refuse(struct error *why, const struct secret_ref *ref, const char *reason)
 {
@@ -91,7 +93,7 @@ bool secret_read(const struct secret_scope *scope, const struct secret_ref *ref,
     if (ref->ref.len && memchr(ref->ref.ptr, '\0', ref->ref.len)) return secret_refuse(why, ref, "holds a NUL byte");
     if (str_starts(ref->ref, secret))
         found = provider_read(scope, ref, arena, value, why);
-    else if (scope->providers)
+    else if (scope->providers && !scope->providers->local && !scope->own)
         return secret_refuse(why, ref, "is not allowed here: only secret://PROVIDER/NAME is");
     else if (str_starts(ref->ref, env))
         found = from_environment(ref, str_slice(ref->ref, env.len, ref->ref.len), arena, value, why);

@@ -220,7 +220,7 @@ enum code tool_secrets_parse(const struct json *config, struct arena *arena, str
     struct form form;
     enum code rc = begin(&form, "secrets", config, arena, err);
     if (rc) return rc;
-    const struct json *list = take(&form, "providers", JSON_ARRAY);
+    const struct json *list = take(&form, "providers", JSON_ARRAY), *local = take(&form, "local", JSON_BOOL);
     rc = finish(&form);
     if (rc) return rc;
     struct tool_secrets *secrets = ARENA_NEW(arena, struct tool_secrets);
@@ -236,6 +236,7 @@ enum code tool_secrets_parse(const struct json *config, struct arena *arena, str
                                STR_ARG(provider->name));
     }
     secrets->count = count;
+    secrets->local = local && local->boolean;
     *out = secrets;
     return rc;
 }

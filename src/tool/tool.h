@@ -176,8 +176,9 @@ enum code tool_confinement_check(const struct tool_confinement *confinement, str
 // {"providers":[{"name":"n","type":"env|file|systemd|exec","tenant":"..","environment":"..",...}]}. A reference
 // secret://NAME/SECRET[@VERSION] is looked up in the provider of that name that is bound to the tenant and environment of
 // the run; env and systemd must be bound, file and exec get both. With providers (even none) references env: and file:
-// are refused: they name what belongs to the engine.
+// are refused, because they name what belongs to the engine, unless "local" is true.
 struct tool_secrets;
+extern const struct tool_secrets tool_secrets_none; // what a service and a worker have without a word: no provider, nothing local
 enum code tool_secrets_parse(const struct json *config, struct arena *arena, struct tool_secrets **out,
                              struct error *err) MUST_CHECK;
 
@@ -187,6 +188,7 @@ struct secret_value {
 struct secret_scope {
     const struct tool_secrets *providers; // NULL: env: and file: of this machine
     struct str tenant, environment;
+    bool own; // the reference stands in the configuration of this process, not in a document
 };
 // False: `why` says what is wrong (never the value). The value is put in `arena`; wipe it there. Any thread.
 bool secret_read(const struct secret_scope *scope, const struct secret_ref *ref, struct arena *arena, struct str *value,
