@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define IN_MAX (4u << 20)
 #define OUT_MAX (4 * PAGE_BYTES)
 #define ALREADY_THERE 10077 // one message a subject: that one is stored
 #define TOO_LARGE 10054
@@ -35,8 +34,8 @@ static bool take_body(struct nats *nats, struct str line, bool headers, struct f
         if (one.len) word[words++] = one;
     }
     size_t least = headers ? 5 : 4;
-    *bad = words < least || words > least + 1 || !str_int64(word[words - 1], &total) || total < 0 || total > IN_MAX ||
-           (headers && (!str_int64(word[words - 2], &head) || head < 0 || head > total));
+    *bad = words < least || words > least + 1 || !str_int64(word[words - 1], &total) || total < 0 ||
+           total > NATS_IN_MAX || (headers && (!str_int64(word[words - 2], &head) || head < 0 || head > total));
     size_t from = nats->taken + line.len + 2;
     if (*bad || nats->in.len < from + (size_t)total + 2) return false;
     frame->subject = word[1];

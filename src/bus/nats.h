@@ -2,7 +2,10 @@
 #ifndef CAIRN_BUS_NATS_H
 #define CAIRN_BUS_NATS_H
 
+#include "bus/nats_client.h"
 #include "bus/tcp.h"
+
+#define NATS_IN_MAX (24u << 20) // of what was not taken yet: a message of 16 MB in base64
 
 enum frame_kind { FRAME_INFO = 1, FRAME_PING, FRAME_PONG, FRAME_OK, FRAME_ERROR, FRAME_MESSAGE };
 
@@ -32,15 +35,6 @@ struct nats {
 bool nats_frame(struct nats *nats, struct frame *frame, bool *bad);
 void nats_compact(struct nats *nats); // forgets frames that were taken
 
-struct nats_call { // whom to call, and who calls
-    const struct sink_config *config;
-    struct str url;
-    uint64_t random;
-    struct arena *arena;         // of texts while it is dialled; reset
-    const atomic_bool *stopping; // outlives the connection; NULL: never
-};
-enum code nats_dial(const struct nats_call *call, struct nats **out, struct error *err) MUST_CHECK;
-void nats_hang_up(struct nats *nats); // NULL: nothing
 // Waits for a frame of a kind (and subject, unless that is empty); answers PINGs; everything else is passed over.
 enum code nats_await(struct nats *nats, enum frame_kind kind, struct str subject, int64_t deadline, struct frame *frame,
                      struct error *err) MUST_CHECK;
@@ -48,8 +42,11 @@ enum code nats_await(struct nats *nats, enum frame_kind kind, struct str subject
 enum code nats_open(struct sink *sink, struct error *err);
 void nats_close(struct sink *sink);
 
-// The text of CONNECT for this sink and this INFO. E_NOT_FOUND: a secret; E_INVALID: credentials that cannot be read.
-enum code nats_connect_text(const struct sink_config *config, const struct json *info, struct arena *arena,
-                            struct str *out, struct error *err) MUST_CHECK;
+// What the secrets of a sink say, read now. E_NOT_FOUND.
+enum code nats_identify(const struct sink_config *config, struct arena *arena, struct nats_identity *out,
+                        struct error *err) MUST_CHECK;
+// What CONNECT says after this INFO, at the end of `out`. E_INVALID: credentials that cannot be read.
+enum code nats_connect_write(const struct nats_identity *who, const struct json *info, struct arena *arena,
+                             struct buf *out, struct error *err) MUST_CHECK;
 
 #endif

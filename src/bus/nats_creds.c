@@ -99,13 +99,10 @@ static bool prove(const uint8_t seed[KEY_SIZE], struct str nonce, struct arena *
     return good;
 }
 
-static enum code read_creds(const struct sink_config *config, struct str nonce, struct arena *arena, struct proof *out,
+static enum code read_creds(struct str text, struct str nonce, struct arena *arena, struct proof *out,
                             struct error *err)
 {
-    struct str text;
     uint8_t seed[SEED_BYTES];
-    enum code rc = sink_secret(&config->credentials, arena, &text, err);
-    if (rc) return rc;
     out->jwt = section(text, "NATS USER JWT");
     struct str seed_text = section(text, "USER NKEY SEED");
     if (!seed_text.len) seed_text = str_trim(text); // a seed alone
@@ -118,35 +115,36 @@ static enum code read_creds(const struct sink_config *config, struct str nonce, 
     return good ? OK : error_set(err, E_INVALID, "the seed of the nkey cannot sign");
 }
 
-static enum code add_secret(const struct secret *secret, const char *key, struct arena *arena, struct json *object,
-                            struct error *err)
+enum code nats_identify(const struct sink_config *config, struct arena *arena, struct nats_identity *out,
+                        struct error *err)
 {
-    struct str text;
-    if (!sink_has_secret(secret)) return OK;
-    enum code rc = sink_secret(secret, arena, &text, err);
-    if (rc) return rc;
-    JSON_ADD(arena, object, {key, json_string(text)});
-    return json_made(object, err);
+    const struct {
+        const struct secret *secret;
+        struct str *text;
+    } parts[] = {{&config->user, &out->user},
+                 {&config->password, &out->password},
+                 {&config->token, &out->token},
+                 {&config->credentials, &out->credentials}};
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < ARRAY_COUNT(parts); i++)
+        if (sink_has_secret(parts[i].secret)) rc = sink_secret(parts[i].secret, arena, parts[i].text, err);
+    return rc;
 }
 
-enum code nats_connect_text(const struct sink_config *config, const struct json *info, struct arena *arena,
-                            struct str *out, struct error *err)
+enum code nats_connect_write(const struct nats_identity *who, const struct json *info, struct arena *arena,
+                             struct buf *out, struct error *err)
 {
     struct proof proof = {0};
-    struct json object = JSON_OF(arena, {"verbose", json_bool(false)}, {"pedantic", json_bool(false)},
-                                 {"headers", json_bool(true)}, {"no_responders", json_bool(true)},
-                                 {"protocol", json_int(1)}, {"lang", json_word("c")}, {"version", json_word("0.1.0")},
-                                 {"name", json_word("cairn")});
-    enum code rc = add_secret(&config->user, "user", arena, &object, err);
-    if (!rc) rc = add_secret(&config->password, "pass", arena, &object, err);
-    if (!rc) rc = add_secret(&config->token, "auth_token", arena, &object, err);
-    if (!rc && sink_has_secret(&config->credentials))
-        rc = read_creds(config, json_text(json_key(info, "nonce")), arena, &proof, err);
+    struct str nonce = json_text(json_key(info, "nonce"));
+    enum code rc = who->credentials.len ? read_creds(who->credentials, nonce, arena, &proof, err) : OK;
     if (rc) return rc;
-    JSON_ADD(arena, &object, {"jwt", json_some(proof.jwt)},
-             {"nkey", proof.jwt.len ? json_none() : json_some(proof.key)}, {"sig", json_some(proof.signature)});
-    struct buf text = buf_of(64 * 1024);
-    json_write(&text, &object);
-    *out = buf_keep(&text, arena);
-    return out->ptr ? OK : error_nomem(err);
+    struct json object =
+        JSON_OF(arena, {"verbose", json_bool(false)}, {"pedantic", json_bool(false)}, {"headers", json_bool(true)},
+                {"no_responders", json_bool(true)}, {"protocol", json_int(1)}, {"lang", json_word("c")},
+                {"version", json_word("0.1.0")}, {"name", json_word("cairn")}, {"user", json_some(who->user)},
+                {"pass", json_some(who->password)}, {"auth_token", json_some(who->token)},
+                {"jwt", json_some(proof.jwt)}, {"nkey", proof.jwt.len ? json_none() : json_some(proof.key)},
+                {"sig", json_some(proof.signature)});
+    json_write(out, &object);
+    return buf_ok(out) ? OK : error_nomem(err);
 }

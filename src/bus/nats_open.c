@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define IN_MAX (4u << 20)
 #define OUT_MAX (4 * PAGE_BYTES)
 #define HEAD_MAX (256 * 1024)
 #define STREAM_MISSING 404
@@ -67,8 +67,7 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
     struct arena *arena = call->arena;
     struct frame frame;
     struct json info;
-    struct str connect;
-    arena_reset(arena);
+    uint64_t random;
     enum code rc = nats_await(nats, FRAME_INFO, (struct str){0}, deadline, &frame, err);
     if (rc) return rc;
     struct str text = arena_copy(arena, frame.text); // because reading goes on
@@ -81,15 +80,17 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
     nats->max_payload = (uint64_t)json_integer(json_key(&info, "max_payload"), 0);
     nats_compact(nats);
     if (to->tls || (json_is(tls, JSON_BOOL) && tls->boolean)) {
-        rc = tcp_secure(&nats->tcp, to->host, call->config->ca_file, deadline, err);
+        rc = tcp_secure(&nats->tcp, to->host, call->ca_file, deadline, err);
         if (rc) return rc;
     }
-    rc = nats_connect_text(call->config, &info, arena, &connect, err);
+    os_entropy()->fill(os_entropy(), &random, sizeof(random));
+    snprintf(nats->inbox, sizeof(nats->inbox), "_INBOX.cairn%016llx.", (unsigned long long)random);
+    buf_text(&nats->out, "CONNECT ");
+    rc = nats_connect_write(&call->who, &info, arena, &nats->out, err);
     if (rc) return rc;
-    snprintf(nats->inbox, sizeof(nats->inbox), "_INBOX.cairn%016llx.", (unsigned long long)call->random);
-    buf_clear(&nats->out);
-    buf_printf(&nats->out, "CONNECT %.*s\r\nSUB %s> 1\r\nPING\r\n", STR_ARG(connect), nats->inbox);
+    buf_printf(&nats->out, "\r\nSUB %s> 1\r\nPING\r\n", nats->inbox);
     rc = buf_ok(&nats->out) ? tcp_write(&nats->tcp, buf_str(&nats->out), deadline, err) : error_nomem(err);
+    explicit_bzero(nats->out.ptr, nats->out.len); // it says a password, perhaps
     buf_clear(&nats->out);
     if (!rc) rc = nats_await(nats, FRAME_PONG, (struct str){0}, deadline, &frame, err);
     return rc;
@@ -164,14 +165,14 @@ void nats_hang_up(struct nats *nats)
 enum code nats_dial(const struct nats_call *call, struct nats **out, struct error *err)
 {
     struct address to;
-    int64_t deadline = mono_now() + call->config->timeout_ms;
+    int64_t deadline = mono_now() + call->timeout_ms;
     *out = NULL;
     enum code rc = read_address(call->url, &to, err);
     if (rc) return rc;
     struct nats *nats = calloc(1, sizeof(*nats));
     if (!nats) return error_nomem(err);
-    nats->tcp = (struct tcp){.fd = -1, .stopping = call->stopping};
-    buf_init(&nats->in, IN_MAX);
+    nats->tcp = (struct tcp){.fd = -1, .stopped = call->stopped, .context = call->context};
+    buf_init(&nats->in, NATS_IN_MAX);
     buf_init(&nats->out, OUT_MAX);
     buf_init(&nats->head, HEAD_MAX);
     rc = tcp_dial(&nats->tcp, to.host, to.port, deadline, err);
@@ -189,17 +190,25 @@ void nats_close(struct sink *sink)
     sink->wire = NULL;
 }
 
+static bool is_stopping(void *context)
+{
+    return atomic_load(&((struct sink *)context)->stopping);
+}
+
 enum code nats_open(struct sink *sink, struct error *err)
 {
     const struct json *urls = sink->config.urls;
     int64_t deadline = mono_now() + sink->config.timeout_ms;
-    struct nats_call call = {.config = &sink->config,
-                             .url = urls->items[sink->downs % urls->count].text,
-                             .random = sink_random(sink),
+    struct nats_call call = {.url = urls->items[sink->downs % urls->count].text,
+                             .ca_file = sink->config.ca_file,
+                             .timeout_ms = sink->config.timeout_ms,
                              .arena = &sink->loading,
-                             .stopping = &sink->stopping};
+                             .stopped = is_stopping,
+                             .context = sink};
     struct nats *nats;
-    enum code rc = nats_dial(&call, &nats, err);
+    arena_reset(&sink->loading);
+    enum code rc = nats_identify(&sink->config, &sink->loading, &call.who, err);
+    if (!rc) rc = nats_dial(&call, &nats, err);
     if (rc) return rc;
     sink->wire = nats;
     rc = ask_stream(sink, nats, deadline, err);

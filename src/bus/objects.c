@@ -15,18 +15,15 @@
 #define AWAY_MS 1000
 #define OBJECT_MAX ((uint64_t)64 << 20) // bytes of an object that is read
 #define CACHE_MAX ((size_t)64 << 20)
-#define ANSWER_MAX ((size_t)8 << 20)
 #define BUCKET_WAIT_MS 20 // until a stream that was just made listens
 
 enum { MISSING = 404, NAME_TAKEN = 10058, SUBJECTS_TAKEN = 10065 };
 
 struct object_link { // a connection, and what is read over it
     struct object_link *next;
-    struct nats *nats;
+    struct nats_client client;
     struct arena arena;
-    int64_t deadline;
-    uint64_t asked;
-    bool fresh, broken;
+    bool fresh;
 };
 
 struct cached {
@@ -107,24 +104,24 @@ static void cache_put(struct objects *objects, const struct digest *sha256, stru
 static void line_free(struct object_link *line)
 {
     if (!line) return;
-    nats_hang_up(line->nats);
+    nats_hang_up(line->client.nats);
     arena_release(&line->arena);
     free(line);
 }
 
 static enum code line_dial(struct objects *objects, struct object_link **out, struct error *err)
 {
-    uint64_t random = 0;
     struct object_link *line = calloc(1, sizeof(*line));
-    if (!line || getrandom(&random, sizeof(random), 0) != sizeof(random)) {
-        free(line);
-        return error_nomem(err);
-    }
+    if (!line) return error_nomem(err);
     arena_init(&line->arena, 64 * 1024, (size_t)64 << 20);
+    line->client.arena = &line->arena;
     line->fresh = true;
-    struct nats_call call = {
-        .config = &objects->config, .url = objects->config.url, .random = random, .arena = &line->arena};
-    enum code rc = nats_dial(&call, &line->nats, err);
+    struct nats_call call = {.url = objects->config.url,
+                             .ca_file = objects->config.ca_file,
+                             .timeout_ms = objects->config.timeout_ms,
+                             .arena = &line->arena};
+    enum code rc = nats_identify(&objects->config, &line->arena, &call.who, err);
+    if (!rc) rc = nats_dial(&call, &line->client.nats, err);
     if (rc)
         line_free(line);
     else
@@ -149,8 +146,8 @@ static enum code line_take(struct objects *objects, struct object_link **out, st
     if (!line && away) return E_UNREACHABLE;
     enum code rc = line ? OK : line_dial(objects, &line, err);
     if (rc) return rc;
-    line->fresh = line->asked == 0;
-    line->deadline = mono_now() + objects->config.timeout_ms;
+    line->fresh = line->client.asked == 0;
+    line->client.deadline = mono_now() + objects->config.timeout_ms;
     *out = line;
     return OK;
 }
@@ -158,9 +155,9 @@ static enum code line_take(struct objects *objects, struct object_link **out, st
 static void line_give(struct objects *objects, struct object_link *line)
 {
     arena_reset(&line->arena);
-    nats_compact(line->nats);
+    nats_compact(line->client.nats);
     pthread_mutex_lock(&objects->mutex);
-    bool room = !line->broken && objects->idle_count < IDLE_MAX;
+    bool room = !line->client.broken && objects->idle_count < IDLE_MAX;
     if (room) {
         line->next = objects->idle;
         objects->idle = line;
@@ -170,78 +167,18 @@ static void line_give(struct objects *objects, struct object_link *line)
     if (!room) line_free(line);
 }
 
-static enum code broke(struct object_link *line, enum code rc)
-{
-    if (rc) line->broken = true;
-    return rc;
-}
-
 // ---- asking
-
-static enum code send(struct object_link *line, const char *subject, const char *reply, struct str head,
-                      struct str body, struct error *err)
-{
-    struct buf *out = &line->nats->out;
-    buf_clear(out);
-    if (head.len)
-        buf_printf(out, "HPUB %s %s %zu %zu\r\n", subject, reply, head.len, head.len + body.len);
-    else
-        buf_printf(out, "PUB %s %s %zu\r\n", subject, reply, body.len);
-    buf_add(out, head);
-    buf_add(out, body);
-    buf_text(out, "\r\n");
-    enum code rc = buf_ok(out) ? tcp_write(&line->nats->tcp, buf_str(out), line->deadline, err) : error_nomem(err);
-    buf_clear(out);
-    return broke(line, rc);
-}
-
-static void reply_name(struct object_link *line, char out[80])
-{
-    snprintf(out, 80, "%s%llu", line->nats->inbox, (unsigned long long)++line->asked);
-}
-
-// The answer to `reply`, in the line's arena. *none: nobody is there who would give one.
-static enum code answer(struct object_link *line, const char *reply, struct json *out, bool *none, struct error *err)
-{
-    struct frame frame;
-    enum code rc = nats_await(line->nats, FRAME_MESSAGE, str_from(reply), line->deadline, &frame, err);
-    if (rc) return broke(line, rc);
-    *none = str_starts(frame.head, STR("NATS/1.0 503"));
-    *out = json_object();
-    struct str text = arena_copy(&line->arena, frame.text);
-    nats_compact(line->nats);
-    if (!text.ptr) return error_nomem(err);
-    if (*none) return OK;
-    struct json_limits limits = json_limits_default;
-    limits.size_max = limits.string_size_max = ANSWER_MAX;
-    if (json_parse(text, &limits, &line->arena, out, NULL) == OK && json_is(out, JSON_OBJECT)) return OK;
-    return broke(line, error_set(err, E_UNREACHABLE, "the answer is not one of JetStream"));
-}
-
-static enum code ask(struct object_link *line, const char *subject, struct str head, struct str body, struct json *out,
-                     bool *none, struct error *err)
-{
-    char reply[80];
-    reply_name(line, reply);
-    enum code rc = send(line, subject, reply, head, body, err);
-    return rc ? rc : answer(line, reply, out, none, err);
-}
-
-static int64_t error_of(const struct json *reply, const char *which)
-{
-    return json_integer(json_key(json_key(reply, "error"), which), 0);
-}
 
 // What JetStream says no with.
 static enum code refused(const struct json *reply, struct error *err)
 {
     struct str text = json_text(json_at(reply, STR("error.description")));
-    int64_t code = error_of(reply, "code");
+    int64_t code = nats_error_of(reply, "code");
     return error_set(err,
                      code == MISSING ? E_NOT_FOUND
                      : code == 503   ? E_UNREACHABLE
                                      : E_LIMIT,
-                     "%.*s (%lld)", STR_ARG(str_slice(text, 0, 200)), (long long)error_of(reply, "err_code"));
+                     "%.*s (%lld)", STR_ARG(str_slice(text, 0, 200)), (long long)nats_error_of(reply, "err_code"));
 }
 
 static enum code api(struct object_link *line, const char *verb, struct str bucket, struct str body, struct json *out,
@@ -251,7 +188,7 @@ static enum code api(struct object_link *line, const char *verb, struct str buck
     bool none = false;
     object_stream(bucket, stream);
     snprintf(subject, sizeof(subject), "$JS.API.STREAM.%s.%s", verb, stream);
-    enum code rc = ask(line, subject, (struct str){0}, body, out, &none, err);
+    enum code rc = nats_request(&line->client, subject, (struct str){0}, body, out, &none, err);
     if (!rc && none) rc = error_set(err, E_UNREACHABLE, "JetStream is not there");
     if (!rc && json_key(out, "error")) rc = refused(out, err);
     return rc;
@@ -264,7 +201,7 @@ static enum code make_bucket(struct object_link *line, struct str bucket, struct
     struct str config = object_config(bucket, &line->arena);
     if (!config.ptr) return error_nomem(err);
     enum code rc = api(line, "CREATE", bucket, config, &reply, &why);
-    int64_t number = rc == E_LIMIT ? error_of(&reply, "err_code") : 0;
+    int64_t number = rc == E_LIMIT ? nats_error_of(&reply, "err_code") : 0;
     if (!rc || number == NAME_TAKEN || number == SUBJECTS_TAKEN) return OK; // another process is making it just now
     return error_set(err, rc, "%s", why.message);
 }
@@ -311,7 +248,7 @@ static enum code purge(struct object_link *line, struct str bucket, const char *
 static enum code stored(struct object_link *line, const char *reply, bool *none, struct error *err)
 {
     struct json said;
-    enum code rc = answer(line, reply, &said, none, err);
+    enum code rc = nats_answer(&line->client, reply, &said, none, err);
     if (rc || *none) return rc;
     if (json_key(&said, "error")) return refused(&said, err);
     return json_key(&said, "seq") ? OK : error_set(err, E_UNREACHABLE, "the answer is not one of JetStream");
@@ -321,15 +258,15 @@ static enum code stored(struct object_link *line, const char *reply, bool *none,
 static enum code put_chunks(struct object_link *line, struct str bucket, const char *nuid, struct str bytes,
                             uint64_t *count, bool *none, struct error *err)
 {
-    char subject[OBJECT_SUBJECT], reply[80];
-    uint64_t max = line->nats->max_payload;
+    char subject[OBJECT_SUBJECT], reply[NATS_REPLY_SIZE];
+    uint64_t max = line->client.nats->max_payload;
     size_t piece = max > 0 && max < OBJECT_CHUNK ? (size_t)max : OBJECT_CHUNK;
     object_chunks(bucket, str_from(nuid), subject);
-    reply_name(line, reply);
+    nats_reply_name(&line->client, reply);
     *count = 0;
     for (size_t at = 0; at < bytes.len; at += piece) {
         size_t end = bytes.len - at < piece ? bytes.len : at + piece;
-        enum code rc = send(line, subject, reply, (struct str){0}, str_slice(bytes, at, end), err);
+        enum code rc = nats_publish(&line->client, subject, reply, (struct str){0}, str_slice(bytes, at, end), err);
         if (rc) return rc;
         ++*count;
     }
@@ -346,13 +283,13 @@ static enum code put_meta(struct object_link *line, struct str bucket, const str
                           const struct object_meta *meta, struct error *err)
 {
     static const struct str rollup = {"NATS/1.0\r\nNats-Rollup: sub\r\n\r\n", 31};
-    char subject[OBJECT_SUBJECT], reply[80], time[CIVIL_SIZE];
+    char subject[OBJECT_SUBJECT], reply[NATS_REPLY_SIZE], time[CIVIL_SIZE];
     bool none = false;
     civil_format(wall_now(), time);
     object_subject(bucket, sha256, subject);
-    reply_name(line, reply);
+    nats_reply_name(&line->client, reply);
     struct str text = object_describe(bucket, sha256, meta, time, &line->arena);
-    enum code rc = text.ptr ? send(line, subject, reply, rollup, text, err) : error_nomem(err);
+    enum code rc = text.ptr ? nats_publish(&line->client, subject, reply, rollup, text, err) : error_nomem(err);
     if (!rc) rc = stored(line, reply, &none, err);
     return !rc && none ? error_set(err, E_UNREACHABLE, "the bucket is not there") : rc;
 }
@@ -369,7 +306,7 @@ static enum code put_once(struct object_link *line, struct str bucket, const str
     *none = false;
     enum code rc = put_chunks(line, bucket, nuid, bytes, &meta.chunks, none, err);
     if (!rc && !*none) rc = put_meta(line, bucket, sha256, &meta, err);
-    if (rc && !line->broken) { // what nobody refers to goes again
+    if (rc && !line->client.broken) { // what nobody refers to goes again
         object_chunks(bucket, meta.nuid, subject);
         (void)!purge(line, bucket, subject, 0, NULL);
     }
@@ -386,14 +323,14 @@ static enum code put_object(struct objects *objects, struct object_link *line, c
     bool none = false;
     struct error ignored = {0};
     bool replaces = describe(line, bucket, sha256, &old, &version, &ignored) == OK;
-    if (line->broken) return error_set(err, E_UNREACHABLE, "%s", ignored.message);
+    if (line->client.broken) return error_set(err, E_UNREACHABLE, "%s", ignored.message);
     if (replaces) old.nuid = arena_copy(&line->arena, old.nuid);
     enum code rc = put_once(line, bucket, sha256, bytes, &none, err);
     if (!rc && none) rc = make_bucket(line, bucket, err);
     while (!rc && none) { // the server has it, and a moment later it also listens
         rc = put_once(line, bucket, sha256, bytes, &none, err);
         if (!none || rc) break;
-        if (mono_now() >= line->deadline) return error_set(err, E_UNREACHABLE, "the bucket is not there");
+        if (mono_now() >= line->client.deadline) return error_set(err, E_UNREACHABLE, "the bucket is not there");
         poll(NULL, 0, BUCKET_WAIT_MS);
     }
     if (rc || !replaces || !old.nuid.ptr) return rc;
@@ -516,7 +453,7 @@ static enum code with_line(struct objects *objects, const struct object_request 
         rc = line_take(objects, &line, &why);
         if (rc) break;
         rc = do_job(objects, line, job, &why);
-        again = line->broken && !line->fresh && rc != E_NOMEM && rc != E_TIMEOUT;
+        again = line->client.broken && !line->fresh && rc != E_NOMEM && rc != E_TIMEOUT;
         line_give(objects, line);
     }
     if (!rc) return OK;

@@ -23,7 +23,7 @@ static enum code ready(const struct tcp *tcp, short events, int64_t deadline, st
     for (;;) {
         struct pollfd fd = {.fd = tcp->fd, .events = events};
         int64_t left = deadline - mono_now();
-        if (tcp->stopping && atomic_load(tcp->stopping)) return error_set(err, E_CANCELLED, "stopped");
+        if (tcp->stopped && tcp->stopped(tcp->context)) return error_set(err, E_CANCELLED, "stopped");
         if (left <= 0) return error_set(err, E_TIMEOUT, "the server took too long");
         int got = poll(&fd, 1, left < SLICE_MS ? (int)left : SLICE_MS);
         if (got > 0) return OK;

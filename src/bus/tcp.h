@@ -10,7 +10,8 @@ struct ssl_st;
 struct tcp {
     int fd;
     struct ssl_st *ssl;
-    const atomic_bool *stopping; // asked whether to stop; NULL: never
+    bool (*stopped)(void *context); // asked whether to stop; NULL: never
+    void *context;
 };
 
 // E_IO, E_TIMEOUT, E_CANCELLED. On an error the tcp is closed.

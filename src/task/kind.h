@@ -144,7 +144,7 @@ struct json call_parse(struct task_call *call, struct str bytes, bool any);
 extern const struct json_limits task_limits; // of what comes from outside
 
 // ---- outcome.c
-void call_done(struct task_call *call, struct json result);
+void call_done(struct task_call *call, struct json result); // one that could not be made: no memory
 bool call_fail(struct task_call *call, enum task_error error, const char *code, const char *format, ...)
     PRINTF_LIKE(4, 5);
 bool call_no_memory(struct task_call *call);

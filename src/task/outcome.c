@@ -22,6 +22,10 @@ const char *task_error_word(enum task_error error)
 
 void call_done(struct task_call *call, struct json result)
 {
+    if (!json_ok(&result)) {
+        call_no_memory(call);
+        return;
+    }
     call->out.error = TASK_OK;
     call->out.said = true;
     call->out.result = result;

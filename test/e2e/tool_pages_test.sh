@@ -60,6 +60,38 @@ test_the_page_of_nats_runs() {
     equal "$(jq -c '[.key, .value]' out)" '["user.7",{"name":"Ada"}]'
 }
 
+# The same playbook over TLS: the server's certificate is verified, and a wrong password is refused by the server.
+test_the_page_of_nats_runs_over_tls_with_a_password() {
+    command -v nats-server >/dev/null || skip 'nats-server is not installed'
+    command -v openssl >/dev/null || skip 'openssl is not installed'
+    mkdir js
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
+        -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>openssl.log || fail "no certificate: $(cat openssl.log)"
+    cat >nats.conf <<C
+listen: 127.0.0.1:-1
+jetstream { store_dir: "$PWD/js" }
+tls { cert_file: "$PWD/cert.pem", key_file: "$PWD/key.pem" }
+authorization { user: ada, password: "s3cret-word" }
+C
+    nats-server -c nats.conf --ports_file_dir "$PWD" >nats.log 2>&1 &
+    wait_for bash -c 'ls nats-server_*.ports'
+    url=tls://127.0.0.1:$(jq -r '.nats[0]' nats-server_*.ports | sed 's/.*://')
+    page nats
+    sed -i 's/^\( *\)kind: nats$/&\n\1auth: bus/' nats.yaml
+    echo "{\"bus\": {\"url\": \"$url\", \"user\": \"ada\", \"password\": \"s3cret-word\", \"ca_file\": \"$PWD/cert.pem\"}}" >good.json
+    gives nats --credentials good.json
+    equal "$(jq -c '[.key, .value]' out)" '["user.7",{"name":"Ada"}]'
+    jq -c 'del(.bus.ca_file)' good.json >strange.json
+    cairn_is 10 run nats.yaml --store "sqlite:$PWD/own.db" --run-id strange --progress none --credentials strange.json
+    cairn_is 0 get strange --store "sqlite:$PWD/own.db" -o json
+    has out "the server's certificate is not accepted"
+    jq -c '.bus.password = "wrong-word"' good.json >wrong.json
+    cairn_is 10 run nats.yaml --store "sqlite:$PWD/own.db" --run-id wrong --progress none --credentials wrong.json
+    cairn_is 0 get wrong --store "sqlite:$PWD/own.db" -o json
+    has out 'Authorization Violation'
+    hasnt out wrong-word
+}
+
 test_the_page_of_duckdb_runs() {
     command -v duckdb >/dev/null || python3 -c 'import duckdb' 2>/dev/null || skip 'neither the program duckdb nor the module of python3 is installed'
     page duckdb
