@@ -149,7 +149,7 @@ static struct ask *ask_new(struct api *api, struct net_exchange *exchange)
         .api = api, .call = call, .exchange = exchange, .request = net_request(exchange), .began_us = os_mono_us()};
     call->context = ask;
     call->done = reply;
-    call->source_ip = net_peer(exchange);
+    call->source_ip = arena_copy(&call->arena, net_peer(exchange));
     call->unix_socket = net_peer_uid(exchange) >= 0;
     call->user_agent = http_find(ask->request, "user-agent");
     call->request_id = call_text(call, "%016llx", (unsigned long long)++api->request_count);

@@ -217,6 +217,8 @@ static int open_net(struct serving *serving)
     for (size_t i = 0; i < settings->host_count && serving->guard.host_count < LISTEN_MAX; i++)
         serving->hosts[serving->guard.host_count++] = settings->hosts[i];
     serving->guard.hosts = serving->hosts;
+    serving->guard.origins = settings->origins;
+    serving->guard.origin_count = settings->origin_count;
     serving->limits = net_limits_default;
     if (settings->connections) serving->limits.connections = settings->connections;
     if (settings->per_address) serving->limits.per_address = settings->per_address;
@@ -228,6 +230,9 @@ static int open_net(struct serving *serving)
                                   .tls_key = settings->tls_key.len ? settings->tls_key.ptr : NULL,
                                   .limits = &serving->limits,
                                   .guard = &serving->guard,
+                                  .proxies = settings->proxies,
+                                  .proxy_count = settings->proxy_count,
+                                  .unix_proxy = settings->unix_proxy,
                                   .handle = on_request,
                                   .body_max = body_max,
                                   .tick = tick,

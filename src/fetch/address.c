@@ -22,34 +22,6 @@ static const char *const closed6[] = {"2001::/23", "2001:db8::/32", "2002::/16",
 // The last four bytes are a v4 address that a gateway may translate to.
 static const char *const inner4[] = {"::ffff:0:0/96", "::/96", "64:ff9b::/96"};
 
-bool cidr_parse(struct str text, struct cidr *out)
-{
-    char host[INET6_ADDRSTRLEN];
-    struct str bits;
-    struct str base = str_cut(text, '/', &bits);
-    int64_t count;
-    if (base.len == 0 || base.len >= sizeof(host)) return false;
-    memcpy(host, base.ptr, base.len);
-    host[base.len] = '\0';
-    *out = (struct cidr){.size = strchr(host, ':') ? 16 : 4};
-    if (inet_pton(out->size == 16 ? AF_INET6 : AF_INET, host, out->bytes) != 1) return false;
-    if (base.len == text.len)
-        count = out->size * 8;
-    else if (!str_int64(bits, &count))
-        return false;
-    if (count < 0 || count > out->size * 8) return false;
-    out->bits = (uint8_t)count;
-    return true;
-}
-
-static bool within(const struct cidr *cidr, const uint8_t *bytes, size_t size)
-{
-    if (cidr->size != size) return false;
-    size_t whole = cidr->bits / 8, rest = cidr->bits % 8;
-    if (memcmp(cidr->bytes, bytes, whole) != 0) return false;
-    return rest == 0 || ((cidr->bytes[whole] ^ bytes[whole]) >> (8 - rest)) == 0;
-}
-
 static const uint8_t *bytes_of(const struct sockaddr *address, size_t *size)
 {
     if (address->sa_family == AF_INET) {
@@ -60,20 +32,20 @@ static const uint8_t *bytes_of(const struct sockaddr *address, size_t *size)
     return ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr.s6_addr;
 }
 
-static bool cidr_has(const struct cidr *cidr, const struct sockaddr *address)
+static bool cidr_has(const struct os_network *cidr, const struct sockaddr *address)
 {
     size_t size;
     if (address->sa_family != AF_INET && address->sa_family != AF_INET6) return false;
     const uint8_t *bytes = bytes_of(address, &size);
-    return within(cidr, bytes, size);
+    return os_network_has(cidr, bytes, size);
 }
 
 static bool in_list(const char *const *list, size_t count, const uint8_t *bytes, size_t size)
 {
     for (size_t i = 0; i < count; i++) {
-        struct cidr cidr;
-        INVARIANT(cidr_parse(str_from(list[i]), &cidr));
-        if (within(&cidr, bytes, size)) return true;
+        struct os_network cidr;
+        INVARIANT(os_network_parse(str_from(list[i]), &cidr));
+        if (os_network_has(&cidr, bytes, size)) return true;
     }
     return false;
 }

@@ -3,6 +3,7 @@
 #define CAIRN_FETCH_INSIDE_H
 
 #include "fetch/fetch.h"
+#include "os/os.h"
 
 #include <netinet/in.h>
 
@@ -41,17 +42,10 @@ struct fetch_addresses {
     struct address list[FETCH_ADDRESS_MAX];
 };
 
-struct cidr {
-    uint8_t bytes[16]; // of v4 the first four
-    uint8_t size;      // 4 or 16
-    uint8_t bits;
-};
-bool cidr_parse(struct str text, struct cidr *out) MUST_CHECK;
-
 struct rule {
     struct uri uri; // its path is the prefix
     bool allow_private;
-    const struct cidr *networks;
+    const struct os_network *networks;
     size_t network_count;
 };
 bool rule_admits(const struct rule *rule, const struct sockaddr *address);

@@ -35,10 +35,10 @@ static enum code networks_parse(const struct json *list, const char *where, stru
 {
     if (!list) return OK;
     if (!json_is(list, JSON_ARRAY)) return bad(err, list, where, "\"addresses\" must be a list");
-    struct cidr *networks = ARENA_ARRAY(arena, list->count + 1, struct cidr);
+    struct os_network *networks = ARENA_ARRAY(arena, list->count + 1, struct os_network);
     if (!networks) return error_nomem(err);
     for (uint32_t i = 0; i < list->count; i++)
-        if (!cidr_parse(json_text(&list->items[i]), &networks[i]))
+        if (!os_network_parse(json_text(&list->items[i]), &networks[i]))
             return bad(err, &list->items[i], where, "an entry of \"addresses\" is no address or network (10.0.0.0/8)");
     out->networks = networks;
     out->network_count = list->count;

@@ -13,11 +13,25 @@ static bool is_loopback(struct str host)
     return http_name_is(host, "localhost") || str_is(host, "127.0.0.1") || str_is(host, "[::1]");
 }
 
+// The host of an origin, which has a port only where it is not the usual one; a client may name that one all the same.
+static bool is_public(const struct http_guard *guard, struct str host, struct str port)
+{
+    for (size_t i = 0; i < guard->origin_count; i++) {
+        struct str name, name_port, origin = guard->origins[i];
+        bool tls = str_starts(origin, STR("https://"));
+        struct str usual = tls ? STR("443") : STR("80");
+        size_t scheme = tls ? sizeof("https://") - 1 : sizeof("http://") - 1;
+        if (!http_host_split(str_slice(origin, scheme, origin.len), &name, &name_port) || !http_same(name, host)) continue;
+        if (str_eq(name_port.len ? name_port : usual, port.len ? port : usual)) return true;
+    }
+    return false;
+}
+
 static bool host_fits(const struct http_guard *guard, const struct http_door *door, struct str text)
 {
     struct str host, port, name, name_port;
     if (!http_host_split(text, &host, &port)) return false;
-    if (is_loopback(host) && port_is(port, door)) return true;
+    if ((is_loopback(host) && port_is(port, door)) || is_public(guard, host, port)) return true;
     for (size_t i = 0; i < guard->host_count; i++) {
         if (!http_host_split(guard->hosts[i], &name, &name_port) || !http_same(name, host)) continue;
         if (name_port.len ? str_eq(name_port, port) : port_is(port, door)) return true;
@@ -32,9 +46,13 @@ static bool is_listed(const struct http_guard *guard, struct str origin)
     return false;
 }
 
-// What the browser calls us; the host has been checked before.
-static bool is_own(const struct http_door *door, const struct http_request *request, struct str origin)
+// What the browser calls us; the host has been checked before. Where a proxy stands in front, our door does not know the scheme: the
+// listed origin says it.
+static bool is_own(const struct http_guard *guard, const struct http_door *door, const struct http_request *request,
+                   struct str origin)
 {
+    struct str host, port;
+    if (http_host_split(request->host, &host, &port) && is_public(guard, host, port)) return false;
     struct str scheme = door->tls ? STR("https://") : STR("http://");
     return str_starts(origin, scheme) && http_same(str_slice(origin, scheme.len, origin.len), request->host);
 }
@@ -65,7 +83,7 @@ static bool site_fits(const struct http_guard *guard, const struct http_door *do
     if (count_of(request, "access-control-request-private-network")) return false;
     // A listed origin has shown itself by name; the browser still calls it another site.
     if (origins && is_listed(guard, origin)) return true;
-    if (origins && !is_own(door, request, origin)) return false;
+    if (origins && !is_own(guard, door, request, origin)) return false;
     return !sites || str_is(site, "same-origin") || str_is(site, "none") || is_navigation(request);
 }
 

@@ -162,7 +162,7 @@ struct http_guard {
     const struct str
         *hosts; // further names: "name" goes with the port of the connection, "name:port" with exactly that one
     size_t host_count;
-    const struct str *origins; // further origins, "https://ui.example"; our own is always one
+    const struct str *origins; // how browsers name us, "https://cairn.example": as origin and as host. Our own is always one
     size_t origin_count;
 };
 // Where the connection came in. port 0: a Unix socket, whose clients say "localhost".

@@ -59,7 +59,7 @@ static struct address *address_take(struct net_server *server, const struct sock
         if (!*slot) return NULL;
         memcpy((*slot)->ip, ip, sizeof(ip));
     }
-    if ((*slot)->count >= server->limits.per_address) return NULL;
+    if ((*slot)->count >= server->limits.per_address && !net_ip_is_proxy(server, ip)) return NULL;
     (*slot)->count++;
     return *slot;
 }
@@ -88,6 +88,7 @@ static void name_peer(struct conn *conn, const struct sockaddr_storage *peer)
         memcpy(conn->peer, "unix", sizeof("unix"));
         if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) conn->uid = credentials.uid;
     }
+    conn->proxy = net_is_proxy(conn->server, str_from(conn->peer));
 }
 
 static void start(struct conn *conn)

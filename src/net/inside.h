@@ -104,6 +104,7 @@ struct conn {
     struct http_door door;
     struct address *address;
     char peer[48];
+    bool proxy; // a named one: its clients are meant
     int64_t uid;
     struct http_parser parser;
     struct arena arena;
@@ -164,6 +165,12 @@ struct net_server {
     struct net_message *queue_first, *queue_last;
     SSL_CTX *tls;
 };
+
+// proxy.c
+bool net_is_proxy(const struct net_server *server, struct str peer);
+bool net_ip_is_proxy(const struct net_server *server, const uint8_t ip[16]); // of v4 mapped
+// Who called the proxy; `peer` where the headers do not say so. Points into the request
+struct str net_behind_proxies(const struct net_server *server, const struct http_request *request, struct str peer);
 
 // listen.c
 enum code net_listen_all(struct net_server *server, struct error *err) MUST_CHECK;

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "http/http.h"
+#include "os/os.h"
 
 struct net_server;
 struct net_exchange;
@@ -46,6 +47,10 @@ struct net_options {
     const char *tls_certificate,
         *tls_key;                      // PEM files (chain, key): TLS 1.2 or later on every TCP listener. Both or none
     const struct net_limits *limits;   // NULL: net_limits_default
+    // Whose word on X-Forwarded-For counts. Their connections are those of many clients: limits->per_address does not hold for them.
+    const struct os_network *proxies;
+    size_t proxy_count;
+    bool unix_proxy;                   // what connects to a Unix socket is one, too
     const struct http_guard *guard;    // NULL: nobody is turned away for Host or Origin. Borrowed
     const struct http_header *headers; // on every answer that has none of that name; our own refusals too. Borrowed
     size_t header_count;
@@ -76,8 +81,9 @@ enum code net_reload_tls(struct net_server *server, struct error *err) MUST_CHEC
 
 const struct http_request *net_request(const struct net_exchange *x);
 struct arena *net_arena(struct net_exchange *x);    // emptied when the exchange is over
-struct str net_peer(const struct net_exchange *x);  // "127.0.0.1", "::1", "unix"
-int64_t net_peer_uid(const struct net_exchange *x); // of the process behind a Unix socket; -1 otherwise
+// "127.0.0.1", "::1", "unix"; of a named proxy the client that it names. As long as the exchange
+struct str net_peer(const struct net_exchange *x);
+int64_t net_peer_uid(const struct net_exchange *x); // of the process behind a Unix socket; -1 otherwise, and for a proxy
 // False once the client has closed its side: nobody may be waiting. Any thread.
 bool net_alive(const struct net_exchange *x);
 // The answer will be a refusal that says when to come again. A client that does not wait so long is answered once more, and then no

@@ -27,12 +27,14 @@ struct arena *net_arena(struct net_exchange *x)
 
 struct str net_peer(const struct net_exchange *x)
 {
-    return str_from(conn_of(x)->peer);
+    const struct conn *conn = conn_of(x);
+    struct str peer = str_from(conn->peer);
+    return conn->proxy ? net_behind_proxies(conn->server, &conn->parser.request, peer) : peer;
 }
 
 int64_t net_peer_uid(const struct net_exchange *x)
 {
-    return conn_of(x)->uid;
+    return conn_of(x)->proxy ? -1 : conn_of(x)->uid;
 }
 
 void net_come_again(struct net_exchange *x, int64_t ms)

@@ -128,6 +128,16 @@ struct os_log_route {
     void *context;
 };
 struct os_log_route os_log_through(struct os_log_route route); // returns what it was
+
+// ---- networks
+struct os_network {
+    uint8_t bytes[16]; // of v4 the first four
+    uint8_t size;      // 4 or 16
+    uint8_t bits;      // that count; all of them: one address
+};
+bool os_network_parse(struct str text, struct os_network *out) MUST_CHECK; // ADDRESS or ADDRESS/BITS
+bool os_network_has(const struct os_network *network, const uint8_t *bytes, size_t size);
+
 // ---- the service manager ($NOTIFY_SOCKET, $WATCHDOG_USEC): nothing happens when there is none
 bool os_file_identity(const char *path, char out[64]); // which file it is, by whatever path; false: there is none
 void os_notify(const char *state); // "READY=1", "STATUS=..."; several on lines of their own. Never waits

@@ -51,8 +51,11 @@ struct service_settings {
     uint32_t calls_max;        // waiting for the engine at once; more are refused (OVERLOADED). 0 = 10,000
     uint32_t calls_per_tenant; // of calls_max; more are refused (TENANT_OVERLOADED). 0 = as many as calls_max
     // for the door in front of it
-    const struct str *listen, *hosts;
-    size_t listen_count, host_count;
+    const struct str *listen, *hosts, *origins;
+    size_t listen_count, host_count, origin_count;
+    const struct os_network *proxies;
+    size_t proxy_count;
+    bool unix_proxy;
     struct str tls_certificate, tls_key;
     const struct service_otlp *otlp;   // NULL: traces go nowhere
     const struct json *sinks;          // array (docs/format/bus.md); NULL: none

@@ -1,6 +1,9 @@
 // [serve] of a configuration, member by member: docs/format/serve.md.
 #include "service/service.h"
 
+#include "http/http.h"
+#include "os/os.h"
+
 enum { LIST_MAX = 16, ROUTES_MAX = 1024 };
 
 // What one member is read into.
@@ -97,6 +100,42 @@ static enum code set_listen(const struct reading *r)
 static enum code set_hosts(const struct reading *r)
 {
     return read_list(r, &r->out->hosts, &r->out->host_count);
+}
+
+// As a browser writes it: a scheme, a host, perhaps a port, and nothing behind them.
+static bool is_origin(struct str text)
+{
+    struct str host, port;
+    size_t scheme = str_starts(text, STR("https://")) ? sizeof("https://") - 1 : sizeof("http://") - 1;
+    bool http = scheme == sizeof("https://") - 1 || str_starts(text, STR("http://"));
+    return http && http_host_split(str_slice(text, scheme, text.len), &host, &port);
+}
+
+static enum code set_origins(const struct reading *r)
+{
+    enum code rc = read_list(r, &r->out->origins, &r->out->origin_count);
+    for (size_t i = 0; !rc && i < r->out->origin_count; i++)
+        if (!is_origin(r->out->origins[i])) rc = wrong(r, NULL, "must be like https://cairn.example.com, without a path");
+    return rc;
+}
+
+static enum code set_proxies(const struct reading *r)
+{
+    const struct str *items;
+    size_t count;
+    enum code rc = read_list(r, &items, &count);
+    struct os_network *networks = ARENA_ARRAY(r->arena, LIST_MAX, struct os_network);
+    if (!rc && !networks) rc = error_nomem(r->err);
+    for (size_t i = 0; !rc && i < count; i++) {
+        if (str_is(items[i], "unix"))
+            r->out->unix_proxy = true;
+        else if (os_network_parse(items[i], &networks[r->out->proxy_count]))
+            r->out->proxy_count++;
+        else
+            rc = wrong(r, NULL, "must be addresses, networks like 10.0.0.0/8, or \"unix\"");
+    }
+    r->out->proxies = networks;
+    return rc;
 }
 
 static enum code set_tls(const struct reading *r)
@@ -293,6 +332,8 @@ static const struct {
 } members[] = {
     {"listen", "where to listen: HOST:PORT or unix:PATH; a list", set_listen},
     {"hosts", "further names that requests may address the service by", set_hosts},
+    {"origins", "how browsers reach the service through a proxy: https://HOST", set_origins},
+    {"proxies", "whose X-Forwarded-For names the client: addresses, networks, unix", set_proxies},
     {"tls", "certificate and key: PEM files", set_tls},
     {"insecure", "true: no TLS where other machines can reach it", set_insecure},
     {"tokenFile", "where the first start leaves its token", set_token_file},

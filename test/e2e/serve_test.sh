@@ -248,4 +248,14 @@ test_a_token_that_ends_makes_none_that_lasts_longer() {
     stop_serving
 }
 
+test_behind_a_tls_proxy_its_public_origin_and_the_proxys_clients_count() {
+    printf '[serve]\norigins = "https://cairn.example"\nproxies = "127.0.0.1"\n' >cairn.toml
+    serve
+    ask POST /v1/tokens '{"roles":["Operator"]}' 'Host: cairn.example' 'Origin: https://cairn.example' 'X-Forwarded-For: 9.9.9.9, 192.0.2.7' && answers 201
+    ask GET /v1/audit && equal "$(jq -r '.items[] | select(.action == "token.create") | .context.ip' body)" 192.0.2.7
+    ask POST /v1/tokens '{"roles":["Operator"]}' 'Host: cairn.example' 'Origin: https://evil.example' && answers 403
+    ask GET /v1/tokens '' 'Host: evil.example' && answers 421
+    stop_serving
+}
+
 run_tests "$@"

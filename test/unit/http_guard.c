@@ -15,6 +15,33 @@ static struct http_request make(const char *method, const char *host, struct htt
                                  .header_count = count};
 }
 
+static void a_service_behind_a_proxy_is_known_by_its_public_origin_H2_H3(void)
+{
+    static const struct str origins[] = {STR_INIT("https://cairn.example"), STR_INIT("http://inner.example:81")};
+    static const struct http_guard guard = {.origins = origins, .origin_count = ARRAY_COUNT(origins)};
+    static const struct http_door door = {.port = 7117};
+    static const struct {
+        const char *host, *origin;
+        int status;
+    } cases[] = {
+        {"cairn.example", "https://cairn.example", 0},
+        {"CAIRN.example:443", "https://cairn.example", 0},
+        {"inner.example:81", "http://inner.example:81", 0},
+        {"cairn.example", "http://cairn.example", 403},
+        {"cairn.example", "https://cairn.example:444", 403},
+        {"cairn.example", "https://evil.example", 403},
+        {"cairn.example:80", "https://cairn.example", 421},
+        {"cairn.example:7117", "https://cairn.example", 421},
+        {"inner.example", "http://inner.example:81", 421},
+        {"cairn.example.evil.example", "https://cairn.example", 421},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct http_header headers[] = {{STR("Origin"), str_from(cases[i].origin)}};
+        struct http_request request = make("POST", cases[i].host, headers, 1);
+        CHECK_INT(http_guard_check(&guard, &door, &request), cases[i].status);
+    }
+}
+
 static void hosts_are_ours_or_misdirected_H2(void)
 {
     static const struct str names[] = {STR_INIT("cairn.example"), STR_INIT("proxy.example:443")};
@@ -285,6 +312,7 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(hosts_are_ours_or_misdirected_H2),
+        TEST(a_service_behind_a_proxy_is_known_by_its_public_origin_H2_H3),
         TEST(default_ports_and_sockets_need_no_port_H2),
         TEST(other_origins_are_refused_for_every_method_H3),
         TEST(other_sites_may_link_to_us_and_nothing_more_H3),

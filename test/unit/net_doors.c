@@ -46,6 +46,41 @@ static void unix_sockets_are_private_and_name_their_client(void)
     CHECK_INT(net_open(&kit.options, &second, &err), E_EXISTS);
 }
 
+// What the peer 127.0.0.1 is taken for when it sends these headers.
+static void named(struct net_options *options, const char *headers, const char *want)
+{
+    struct kit kit = {.options = *options};
+    struct answers answers;
+    char request[500];
+    kit_start(&kit);
+    answers_open(&answers, &kit);
+    int len = snprintf(request, sizeof(request), "GET / HTTP/1.1\r\nHost: localhost\r\n%s\r\n", headers);
+    CHECK_INT(answers_to(&answers, (struct str){request, (size_t)len}), 200);
+    CHECK_STR(answers.parser.answer.body, str_from(want));
+    answers_release(&answers);
+    kit_stop(&kit);
+}
+
+static void the_client_behind_a_named_proxy_is_named_by_it(void)
+{
+    struct os_network networks[2];
+    CHECK(os_network_parse(STR("127.0.0.0/8"), &networks[0]) && os_network_parse(STR("10.0.0.1"), &networks[1]));
+    struct net_options plain = {.handle = who};
+    struct net_options behind = {.handle = who, .proxies = networks, .proxy_count = ARRAY_COUNT(networks)};
+    named(&plain, "X-Forwarded-For: 192.0.2.7\r\n", "127.0.0.1 -1");
+    named(&behind, "", "127.0.0.1 -1");
+    named(&behind, "X-Forwarded-For: 192.0.2.7\r\n", "192.0.2.7 -1");
+    named(&behind, "X-Forwarded-For: 192.0.2.7:4000\r\n", "192.0.2.7 -1");
+    named(&behind, "X-Forwarded-For: [2001:db8::7]:4000\r\n", "2001:db8::7 -1");
+    named(&behind, "X-Forwarded-For: 2001:db8::7\r\n", "2001:db8::7 -1");
+    // what stands before the first address that is no proxy was written by the client
+    named(&behind, "X-Forwarded-For: 10.9.9.9, 192.0.2.7, 10.0.0.1\r\n", "192.0.2.7 -1");
+    named(&behind, "X-Forwarded-For: 10.9.9.9\r\nX-Forwarded-For: 192.0.2.7,10.0.0.1\r\n", "192.0.2.7 -1");
+    named(&behind, "X-Forwarded-For: 192.0.2.7, ::ffff:10.0.0.1\r\n", "192.0.2.7 -1");
+    named(&behind, "X-Forwarded-For: 192.0.2.7, nonsense, 10.0.0.1\r\n", "10.0.0.1 -1");
+    named(&behind, "X-Forwarded-For: 192.0.2.0/24\r\n", "127.0.0.1 -1");
+}
+
 static void addresses_are_checked(void)
 {
     static const char *const bad[] = {"8080",         "localhost", "example.org:80", "127.0.0.1:", "127.0.0.1:99999",
@@ -105,6 +140,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(unix_sockets_are_private_and_name_their_client),
         TEST(addresses_are_checked),
+        TEST(the_client_behind_a_named_proxy_is_named_by_it),
         TEST(sockets_of_a_service_manager_are_used),
     };
     return test_main("net_doors", tests, ARRAY_COUNT(tests), argc, argv);

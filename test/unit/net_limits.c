@@ -161,6 +161,23 @@ static void large_answers_reach_clients_that_read(void)
     kit_stop(&kit);
 }
 
+static void the_connections_of_a_named_proxy_are_those_of_many_clients(void)
+{
+    struct os_network network;
+    CHECK(os_network_parse(STR("127.0.0.1"), &network));
+    struct kit kit = {.options = {.handle = echo, .proxies = &network, .proxy_count = 1}, .limits = net_limits_default};
+    struct answers answers[4];
+    kit.limits.per_address = 2;
+    kit_start(&kit);
+    for (int i = 0; i < 4; i++) {
+        answers_open(&answers[i], &kit);
+        kit_send(answers[i].fd, STR(GET("/")));
+        CHECK_INT(answers_next(&answers[i]), 200);
+    }
+    for (int i = 0; i < 4; i++) answers_release(&answers[i]);
+    kit_stop(&kit);
+}
+
 static void connections_have_a_limit_in_total_and_per_address(void)
 {
     for (int which = 0; which < 2; which++) {
@@ -329,6 +346,7 @@ int main(int argc, char **argv)
         TEST(clients_that_read_nothing_are_cut_off),
         TEST(large_answers_reach_clients_that_read),
         TEST(connections_have_a_limit_in_total_and_per_address),
+        TEST(the_connections_of_a_named_proxy_are_those_of_many_clients),
         TEST(descriptors_that_run_out_do_not_stop_the_server),
         TEST(clients_that_do_not_wait_are_read_when_they_should_have_come),
         TEST(closed_connections_are_not_heard_of_again_while_a_child_holds_them),
