@@ -126,7 +126,7 @@ static const struct route routes[] = {
      .body = "WorkerCall", .answer = "WorkerAnswer"},
     {"GET", "/v1/worker/results/{token}", "A stored result, by its reference, for a task", .handle = handle_worker_read,
      .query = "ref"},
-    {"PUT", "/v1/worker/artifacts/{token}/{name}", "A file that a step declared", .handle = handle_worker_artifact,
+    {"PUT", "/v1/worker/artifacts/{token}/{path}", "A file that a step declared", .handle = handle_worker_artifact,
      .body_max = 64u << 20, .status = 204},
     {"GET", "/v1/tokens", "Tokens of the tenant, without their secrets", .handle = handle_token_list,
      .answer = "TokenPage"},
@@ -188,9 +188,10 @@ static bool matches(struct str pattern, struct str path, struct str params[PARAM
             path = str_slice(path, 1, path.len);
             continue;
         }
+        bool rest = str_starts(pattern, STR("{path}")); // what is left, borders and all
         pattern = str_slice(pattern, str_find(pattern, '}', 0) + 1, pattern.len);
         // "{x}:verb": the verb ends the segment.
-        size_t end = str_find(path, '/', 0), verb = str_find(pattern, '/', 0);
+        size_t end = rest ? path.len : str_find(path, '/', 0), verb = str_find(pattern, '/', 0);
         if (verb > 0 && end > verb && str_eq(str_slice(path, end - verb, end), str_slice(pattern, 0, verb)))
             end -= verb;
         if (end == 0 || count == PARAMS_MAX) return false;

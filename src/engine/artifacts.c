@@ -2,6 +2,9 @@
 // step may have left anything there; only a regular file counts, and nothing that is there can keep the thread.
 #include "engine/inside.h"
 
+#include "reach/reach.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,44 +24,68 @@ bool declared_path(struct str dir, struct str path, struct buf *out)
 void declared_files_free(struct declared_files *files)
 {
     if (!files) return;
-    for (size_t i = 0; files->paths && i < files->count; i++) free(files->paths[i]);
-    free(files->paths);
+    for (size_t i = 0; files->names && i < files->count; i++) free(files->names[i]);
+    free(files->names);
+    free(files->dir);
     free(files->found);
     free(files);
 }
 
-struct declared_files *declared_files_new(uint64_t ticket, struct str dir, const struct artifact_decl *decls,
-                                          size_t count)
+struct declared_files *declared_files_new(uint64_t ticket, struct str dir, bool confined,
+                                          const struct artifact_decl *decls, size_t count)
 {
     struct declared_files *files = calloc(1, sizeof(*files));
     if (!files) return NULL;
     *files = (struct declared_files){.ticket = ticket,
                                      .count = count,
+                                     .confined = confined,
+                                     .dir = strndup(dir.len ? dir.ptr : "", dir.len),
                                      .found = calloc(count, sizeof(struct found_file)),
-                                     .paths = calloc(count, sizeof(char *))};
-    bool ok = files->found && files->paths;
+                                     .names = calloc(count, sizeof(char *))};
+    bool ok = files->dir && files->found && files->names;
     for (size_t i = 0; ok && i < count; i++) {
-        struct buf path;
-        buf_init(&path, 8192);
-        ok = declared_path(dir, decls[i].path, &path);
-        files->paths[i] = ok ? strndup(path.ptr, path.len) : NULL;
-        buf_release(&path);
-        ok = files->paths[i] != NULL;
+        files->names[i] = strndup(decls[i].path.len ? decls[i].path.ptr : "", decls[i].path.len);
+        ok = files->names[i] != NULL;
     }
     if (ok) return files;
     declared_files_free(files);
     return NULL;
 }
 
-static bool hash(const char *path, struct digest *out)
+// What the descriptor has, up to the size that it had when it was opened. Takes it over.
+static bool hash(int fd, uint64_t size, struct digest *out)
 {
-    struct arena arena;
-    struct str bytes;
-    arena_init(&arena, 4096, SIZE_MAX);
-    bool ok = os_read_regular(path, HASHED_MAX, &arena, &bytes, NULL) == OK;
-    if (ok) *out = sha256(bytes);
-    arena_release(&arena);
-    return ok;
+    char *bytes = malloc((size_t)size + 1);
+    size_t done = 0;
+    while (bytes && done < size) {
+        ssize_t got = read(fd, bytes + done, (size_t)size - done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        done += (size_t)got;
+    }
+    if (bytes && done == size) *out = sha256((struct str){bytes, done});
+    free(bytes);
+    close(fd);
+    return bytes && done == size;
+}
+
+// Confined: only in the directory of its artifacts, whatever links say. Else as the user, whose own steps these are.
+static bool open_declared(const struct declared_files *files, const char *name, int *fd, uint64_t *size)
+{
+    if (!files->confined) {
+        struct buf path = buf_of(8192);
+        bool there = declared_path(str_from(files->dir), str_from(name), &path);
+        there = there && os_open_regular(path.ptr, fd, size, NULL) == OK;
+        buf_release(&path);
+        return there;
+    }
+    struct reach_place place = {str_from(files->dir), true};
+    struct str beneath;
+    int root;
+    if (reach_find(&place, 1, str_from(name), false, &root, &beneath, NULL)) return false;
+    bool there = reach_open(root, beneath, fd, size, NULL) == OK;
+    close(root);
+    return there;
 }
 
 void declared_files_look(struct declared_files *files)
@@ -66,9 +93,11 @@ void declared_files_look(struct declared_files *files)
     for (size_t i = 0; i < files->count; i++) {
         struct found_file *found = &files->found[i];
         int fd;
-        if (os_open_regular(files->paths[i], &fd, &found->size, NULL) != OK) continue;
-        close(fd);
+        if (!open_declared(files, files->names[i], &fd, &found->size)) continue;
         found->there = true;
-        found->hashed = found->size <= HASHED_MAX && hash(files->paths[i], &found->sha256);
+        if (found->size <= HASHED_MAX)
+            found->hashed = hash(fd, found->size, &found->sha256);
+        else
+            close(fd);
     }
 }

@@ -176,8 +176,9 @@ static void make_artifacts_dir(const struct run *run)
 static bool expect_files(struct engine *engine, const struct run *run, const struct program_step *ps, uint64_t ticket)
 {
     if (ps->artifact_count == 0) return true;
+    const struct tool_confinement *cage = engine->options.confinement;
     struct declared_files *files =
-        declared_files_new(ticket, run_artifacts_dir(run), ps->artifacts, ps->artifact_count);
+        declared_files_new(ticket, run_artifacts_dir(run), cage && cage->level != TOOL_LEVEL_NONE, ps->artifacts, ps->artifact_count);
     if (files)
         mailbox_expect(&engine->mailbox, files);
     else

@@ -25,10 +25,13 @@ struct declared_files {
     uint64_t ticket;
     size_t count;
     struct found_file *found;
-    char **paths;
+    char *dir;     // of the run's artifacts
+    char **names;  // as declared
+    bool confined; // steps of this engine are
 };
 
-struct declared_files *declared_files_new(uint64_t ticket, struct str dir, const struct artifact_decl *decls,
+struct declared_files *declared_files_new(uint64_t ticket, struct str dir, bool confined,
+                                          const struct artifact_decl *decls,
                                           size_t count) MUST_CHECK; // NULL: out of memory
 void declared_files_look(struct declared_files *files);
 void declared_files_free(struct declared_files *files); // NULL: nothing

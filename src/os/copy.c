@@ -36,8 +36,13 @@ static enum code copy_bytes(int from, int to, const char *name, struct error *er
 
 static enum code copy_file(int from, int to, const char *name, mode_t mode, struct error *err)
 {
-    int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    int in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (in < 0) return os_errno(err, "open", name);
+    if (fstat(in, &st) != 0 || !S_ISREG(st.st_mode)) { // a step has put something else there meanwhile
+        close(in);
+        return OK;
+    }
     int out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0777);
     enum code rc = out < 0 ? os_errno(err, "create", name) : copy_bytes(in, out, name, err);
     if (out >= 0 && close(out) != 0 && !rc) rc = os_errno(err, "close", name);

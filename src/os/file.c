@@ -64,17 +64,6 @@ enum code os_open_regular(const char *path, int *fd, uint64_t *size, struct erro
     return error_set(err, E_INVALID, "%s is not a regular file", path);
 }
 
-enum code os_read_regular(const char *path, size_t max, struct arena *arena, struct str *out, struct error *err)
-{
-    int fd;
-    uint64_t size;
-    enum code rc = os_open_regular(path, &fd, &size, err);
-    if (rc) return rc;
-    if (size <= max) return read_open(fd, path, max, arena, out, err);
-    close(fd);
-    return error_set(err, E_LIMIT, "%s is larger than %zu bytes", path, max);
-}
-
 static enum code write_all(int fd, const char *path, struct str text, struct error *err)
 {
     for (size_t done = 0; done < text.len;) {

@@ -62,7 +62,7 @@ struct remote_caller {    // who the caller is, as its credentials say
 typedef void (*remote_reply)(void *context, int status, struct str body);
 void remote_serve(struct remote *remote, enum remote_call call, const struct remote_caller *caller, struct str body,
                   remote_reply reply, void *context);
-// PUT /v1/worker/artifacts/{token}/{name}: a file that the step declared. E_DENIED (token), E_CONFLICT (over), E_NOT_FOUND (not
+// PUT /v1/worker/artifacts/{token}/{path}: a file that the step declared. E_DENIED (token), E_CONFLICT (over), E_NOT_FOUND (not
 // declared), E_IO, E_FULL.
 enum code remote_artifact(struct remote *remote, const struct remote_caller *caller, struct str token, struct str name,
                           struct str bytes, struct error *err) MUST_CHECK;

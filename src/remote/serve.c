@@ -1,6 +1,8 @@
 // The calls of workers: polls and heartbeats that may wait, logs, artifacts. complete.c has the results.
 #include "remote/inside.h"
 
+#include "reach/reach.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -438,29 +440,26 @@ void remote_serve(struct remote *r, enum remote_call kind, const struct remote_c
 }
 
 // ---- artifacts
-static enum code artifact_path(const struct worker_task *task, struct str name, struct buf *path, struct error *err)
+static enum code artifact_dir(const struct worker_task *task, struct str name, struct buf *dir, struct error *err)
 {
     bool declared = false;
     for (size_t i = 0; i < task->artifact_count; i++) declared = declared || str_eq(task->artifacts[i], name);
-    bool inside = name.len > 0 && name.ptr[0] != '/' && task->artifacts_dir.len > 0;
-    for (struct str rest = name; rest.len > 0;) {
-        struct str part = str_cut(rest, '/', &rest);
-        inside = inside && part.len > 0 && !str_is(part, ".") && !str_is(part, "..");
-    }
-    if (!declared || !inside)
+    if (!declared || task->artifacts_dir.len == 0)
         return error_set(err, E_NOT_FOUND, "the step declares no artifact \"%.*s\" that can be sent", STR_ARG(name));
-    buf_printf(path, "%.*s/%.*s", STR_ARG(task->artifacts_dir), STR_ARG(name));
-    return buf_ok(path) ? OK : error_set(err, E_LIMIT, "the path is too long");
+    buf_add(dir, task->artifacts_dir);
+    return buf_ok(dir) ? OK : error_set(err, E_LIMIT, "the path is too long");
 }
 
-static enum code write_artifact(const char *path, struct str bytes, struct error *err)
+// Steps of the run write into that directory, too: a link that one of them left is replaced, never followed.
+static enum code write_artifact(const char *dir, struct str name, struct str bytes, struct error *err)
 {
-    struct buf dir = buf_of(8192);
-    const char *slash = strrchr(path, '/');
-    buf_add(&dir, (struct str){path, (size_t)(slash - path)});
-    enum code rc = os_make_dirs(dir.ptr, err);
-    buf_release(&dir);
-    return rc ? rc : os_write_file(path, bytes, 0644, true, err);
+    int root;
+    enum code rc = os_make_dirs(dir, err);
+    if (!rc) rc = reach_root(dir, &root, err);
+    if (rc) return rc;
+    rc = reach_write(root, name, bytes, err);
+    close(root);
+    return rc == E_DENIED ? E_NOT_FOUND : rc;
 }
 
 // With the lock: the task that the caller has leased, or why not, in the words of a request of its own.
@@ -492,14 +491,14 @@ enum code remote_whose(struct remote *r, const struct remote_caller *caller, str
 enum code remote_artifact(struct remote *r, const struct remote_caller *caller, struct str token, struct str name,
                           struct str bytes, struct error *err)
 {
-    struct buf path = buf_of(8192);
+    struct buf dir = buf_of(8192);
     pthread_mutex_lock(&r->mutex);
     struct worker_task *task;
     enum code rc = leased_task(r, caller, token, &task, err);
-    if (!rc) rc = artifact_path(task, name, &path, err);
+    if (!rc) rc = artifact_dir(task, name, &dir, err);
     if (!rc) task_renew(r, task);
     pthread_mutex_unlock(&r->mutex);
-    if (!rc) rc = write_artifact(path.ptr, bytes, err);
-    buf_release(&path);
+    if (!rc) rc = write_artifact(dir.ptr, name, bytes, err);
+    buf_release(&dir);
     return rc;
 }

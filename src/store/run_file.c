@@ -1,11 +1,10 @@
 // Files of a run beside its log. Names come from far away (a server's clients), and what stands in the directory of artifacts was put
 // there by steps: nothing outside the directory is opened, whatever a name says and wherever a link points.
+#include "reach/reach.h"
 #include "store/backend.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static enum code missing(struct str name, struct error *err)
@@ -13,35 +12,9 @@ static enum code missing(struct str name, struct error *err)
     return error_set(err, E_NOT_FOUND, "there is no file %.*s", STR_ARG(name));
 }
 
-// One name of a path at a time, links not followed. -1: it is not there.
-static int open_below(int dir, struct str name)
-{
-    char part[256];
-    while (dir >= 0) {
-        struct str one = str_cut(name, '/', &name);
-        bool last = name.len == 0;
-        int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
-        bool good = one.len > 0 && one.len < sizeof(part) && !str_is(one, ".") && !str_is(one, "..") &&
-                    !memchr(one.ptr, '\0', one.len);
-        if (good) {
-            memcpy(part, one.ptr, one.len);
-            part[one.len] = '\0';
-        }
-        int next = good ? openat(dir, part, flags) : -1;
-        close(dir);
-        dir = next;
-        if (last) break;
-    }
-    return dir;
-}
-
 static enum code read_part(int fd, uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
                            struct error *err)
 {
-    struct stat about;
-    if (fstat(fd, &about)) return os_errno(err, "look at", "a file of the run");
-    if (!S_ISREG(about.st_mode)) return error_set(err, E_NOT_FOUND, "it is no file");
-    out->size = (uint64_t)about.st_size;
     if (offset == FILE_TAIL) offset = out->size > limit ? out->size - limit : 0;
     if (offset >= out->size) return OK;
     if (limit > out->size - offset) limit = (size_t)(out->size - offset);
@@ -63,9 +36,12 @@ static enum code read_below(struct str dir, const struct file_range *range, stru
     if (dir.len == 0) return missing(range->name, err);
     struct str path = arena_copy(arena, dir);
     if (!path.ptr) return error_nomem(err);
-    int fd = open_below(open(path.ptr, O_RDONLY | O_CLOEXEC | O_DIRECTORY), range->name);
-    if (fd < 0) return missing(range->name, err);
-    enum code rc = read_part(fd, range->offset, range->limit, arena, out, err);
+    int root, fd;
+    if (reach_root(path.ptr, &root, NULL)) return missing(range->name, err);
+    enum code rc = reach_open(root, range->name, &fd, &out->size, NULL);
+    close(root);
+    if (rc) return missing(range->name, err);
+    rc = read_part(fd, range->offset, range->limit, arena, out, err);
     close(fd);
     return rc;
 }

@@ -2,9 +2,12 @@
 // the server is away: it is sent again until the server answers.
 #include "worker/inside.h"
 
+#include "reach/reach.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     CALL_MS = 30000,
@@ -98,10 +101,13 @@ static bool send_artifact(struct link_of *link, const struct attempt *attempt, s
     struct error err = {0};
     struct fetch_answer answer;
     struct str bytes;
-    char path[4096];
+    int root;
     arena_reset(&link->arena);
-    snprintf(path, sizeof(path), "%.*s/%.*s", STR_ARG(attempt->dir), STR_ARG(name));
-    if (os_read_regular(path, ARTIFACT_MAX, &link->arena, &bytes, &err)) return true; // the server sees that it is missing
+    // What a step has left may be anything. The server sees what is missing.
+    if (reach_root(attempt->dir.ptr, &root, &err)) return true;
+    enum code rc = reach_read(root, name, ARTIFACT_MAX, &link->arena, &bytes, &err);
+    close(root);
+    if (rc) return true;
     struct buf uri = buf_of(16384);
     buf_printf(&uri, "/v1/worker/artifacts/%.*s/", STR_ARG(attempt->token));
     for (struct str rest = name; rest.len > 0;) {
