@@ -106,20 +106,30 @@ void handle_audit_verify(struct ask *ask)
 
 // ---- alerts
 
+static void list_alerts(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    struct json items;
+    if (!service_alerts(call->service, ask->state, &call->arena, &items)) {
+        call_nomem(call);
+        return;
+    }
+    service_keep_seen(call, store, &items);
+    answer_page(ask, items, (struct str){0});
+}
+
 void handle_alert_list(struct ask *ask)
 {
     struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
-    struct alert_filter filter = {.tenant = ask->call->who.tenant};
     struct str state;
-    struct json items;
-    if (!service_may(ask->call, OPERATION_ALERT_LIST, &all, (struct str){0}) || !query_text(ask, "run", &filter.run) ||
-        !query_text(ask, "state", &state))
-        return;
-    filter.open = str_is(state, "open");
-    if (service_alerts(ask->call->service, &filter, &ask->call->arena, &items))
-        answer_page(ask, items, (struct str){0});
-    else
-        call_nomem(ask->call);
+    if (!service_may(ask->call, OPERATION_ALERT_LIST, &all, (struct str){0})) return;
+    struct alert_filter *filter = CALL_NEW(ask->call, struct alert_filter);
+    if (!filter) return;
+    filter->tenant = ask->call->who.tenant;
+    if (!query_text(ask, "run", &filter->run) || !query_text(ask, "state", &state)) return;
+    filter->open = str_is(state, "open");
+    ask->state = filter;
+    service_read(ask->call, list_alerts);
 }
 
 // ---- documents

@@ -153,11 +153,15 @@ static const char *circuit_name(enum sink_state state)
     return state == STATE_DOWN || state == STATE_DISABLED ? "open" : state == STATE_PROBING ? "half-open" : "closed";
 }
 
-static struct json face_json(struct sink *sink, struct arena *arena)
+static struct json face_json(struct sink *sink, bool whole, struct arena *arena)
 {
     pthread_mutex_lock(&sink->mutex);
     struct sink_face face = sink->face;
     pthread_mutex_unlock(&sink->mutex);
+    if (!whole)
+        return JSON_OF(arena, {"name", json_copied(arena, sink->config.name)},
+                       {"type", json_name(type_name(sink->config.type))}, {"state", json_name(state_name(face.state))},
+                       {"circuit", json_word(circuit_name(face.state))});
     return JSON_OF(arena, {"name", json_copied(arena, sink->config.name)},
                    {"type", json_name(type_name(sink->config.type))}, {"state", json_name(state_name(face.state))},
                    {"circuit", json_word(circuit_name(face.state))}, {"position", json_count(face.position)},
@@ -170,9 +174,12 @@ static struct json face_json(struct sink *sink, struct arena *arena)
                    {"lastError", json_copied_some(arena, str_from(face.error))});
 }
 
-enum code bus_list(struct bus *bus, struct arena *arena, struct json *out, struct error *err)
+enum code bus_list(struct bus *bus, struct str tenant, bool whole, struct arena *arena, struct json *out,
+                   struct error *err)
 {
     *out = json_array();
-    for (size_t i = 0; i < bus->count; i++) json_append(arena, out, face_json(&bus->sinks[i], arena));
+    for (size_t i = 0; i < bus->count; i++)
+        if (sink_carries(&bus->sinks[i].config, tenant))
+            json_append(arena, out, face_json(&bus->sinks[i], whole, arena));
     return json_made(out, err);
 }

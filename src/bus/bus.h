@@ -57,7 +57,9 @@ void bus_close(struct bus *bus);
 // One that is idle: what bus_list and the metrics say is brought up to date. Otherwise it does nothing.
 enum code bus_look(struct bus *bus, struct store *reader, struct error *err) MUST_CHECK;
 // An array in the order of the configuration: {name, type, state, circuit, position, waiting, lagMs, delivered, deadLetters, ...}.
-enum code bus_list(struct bus *bus, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+// Only sinks that carry events of `tenant` (empty: all). Not `whole`: without numbers and errors, which are those of all projects.
+enum code bus_list(struct bus *bus, struct str tenant, bool whole, struct arena *arena, struct json *out,
+                   struct error *err) MUST_CHECK;
 struct letter_range {
     struct str sink;
     struct str tenant; // empty: of all
@@ -89,8 +91,10 @@ struct bus_place {
     uint64_t position;      // after this one; 0: from the first event
     struct str tenant, run; // or before event `seq` of this run
     uint64_t seq;
+    struct str asker; // tenant that asks: there are only the sinks that carry its events. Empty: all
+    bool may_skip;    // also events of other tenants, which then never get there
 };
-// E_NOT_FOUND: no such sink, no such event. E_INVALID: the log does not go so far.
+// E_NOT_FOUND: no such sink, no such event. E_INVALID: the log does not go so far. E_DENIED: events of other tenants would be skipped.
 enum code bus_rewind(struct bus *bus, struct store *reader, struct str sink, const struct bus_place *place,
                      bus_done done, void *done_context, struct error *err) MUST_CHECK;
 

@@ -259,13 +259,18 @@ enum code bus_rewind(struct bus *bus, struct store *reader, struct str name, con
 {
     struct sink *sink = bus_find(bus, name);
     struct arena arena;
-    if (!sink) return no_sink(name, err);
+    if (!sink || !sink_carries(&sink->config, place->asker)) return no_sink(name, err);
+    bool careful = place->asker.len > 0 && !place->may_skip && !sink_is_only_of(&sink->config, place->asker);
     struct cursor *cursor = calloc(1, sizeof(*cursor));
     if (!cursor) return error_nomem(err);
     arena_init(&arena, 16 * 1024, SIZE_MAX);
     enum code rc = cursor_load(reader, name, &arena, cursor, err);
     if (rc == E_NOT_FOUND) rc = OK;
+    uint64_t before = cursor->position;
     if (!rc) rc = find_place(reader, place, &cursor->position, err);
+    if (!rc && careful && cursor->position > before)
+        rc = error_set(err, E_DENIED, "sink %.*s carries events of other tenants, which would be skipped: a Platform token may do that",
+                       STR_ARG(name));
     cursor->disabled = false;
     cursor->retry_count = 0;
     struct note_put note = {.space = CURSOR_SPACE, .key = sink->config.name, .expect = NOTE_ANY};

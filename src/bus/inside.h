@@ -280,6 +280,8 @@ enum code sink_cursor(struct sink *sink, struct error *err) MUST_CHECK; // from 
 void sink_show(struct sink *sink, bool now_please);                     // what readers see
 
 // page.c
+bool sink_carries(const struct sink_config *config, struct str tenant); // events of it; empty: of any
+bool sink_is_only_of(const struct sink_config *config, struct str tenant);
 enum code page_load(struct sink *sink, struct error *err) MUST_CHECK;
 enum code page_load_letters(struct sink *sink, struct error *err) MUST_CHECK;
 uint32_t page_next(const struct sink *sink, int64_t now, int64_t *due); // a slot that may be sent, or PAGE_MAX

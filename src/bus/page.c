@@ -18,6 +18,16 @@ static bool listed(const struct json *list, struct str word)
     return false;
 }
 
+bool sink_carries(const struct sink_config *config, struct str tenant)
+{
+    return tenant.len == 0 || listed(config->tenants, tenant);
+}
+
+bool sink_is_only_of(const struct sink_config *config, struct str tenant)
+{
+    return config->tenants && config->tenants->count == 1 && str_eq(config->tenants->items[0].text, tenant);
+}
+
 static bool wanted(const struct sink_config *config, const struct feed_item *item)
 {
     return listed(config->tenants, item->tenant) && listed(config->types, item->record.type);

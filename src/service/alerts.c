@@ -160,18 +160,22 @@ static void acknowledge_on_engine(struct call *call)
     if (rc) call_failed(call, &err);
 }
 
-void service_acknowledge(struct call *call, struct str id)
+static void look_up(struct call *call, struct store *store)
 {
     struct service *service = call->service;
-    struct str copy = arena_copy(&call->arena, id);
-    if (!copy.ptr) {
-        call_nomem(call);
-        return;
-    }
     pthread_mutex_lock(&service->alarm.mutex);
-    bool there = find(&service->alarm.alerts, call->who.tenant, id) != NULL;
+    const struct alert *alert = find(&service->alarm.alerts, call->who.tenant, call->resource);
+    struct str run = alert ? arena_copy(&call->arena, str_from(alert->run)) : (struct str){0};
     pthread_mutex_unlock(&service->alarm.mutex);
-    struct auth_object object = {.tenant = call->who.tenant, .exists = there};
-    call->resource = copy;
+    struct auth_object object = {.tenant = call->who.tenant, .exists = alert && service_sees_run(call, store, run)};
     if (service_may(call, OPERATION_ALERT_ACK, &object, (struct str){0})) service_post(call, acknowledge_on_engine);
+}
+
+void service_acknowledge(struct call *call, struct str id)
+{
+    call->resource = arena_copy(&call->arena, id);
+    if (call->resource.ptr)
+        service_read(call, look_up);
+    else
+        call_nomem(call);
 }

@@ -71,6 +71,29 @@ bool service_sees(const struct call *call, const struct run_ids *ids)
                                        str_eq(place->environment, ids->environment)));
 }
 
+bool service_is_narrow(const struct call *call)
+{
+    return call->who.projects.count > 0 || call->who.environments.count > 0;
+}
+
+bool service_sees_run(struct call *call, struct store *store, struct str run)
+{
+    struct run_head head;
+    struct error err = {0};
+    if (!service_is_narrow(call) && (call->place.tenant.len == 0 || run.len == 0)) return true;
+    return run.len > 0 && store_head(store, call->who.tenant, run, &call->arena, &head, &err) == OK &&
+           service_sees(call, &head.ids);
+}
+
+void service_keep_seen(struct call *call, struct store *store, struct json *items)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < items->count; i++)
+        if (service_sees_run(call, store, json_text(json_key(&items->items[i], "runId"))))
+            items->items[kept++] = items->items[i];
+    items->count = kept;
+}
+
 bool service_asks(struct call *call, enum operation operation, const struct auth_object *object, struct str reason)
 {
     struct auth_object narrowed;

@@ -242,6 +242,10 @@ bool service_recovers(const struct run_head *head);
 bool service_status(const struct run_head *head, struct arena *arena, struct json *out) MUST_CHECK;
 // Within what `who` may see, and within the place of the path.
 bool service_sees(const struct call *call, const struct run_ids *ids);
+bool service_is_narrow(const struct call *call); // its token is limited to projects or environments
+// The same of a run that is known by its id. What is of no run (empty) is of the whole tenant: not for narrow ones.
+bool service_sees_run(struct call *call, struct store *store, struct str run);
+void service_keep_seen(struct call *call, struct store *store, struct json *items); // by their "runId"
 // Whether `who` may do `operation` with this run; answers the call when not. A run that is absent (NULL) and one of another tenant
 // look the same, whatever the rule of the operation is about: true means that the run is there.
 bool service_allows(struct call *call, enum operation operation, const struct run_head *head, struct str reason);

@@ -152,7 +152,7 @@ static enum code read_sinks(struct call *call, struct store *store, struct json 
     pthread_rwlock_rdlock(&call->service->bus_lock);
     struct bus *bus = call->service->bus;
     enum code rc = bus ? bus_look(bus, store, err) : OK;
-    if (bus && !rc) rc = bus_list(bus, &call->arena, items, err);
+    if (bus && !rc) rc = bus_list(bus, call->who.tenant, !service_is_narrow(call), &call->arena, items, err);
     pthread_rwlock_unlock(&call->service->bus_lock);
     return rc;
 }
@@ -207,7 +207,8 @@ static struct dead_letter_call *letters_new(struct call *call, const struct dead
     if (made) {
         *made = *given;
         struct str *texts[] = {&made->which.sink,   &made->which.tenant, &made->which.id, &made->which.run,
-                               &made->place.tenant, &made->place.run,    &made->after,    &made->reason};
+                               &made->place.tenant, &made->place.run,    &made->after,    &made->reason,
+                               &made->place.asker};
         if (copy_texts(&call->arena, texts, ARRAY_COUNT(texts))) {
             call->state = made;
             return made;
@@ -250,6 +251,12 @@ static bool push_all(struct arena *arena, struct json *to, const struct json *fr
     return true;
 }
 
+static void keep_seen_letters(struct call *call, struct store *store, struct json *page)
+{
+    for (uint32_t i = 0; i < page->count; i++)
+        if (str_is(page->members[i].key, "items")) service_keep_seen(call, store, &page->members[i].value);
+}
+
 // Of one sink, or of all in their order; *next is where to go on.
 static enum code collect(struct call *call, struct store *store, struct json *items, struct json *next,
                          struct error *err)
@@ -272,6 +279,7 @@ static enum code collect(struct call *call, struct store *store, struct json *it
             .sink = name, .tenant = call->who.tenant, .after = after, .limit = letters->limit - items->count};
         rc = read_letters(call, store, &range, &page, err);
         after = (struct str){0};
+        if (!rc) keep_seen_letters(call, store, &page);
         if (!rc && !push_all(&call->arena, items, json_key(&page, "items"))) rc = error_nomem(err);
         const struct json *more = json_key(&page, "next");
         if (!rc && json_is(more, JSON_STRING)) {
@@ -335,7 +343,7 @@ static void act(struct call *call, struct store *store)
     else if (letters->act == LETTERS_DROP)
         rc = bus_drop(bus, store, &letters->which, acted, call, &letters->count, &err);
     else
-        rc = bus_rewind(bus, store, letters->which.sink, &letters->place, acted, call, &err);
+        rc = bus_rewind(bus, store, letters->which.sink, &letters->place, acted, call, &err); // refuses what is not the caller's
     pthread_rwlock_unlock(&service->bus_lock);
     if (rc == E_NOT_FOUND)
         call_problem(call, 404, "NOT_FOUND", "%s", err.code ? err.message : "there are no sinks");
@@ -372,6 +380,7 @@ static bool has_letter(struct call *call, struct store *store, struct str id)
     for (;;) {
         struct json page = json_object();
         if (read_letters(call, store, &range, &page, &err)) return false;
+        keep_seen_letters(call, store, &page);
         const struct json *items = json_key(&page, "items"), *next = json_key(&page, "next");
         for (uint32_t i = 0; items && i < items->count; i++)
             if (str_eq(json_text(json_key(&items->items[i], "id")), id)) return true;
@@ -384,7 +393,10 @@ static void look_up(struct call *call, struct store *store)
 {
     const struct dead_letter_call *letters = call->state;
     struct auth_object object = {.tenant = call->who.tenant, .exists = call->service->settings.sinks != NULL};
-    if (object.exists && letters->which.id.len > 0) object.exists = has_letter(call, store, letters->which.id);
+    if (object.exists && letters->which.id.len > 0)
+        object.exists = has_letter(call, store, letters->which.id);
+    else if (object.exists && letters->act) // all of a sink are of all projects
+        object.exists = service_sees_run(call, store, letters->which.run);
     if (service_may(call, letters->operation, &object, letters->reason)) service_post(call, record_on_engine);
 }
 
@@ -414,6 +426,8 @@ void service_rewind(struct call *call, struct str sink, const struct bus_place *
 {
     struct dead_letter_call given = {
         .which = {.sink = sink}, .place = *place, .reason = reason, .operation = OPERATION_OUTBOX_REWIND};
+    given.place.asker = call->who.tenant;
+    given.place.may_skip = call->who.roles & ROLE_PLATFORM;
     struct dead_letter_call *letters = letters_new(call, &given);
     if (!letters) return;
     call->resource = letters->which.sink;

@@ -362,6 +362,58 @@ TOML
     kill %1
 }
 
+test_sinks_letters_and_alerts_are_shown_and_moved_by_those_whose_they_are() {
+    local platform acme globex blue id seen
+    collector hooks 400
+    cat >cairn.toml <<TOML
+[serve.fetch]
+allow = [{ uri = "http://127.0.0.1:$collector/", allowPrivate = true }]
+[[serve.sinks]]
+name = "ours"
+type = "webhook"
+url = "http://127.0.0.1:$collector/in"
+types = ["RunCompleted"]
+tenants = ["acme"]
+[[serve.sinks]]
+name = "shared"
+type = "file"
+path = "$PWD/events.jsonl"
+TOML
+    serve
+    platform=$token
+    of() { ask POST /v1/tokens "$1" && answers 201 && jq -r .token body; }
+    acme=$(of '{"roles":["Admin","Engineer"],"tenantId":"acme"}') globex=$(of '{"roles":["Admin","Engineer"],"tenantId":"globex"}')
+    token=$acme blue=$(token=$acme && of '{"roles":["Operator","Engineer","Admin"],"projects":["blue"]}')
+    token=$acme
+    for place in red blue; do
+        ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"$place\",\"projectId\":\"$place\"}" 'Prefer: wait=20' && answers 200
+    done
+    wait_for eval 'ask GET /v1/dlq && [ "$(jq ".items | length" body)" = 2 ]'
+    wait_for eval 'ask GET /v1/alerts && [ "$(jq ".items | length" body)" -ge 1 ]'
+    id=$(ask GET /v1/dlq && jq -r '.items[] | select(.runId == "red") | .id' body)
+    # another tenant: the sink is not there
+    token=$globex
+    ask GET /v1/outbox && equal "$(jq -r '[.items[].name] | join(" ")' body)" shared
+    ask POST /v1/outbox/ours:rewind '{"position":0,"reason":"mischief"}' && answers 404
+    ask GET /v1/dlq && equal "$(jq '.items | length' body)" 0
+    # a sink of all tenants goes back for each of them, and skips events for none
+    wait_for grep -q RunCompleted events.jsonl
+    ask POST /v1/outbox/shared:rewind '{"position":0,"reason":"again"}' && answers 200
+    ask POST /v1/outbox/ours:rewind '{"reason":"on again"}' && answers 404
+    # a token of one project sees what is of that project
+    token=$blue
+    ask GET /v1/dlq && equal "$(jq -r '[.items[].runId] | join(" ")' body)" blue
+    ask GET /v1/alerts && equal "$(jq -r '[.items[] | .runId // "none"] | unique - ["blue"] | join(" ")' body)" ''
+    ask GET /v1/outbox && equal "$(jq -c '[.items[] | has("delivered") or has("lastError")] | unique' body)" '[false]'
+    ask POST "/v1/dlq/$id:redrive" '{"reason":"not mine"}' && answers 404
+    ask POST /v1/dlq:redrive '{"sink":"ours","reason":"all"}' && answers 404
+    ask POST /v1/dlq:redrive '{"sink":"ours","runId":"red","reason":"all"}' && answers 404
+    ask POST /v1/dlq:redrive '{"sink":"ours","runId":"blue","reason":"mine"}' && answers 200
+    token=$platform
+    stop_serving
+    kill %1
+}
+
 test_doctor_explains_a_broken_service() {
     printf '[serve]\nlisten = "127.0.0.1:7999"\nreders = 1\n' >cairn.toml
     cairn_is 1 doctor serve "${store[@]}"

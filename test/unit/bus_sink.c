@@ -222,6 +222,47 @@ static void a_sink_that_forgot_is_filled_again_from_anywhere_I31(void)
     bus_kit_close(&kit);
 }
 
+static void a_tenant_skips_no_events_of_others(void)
+{
+    static const struct {
+        const char *tenants, *asker;
+        bool may_skip;
+        enum code want;
+    } cases[] = {
+        {"", "acme", false, E_DENIED},
+        {",\"tenants\":[\"acme\",\"globex\"]", "acme", false, E_DENIED},
+        {",\"tenants\":[\"a*\"]", "acme", false, E_DENIED},
+        {",\"tenants\":[\"globex\"]", "acme", false, E_NOT_FOUND},
+        {",\"tenants\":[\"globex\"]", "acme", true, E_NOT_FOUND},
+        {",\"tenants\":[\"acme\"]", "acme", false, OK},
+        {"", "acme", true, OK},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct bus_kit kit;
+        struct error err = {0};
+        atomic_int answer = 0;
+        char config[300], command[700];
+        bus_kit_init(&kit);
+        bus_kit_run(&kit, "globex", "r1", 3);
+        bus_kit_run(&kit, "acme", "r1", 3);
+        // what it writes to is not there, so it stays behind
+        snprintf(config, sizeof(config),
+                 "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"@DIR@/later/out.jsonl\",\"cursorMs\":1%s}]",
+                 cases[i].tenants);
+        bus_kit_open(&kit, config, 0);
+        struct store *reader = bus_kit_reader(&kit);
+        struct bus_place place = {.position = 4, .asker = str_from(cases[i].asker), .may_skip = cases[i].may_skip};
+        CHECK_INT(bus_rewind(kit.bus, reader, STR("out"), &place, done, &answer, &err), cases[i].want);
+        if (cases[i].want == OK) BUS_WAIT(atomic_load(&answer) == 1);
+        place.position = 0;
+        if (cases[i].want == E_DENIED) CHECK_OK(bus_rewind(kit.bus, reader, STR("out"), &place, NULL, NULL, &err), &err);
+        store_close(reader);
+        bus_kit_close(&kit);
+        snprintf(command, sizeof(command), "rm -rf %s/*", test_dir());
+        CHECK_INT(system(command), 0);
+    }
+}
+
 static void a_cursor_that_somebody_else_moved_is_obeyed(void)
 {
     struct bus_kit kit;
@@ -417,6 +458,7 @@ int main(int argc, char **argv)
         TEST(a_sink_takes_what_it_asks_for),
         TEST(a_sink_may_begin_with_what_comes),
         TEST(a_sink_that_forgot_is_filled_again_from_anywhere_I31),
+        TEST(a_tenant_skips_no_events_of_others),
         TEST(a_cursor_that_somebody_else_moved_is_obeyed),
         TEST(one_that_does_not_carry_tells_what_waits_and_gives_orders_ES_4h),
         TEST(answers_may_come_after_the_bus_has_gone),

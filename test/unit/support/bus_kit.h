@@ -198,7 +198,7 @@ static inline struct str bus_kit_text(struct bus_kit *kit, const char *key)
     struct error err = {0};
     arena_release(&arena);
     arena_init(&arena, 16 * 1024, SIZE_MAX);
-    CHECK_OK(bus_list(kit->bus, &arena, &list, &err), &err);
+    CHECK_OK(bus_list(kit->bus, (struct str){0}, true, &arena, &list, &err), &err);
     return json_text(json_key(&list.items[0], key));
 }
 
@@ -208,7 +208,7 @@ static inline int64_t bus_kit_number(struct bus_kit *kit, const char *key)
     struct json list;
     struct error err = {0};
     arena_init(&arena, 16 * 1024, SIZE_MAX);
-    CHECK_OK(bus_list(kit->bus, &arena, &list, &err), &err);
+    CHECK_OK(bus_list(kit->bus, (struct str){0}, true, &arena, &list, &err), &err);
     int64_t number = json_integer(json_key(&list.items[0], key), -1);
     arena_release(&arena);
     return number;
