@@ -1,6 +1,8 @@
 // Rules from configuration, and the match of a URI against them. Purely textual.
 #include "fetch/inside.h"
 
+#include "json/form.h"
+#include "json/make.h"
 #include "os/os.h"
 
 #include <stdlib.h>
@@ -10,123 +12,82 @@
 
 // ---- reading the configuration
 
-static enum code bad(struct error *err, const struct json *at, const char *where, const char *what)
+static void read_networks(struct form *form, struct rule *out)
 {
-    return error_at(err, E_INVALID, at ? at->line : 0, at ? at->column : 0, "fetch: %s: %s", where, what);
-}
-
-// Every member must be one of `known`, a list that ends with NULL.
-static enum code members_check(const struct json *object, const char *where, const char *const *known,
-                               struct error *err)
-{
-    if (!json_is(object, JSON_OBJECT)) return bad(err, object, where, "must be an object");
-    for (uint32_t i = 0; i < object->count; i++) {
-        const char *const *name = known;
-        while (*name && !str_is(object->members[i].key, *name)) name++;
-        if (*name) continue;
-        return error_at(err, E_INVALID, object->members[i].line, object->members[i].column,
-                        "fetch: %s: unknown key \"%.*s\"", where, STR_ARG(str_slice(object->members[i].key, 0, 64)));
-    }
-    return OK;
-}
-
-static enum code networks_parse(const struct json *list, const char *where, struct arena *arena, struct rule *out,
-                                struct error *err)
-{
-    if (!list) return OK;
-    if (!json_is(list, JSON_ARRAY)) return bad(err, list, where, "\"addresses\" must be a list");
-    struct os_network *networks = ARENA_ARRAY(arena, list->count + 1, struct os_network);
-    if (!networks) return error_nomem(err);
-    for (uint32_t i = 0; i < list->count; i++)
+    const struct json *list = form_take(form, "addresses", JSON_ARRAY);
+    if (!list) return;
+    struct os_network *networks = ARENA_ARRAY(form->arena, list->count + 1, struct os_network);
+    if (!networks) form_nomem(form);
+    for (uint32_t i = 0; networks && i < list->count; i++)
         if (!os_network_parse(json_text(&list->items[i]), &networks[i]))
-            return bad(err, &list->items[i], where, "an entry of \"addresses\" is no address or network (10.0.0.0/8)");
+            form_fail(form, "addresses", "an entry is no address or network (10.0.0.0/8)");
     out->networks = networks;
     out->network_count = list->count;
-    return OK;
 }
 
 // Who may answer for a rule or an endpoint.
-static enum code reach_parse(const struct json *object, const char *where, struct arena *arena, struct rule *out,
-                             struct error *err)
+static void read_reach(struct form *form, struct rule *out)
 {
-    const struct json *private = json_key(object, "allowPrivate");
-    if (private && !json_is(private, JSON_BOOL))
-        return bad(err, private, where, "\"allowPrivate\" must be true or false");
-    out->allow_private = private && private->boolean;
-    enum code rc = networks_parse(json_key(object, "addresses"), where, arena, out, err);
-    if (rc) return rc;
-    if (out->uri.literal && !out->allow_private) return bad(err, object, where, "an address needs \"allowPrivate\"");
+    form_flag(form, "allowPrivate", &out->allow_private);
+    read_networks(form, out);
+    if (out->uri.literal && !out->allow_private) form_fail(form, NULL, "an address needs \"allowPrivate\"");
     bool local = out->uri.port && !out->uri.literal && uri_host_local(out->uri.host);
     if (local && !out->allow_private && !out->network_count)
-        return bad(err, object, where, "a name of this machine or site needs \"allowPrivate\" or \"addresses\"");
-    return OK;
+        form_fail(form, NULL, "a name of this machine or site needs \"allowPrivate\" or \"addresses\"");
 }
 
 static enum code rule_parse(const struct json *entry, struct arena *arena, struct rule *out, struct error *err)
 {
-    static const char *const known[] = {"uri", "allowPrivate", "addresses", NULL};
-    const struct json *text = entry;
+    struct json plain = JSON_OF(arena, {"uri", *entry});
     const char *reason;
-    enum code rc = OK;
-    if (json_is(entry, JSON_OBJECT)) {
-        rc = members_check(entry, "allow", known, err);
-        text = json_key(entry, "uri");
-    }
-    if (rc) return rc;
-    if (!json_is(text, JSON_STRING)) return bad(err, entry, "allow", "a rule is a URI or an object with \"uri\"");
-    if (!uri_parse(json_text(text), true, &out->uri, &reason)) return bad(err, text, "allow", reason);
-    if (out->uri.query.len) return bad(err, text, "allow", "a rule has no query");
-    if (!out->uri.port && json_is(entry, JSON_OBJECT) && entry->count > 1)
-        return bad(err, entry, "allow", "addresses of s3, gs and azure are those of their endpoint");
-    return reach_parse(entry, "allow", arena, out, err);
+    struct form form;
+    json_set_place(&plain, entry->line, entry->column);
+    form_begin(&form, "fetch.allow", json_is(entry, JSON_OBJECT) ? entry : &plain, arena, err);
+    const struct json *text = form_take(&form, "uri", JSON_STRING);
+    if (!text) return form_fail(&form, NULL, "a rule is a URI or an object with \"uri\"");
+    if (!uri_parse(json_text(text), true, &out->uri, &reason)) form_fail(&form, "uri", reason);
+    if (out->uri.query.len) form_fail(&form, "uri", "a rule has no query");
+    if (!out->uri.port && form.object->count > 1)
+        form_fail(&form, NULL, "addresses of s3, gs and azure are those of their endpoint");
+    read_reach(&form, out);
+    return form_end(&form);
 }
 
-static enum code rules_parse(const struct json *list, struct arena *arena, struct fetch_policy *policy,
-                             struct error *err)
+static void read_rules(struct form *form, struct fetch_policy *policy)
 {
-    if (!list) return OK;
-    if (!json_is(list, JSON_ARRAY) || list->count > RULES_MAX)
-        return bad(err, list, "allow", "must be a list of rules");
-    struct rule *rules = ARENA_ARRAY(arena, list->count + 1, struct rule);
-    if (!rules) return error_nomem(err);
-    for (uint32_t i = 0; i < list->count; i++) {
-        enum code rc = rule_parse(&list->items[i], arena, &rules[i], err);
-        if (rc) return rc;
-    }
+    const struct json *list = form_take(form, "allow", JSON_ARRAY);
+    if (list && list->count > RULES_MAX) form_fail(form, "allow", "has too many rules");
+    if (!list || form->rc) return;
+    struct rule *rules = ARENA_ARRAY(form->arena, list->count + 1, struct rule);
+    if (!rules) form_nomem(form);
+    for (uint32_t i = 0; !form->rc && i < list->count; i++)
+        form->rc = rule_parse(&list->items[i], form->arena, &rules[i], form->err);
     policy->rules = rules;
     policy->rule_count = list->count;
-    return OK;
 }
 
-static enum code secret_parse(const struct json *value, const char *where, struct secret_ref *out, struct error *err)
+static void read_secret(struct form *form, const char *name, struct secret_ref *out)
 {
-    static const char *const known[] = {"env", "file", NULL};
-    if (!value) return OK;
-    if (json_is(value, JSON_STRING))
-        return bad(err, value, where, "a credential is given by reference: {\"env\": ...} or {\"file\": ...}");
-    enum code rc = members_check(value, where, known, err);
-    if (rc) return rc;
+    const struct json *value = form_any(form, name);
+    if (!value) return;
     out->variable = json_text(json_key(value, "env"));
     out->file = json_text(json_key(value, "file"));
-    if (!out->variable.len == !out->file.len)
-        return bad(err, value, where, "a credential has one of \"env\" and \"file\"");
-    return OK;
+    if (value->count != 1 || !out->variable.len == !out->file.len)
+        form_fail(form, name, "a credential is given by reference: {\"env\": ...} or {\"file\": ...}");
 }
 
-static enum code endpoint_parse(const struct json *object, const char *where, struct arena *arena, struct cloud *out,
-                                struct error *err)
+static void read_endpoint(struct form *form, struct cloud *out)
 {
-    const struct json *text = json_key(object, "endpoint");
+    const struct json *text = form_take(form, "endpoint", JSON_STRING);
+    struct uri *uri = &out->endpoint.uri;
     const char *reason;
-    if (text) {
-        struct uri *uri = &out->endpoint.uri;
-        if (!uri_parse(json_text(text), true, uri, &reason)) return bad(err, text, where, reason);
-        if (!uri->port || uri->host[0] == '.') return bad(err, text, where, "the endpoint must be https://HOST[:PORT]");
-        if (uri->path.len > 1 || uri->query.len)
-            return bad(err, text, where, "the endpoint has neither path nor query");
+    if (text && !uri_parse(json_text(text), true, uri, &reason)) form_fail(form, "endpoint", reason);
+    if (text && !form->rc) {
+        if (!uri->port || uri->host[0] == '.') form_fail(form, "endpoint", "must be https://HOST[:PORT]");
+        if (uri->path.len > 1 || uri->query.len) form_fail(form, "endpoint", "has neither path nor query");
         out->custom = true;
     }
-    return reach_parse(object, where, arena, &out->endpoint, err);
+    read_reach(form, &out->endpoint);
 }
 
 bool region_valid(struct str region)
@@ -139,96 +100,77 @@ bool region_valid(struct str region)
     return true;
 }
 
-static enum code bucket_cloud_parse(const struct json *object, const char *where, const char *region,
-                                    struct arena *arena, struct cloud *out, struct error *err)
+static void read_buckets(struct form *form, const char *name, const char *region, struct cloud *out)
 {
-    static const char *const known[] = {"endpoint",    "region",          "allowPrivate", "addresses",
-                                        "accessKeyId", "secretAccessKey", "sessionToken", NULL};
+    struct form part;
     out->region = str_from(region);
-    if (!object) return OK;
-    enum code rc = members_check(object, where, known, err);
-    if (!rc) rc = endpoint_parse(object, where, arena, out, err);
-    if (rc) return rc;
-    const struct json *given = json_key(object, "region");
-    if (given) out->region = json_text(given);
-    if (!region_valid(out->region)) return bad(err, given, where, "\"region\" is not a plain word");
-    rc = secret_parse(json_key(object, "accessKeyId"), where, &out->key_id, err);
-    if (!rc) rc = secret_parse(json_key(object, "secretAccessKey"), where, &out->secret, err);
-    if (!rc) rc = secret_parse(json_key(object, "sessionToken"), where, &out->token, err);
+    if (!form_part(form, name, &part)) return;
+    read_endpoint(&part, out);
+    form_text(&part, "region", &out->region);
+    if (!region_valid(out->region)) form_fail(&part, "region", "is not a plain word");
+    read_secret(&part, "accessKeyId", &out->key_id);
+    read_secret(&part, "secretAccessKey", &out->secret);
+    read_secret(&part, "sessionToken", &out->token);
     bool id = out->key_id.variable.len || out->key_id.file.len, key = out->secret.variable.len || out->secret.file.len;
-    if (!rc && id != key) return bad(err, object, where, "\"accessKeyId\" and \"secretAccessKey\" go together");
-    return rc;
+    if (id != key) form_fail(&part, NULL, "\"accessKeyId\" and \"secretAccessKey\" go together");
+    form->rc = form_end(&part);
 }
 
 static enum code account_parse(const struct json_member *member, struct account *out, struct error *err)
 {
-    static const char *const known[] = {"key", "sas", NULL};
-    enum code rc = members_check(&member->value, "azure.accounts", known, err);
+    struct form form;
+    form_begin(&form, "azure.accounts", &member->value, NULL, err);
     out->name = member->key;
-    if (!rc) rc = secret_parse(json_key(&member->value, "key"), "azure.accounts", &out->key, err);
-    if (!rc) rc = secret_parse(json_key(&member->value, "sas"), "azure.accounts", &out->sas, err);
-    if (!rc && member->value.count != 1)
-        return bad(err, &member->value, "azure.accounts", "give one of \"key\" and \"sas\"");
-    return rc;
+    read_secret(&form, "key", &out->key);
+    read_secret(&form, "sas", &out->sas);
+    if (member->value.count != 1) form_fail(&form, NULL, "give one of \"key\" and \"sas\"");
+    return form_end(&form);
 }
 
-static enum code azure_parse(const struct json *object, struct arena *arena, struct cloud *out, struct error *err)
+static void read_azure(struct form *form, struct cloud *out)
 {
-    static const char *const known[] = {"endpoint", "allowPrivate", "addresses", "accounts", NULL};
-    if (!object) return OK;
-    enum code rc = members_check(object, "azure", known, err);
-    if (!rc) rc = endpoint_parse(object, "azure", arena, out, err);
-    const struct json *accounts = json_key(object, "accounts");
-    if (rc || !accounts) return rc;
-    if (!json_is(accounts, JSON_OBJECT)) return bad(err, accounts, "azure", "\"accounts\" must be an object");
-    struct account *list = ARENA_ARRAY(arena, accounts->count + 1, struct account);
-    if (!list) return error_nomem(err);
-    for (uint32_t i = 0; !rc && i < accounts->count; i++) rc = account_parse(&accounts->members[i], &list[i], err);
+    struct form part;
+    if (!form_part(form, "azure", &part)) return;
+    read_endpoint(&part, out);
+    const struct json *accounts = form_take(&part, "accounts", JSON_OBJECT);
+    size_t count = accounts ? accounts->count : 0;
+    struct account *list = ARENA_ARRAY(form->arena, count + 1, struct account);
+    if (!list) form_nomem(&part);
+    for (size_t i = 0; !part.rc && i < count; i++)
+        part.rc = account_parse(&accounts->members[i], &list[i], form->err);
     out->accounts = list;
-    out->account_count = accounts->count;
-    return rc;
+    out->account_count = count;
+    form->rc = form_end(&part);
 }
 
 // A limit may be lowered, never raised.
-static enum code limit_parse(const struct json *limits, const char *name, int64_t ceiling, int64_t *out,
-                             struct error *err)
+static void read_limits(struct form *form, struct fetch_policy *policy)
 {
-    const struct json *value = json_key(limits, name);
-    *out = ceiling;
-    if (!value) return OK;
-    *out = json_integer(value, 0);
-    if (*out < 1 || *out > ceiling)
-        return error_at(err, E_INVALID, value->line, value->column, "fetch: limits: \"%s\" must be 1 to %lld", name,
-                        (long long)ceiling);
-    return OK;
-}
-
-static enum code limits_parse(const struct json *limits, struct fetch_policy *policy, struct error *err)
-{
-    static const char *const known[] = {"bodyBytes", "timeoutMs", NULL};
     int64_t body = FETCH_BODY_MAX;
-    enum code rc = limits ? members_check(limits, "limits", known, err) : OK;
-    if (!rc) rc = limit_parse(limits, "bodyBytes", FETCH_BODY_MAX, &body, err);
-    if (!rc) rc = limit_parse(limits, "timeoutMs", FETCH_TIMEOUT_MS, &policy->timeout_ms, err);
+    struct form part;
+    policy->timeout_ms = FETCH_TIMEOUT_MS;
+    if (form_part(form, "limits", &part)) {
+        form_number(&part, "bodyBytes", 1, FETCH_BODY_MAX, &body);
+        form_number(&part, "timeoutMs", 1, FETCH_TIMEOUT_MS, &policy->timeout_ms);
+        form->rc = form_end(&part);
+    }
     policy->body_max = (size_t)body;
-    return rc;
 }
 
 enum code fetch_policy_parse(const struct json *config, struct arena *arena, struct fetch_policy **out,
                              struct error *err)
 {
-    static const char *const known[] = {"allow", "s3", "gs", "azure", "limits", "caFile", NULL};
     struct fetch_policy *policy = ARENA_NEW(arena, struct fetch_policy);
+    struct form form;
     if (!policy) return error_nomem(err);
-    enum code rc = config ? members_check(config, "the configuration", known, err) : OK;
-    if (!rc) rc = rules_parse(json_key(config, "allow"), arena, policy, err);
-    if (!rc) rc = bucket_cloud_parse(json_key(config, "s3"), "s3", "us-east-1", arena, &policy->s3, err);
-    if (!rc) rc = bucket_cloud_parse(json_key(config, "gs"), "gs", "auto", arena, &policy->gs, err);
-    if (!rc) rc = azure_parse(json_key(config, "azure"), arena, &policy->azure, err);
-    if (!rc) rc = limits_parse(json_key(config, "limits"), policy, err);
-    const struct json *ca_file = json_key(config, "caFile");
-    if (!rc && ca_file && !json_text(ca_file).len) rc = bad(err, ca_file, "caFile", "must be the path of a file");
-    policy->ca_file = json_text(ca_file);
+    form_begin(&form, "fetch", config, arena, err);
+    read_rules(&form, policy);
+    read_buckets(&form, "s3", "us-east-1", &policy->s3);
+    read_buckets(&form, "gs", "auto", &policy->gs);
+    read_azure(&form, &policy->azure);
+    read_limits(&form, policy);
+    form_text(&form, "caFile", &policy->ca_file);
+    enum code rc = form_end(&form);
     if (!rc) *out = policy;
     return rc;
 }

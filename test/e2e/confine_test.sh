@@ -56,7 +56,7 @@ test_settings_and_faults_of_confinement() {
     echo '{"planId":"p","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >p.json
     cairn_is 5 run p.json "${store[@]}" --secrets nowhere.json
     echo '{"providers":[{"name":"x","type":"guess"}]}' >bad.json
-    cairn_is 2 run p.json "${store[@]}" --secrets bad.json; has err 'env|file|systemd|exec'
+    cairn_is 2 run p.json "${store[@]}" --secrets bad.json; has err 'env, file, systemd, exec'
 }
 test_a_secret_of_one_environment_is_not_there_in_another_RE_5b() {
     mkdir -p vault/default/prod vault/default/dev

@@ -44,7 +44,7 @@ test_a_wrong_setting_of_serve_is_refused_with_its_place() {
     cairn_is 2 serve
     has err "cairn.toml:4:1: there is no \"lisen\" in serve"
     has err 'did you mean listen?'
-    has err 'cairn.toml:6:15: connections must be a whole number from 1 to 1000000'
+    has err 'cairn.toml:6:15: http.connections: must be a whole number from 1 to 1000000'
     for bad in 'routes = [{pol = "x"}]' 'tls = {certificate = "a", key = "b"}' 'confinement = {level = "most"}' \
         'fetch = {alow = []}' 'stateStore = {failOpenForEventClass = ["StepStarted"]}' 'secrets = {providers = 1}' 'drainSeconds = -1'; do
         printf '[serve]\n%s\n' "$bad" >cairn.toml

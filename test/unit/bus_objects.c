@@ -89,7 +89,7 @@ static void settings_are_read_or_refused_by_name(void)
                  {"{\"url\":\"nats://h\",\"bucked\":\"x\"}", "there is no setting \"bucked\"", false},
                  {"{\"url\":\"nats://h\",\"token\":\"plain\"}", "a secret is given by reference", false},
                  {"{\"bucket\":\"x\"}", "results: needs a url", false},
-                 {"7", "results: must be", false}};
+                 {"7", "results.url: must be a text", false}};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct json config;
         struct keep *keep = NULL;

@@ -247,12 +247,12 @@ static void configuration_is_read_strictly(void)
     check_config("{}", NULL);
     check_config(
         "{\"policy\":\"DELAY\",\"maxRunning\":3,\"maxQueued\":4,\"delayMs\":5,\"priority\":-6,\"paused\":true}", NULL);
-    check_config("{\"policy\":\"delay\"}", "policy is one of REJECT, QUEUE, DELAY");
-    check_config("{\"maxRunning\":-1}", "maxRunning must be a whole number from 0 to 1000000");
-    check_config("{\"maxRunning\":1.5}", "maxRunning must be a whole number from 0 to 1000000");
-    check_config("{\"max\":1}", "max is not known here");
-    check_config("{\"paused\":1}", "paused must be true or false");
-    check_config("[]", "an object is needed");
+    check_config("{\"policy\":\"delay\"}", "policy: is one of REJECT, QUEUE, DELAY");
+    check_config("{\"maxRunning\":-1}", "maxRunning: must be a whole number from 0 to 1000000");
+    check_config("{\"maxRunning\":1.5}", "maxRunning: must be a whole number from 0 to 1000000");
+    check_config("{\"max\":1}", "there is no setting \"max\"");
+    check_config("{\"paused\":1}", "paused: must be true or false");
+    check_config("[]", "must be an object");
 }
 
 static void numbers_of_a_shared_limit_are_given_once(void)

@@ -78,17 +78,17 @@ static void what_does_not_fit_is_told_with_its_place(void)
 {
     struct error err;
     begin();
-    refuse("listen", "7", "listen must be a list of texts");
-    refuse("tls", "{\"certificate\": \"/c\"}", "tls needs certificate and key");
-    refuse("tls", "{\"certificate\": \"c\", \"key\": \"/k\"}", "tls must be an absolute path");
-    refuse("readers", "17", "readers must be a whole number from 1 to 16");
-    refuse("readers", "0", "readers must be a whole number from 1 to 16");
-    refuse("routes", "[{\"pol\": \"x\"}]", "routes has no member \"pol\"");
-    refuse("http", "{\"conections\": 1}", "http has no member \"conections\"");
-    refuse("otlp", "{\"headers\": {}}", "otlp needs a url");
+    refuse("listen", "7", "listen: must be a list");
+    refuse("tls", "{\"certificate\": \"/c\"}", "tls: needs certificate and key");
+    refuse("tls", "{\"certificate\": \"c\", \"key\": \"/k\"}", "tls.certificate: must be an absolute path");
+    refuse("readers", "17", "readers: must be a whole number from 1 to 16");
+    refuse("readers", "0", "readers: must be a whole number from 1 to 16");
+    refuse("routes", "[{\"pol\": \"x\"}]", "routes: there is no setting \"pol\"");
+    refuse("http", "{\"conections\": 1}", "http: there is no setting \"conections\"");
+    refuse("otlp", "{\"headers\": {}}", "otlp: needs a url");
     refuse("otlp", "{\"url\": \"http://x\", \"headers\": {\"A\": {\"env\": 1}}}",
-           "otlp has a header that is neither text, {env = NAME} nor {file = PATH}");
-    refuse("sinks", "{}", "sinks must be a list of tables");
+           "otlp.headers: a header is neither text, {env = NAME} nor {file = PATH}");
+    refuse("sinks", "{}", "sinks: must be a list");
     CHECK_INT(put("lisen", "1", &err), E_NOT_FOUND);
 }
 
