@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <sqlite3.h>
+#include <string.h>
 
 enum { STEPS_BETWEEN_LOOKS = 1000, BUSY_NAP_MS = 20 };
 #define BUSY_MAX_MS 10000
@@ -54,11 +55,58 @@ static int busy(void *context, int count)
     return 1;
 }
 
-// Another file could be anything that this process may open.
+// What a database is asked about itself. Others reach beyond it: hard_heap_limit, for one, is of the whole process.
+static const char *const pragmas[] = {
+    "analysis_limit",     "application_id",   "auto_vacuum",    "automatic_index",      "busy_timeout",
+    "cache_size",         "cache_spill",      "case_sensitive_like", "checkpoint_fullfsync", "collation_list",
+    "compile_options",    "data_version",     "database_list",  "defer_foreign_keys",   "encoding",
+    "foreign_key_check",  "foreign_key_list", "foreign_keys",   "freelist_count",       "fullfsync",
+    "function_list",      "ignore_check_constraints", "incremental_vacuum", "index_info", "index_list",
+    "index_xinfo",        "integrity_check",  "journal_mode",   "journal_size_limit",   "legacy_alter_table",
+    "locking_mode",       "max_page_count",   "module_list",    "optimize",             "page_count",
+    "page_size",          "pragma_list",      "query_only",     "quick_check",          "read_uncommitted",
+    "recursive_triggers", "reverse_unordered_selects", "schema_version", "secure_delete", "synchronous",
+    "table_info",         "table_list",       "table_xinfo",    "temp_store",           "user_version",
+    "wal_autocheckpoint", "wal_checkpoint"};
+
+static bool is_harmless_pragma(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(pragmas); i++)
+        if (sqlite3_stricmp(pragmas[i], name) == 0) return true;
+    return false;
+}
+
+// Another file could be anything that this process may open; a function or setting, anything that it can do.
 static int authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
 {
-    (void)context, (void)a, (void)b, (void)c, (void)d;
-    return action == SQLITE_ATTACH ? SQLITE_DENY : SQLITE_OK;
+    (void)context, (void)c, (void)d;
+    if (action == SQLITE_ATTACH && (!a || (a[0] && strcmp(a, ":memory:") != 0))) return SQLITE_DENY;
+    if (action == SQLITE_PRAGMA && !is_harmless_pragma(a)) return SQLITE_DENY;
+    if (action == SQLITE_FUNCTION &&
+        (sqlite3_stricmp(b, "load_extension") == 0 || sqlite3_stricmp(b, "fts3_tokenizer") == 0))
+        return SQLITE_DENY;
+    return SQLITE_OK;
+}
+
+// A database and its SQL may be hostile: what SQLite itself has against that, wherever a task runs. Patterns and expressions
+// are walked by recursion, on the stack of a thread.
+static void harden(sqlite3 *db)
+{
+    static const struct {
+        int option, on;
+    } options[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},
+                   {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                   {SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0},
+                   {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+                   {SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0}};
+    static const struct {
+        int limit, most;
+    } limits[] = {{SQLITE_LIMIT_LENGTH, 64 << 20},        {SQLITE_LIMIT_SQL_LENGTH, 16 << 20},
+                  {SQLITE_LIMIT_EXPR_DEPTH, 200},         {SQLITE_LIMIT_COMPOUND_SELECT, 200},
+                  {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000}, {SQLITE_LIMIT_TRIGGER_DEPTH, 100},
+                  {SQLITE_LIMIT_ATTACHED, 4},             {SQLITE_LIMIT_WORKER_THREADS, 0}};
+    for (size_t i = 0; i < ARRAY_COUNT(options); i++) sqlite3_db_config(db, options[i].option, options[i].on, NULL);
+    for (size_t i = 0; i < ARRAY_COUNT(limits); i++) sqlite3_limit(db, limits[i].limit, limits[i].most);
 }
 
 bool sqlite_open(struct task_call *call, const struct json *fields, void **base)
@@ -79,6 +127,7 @@ bool sqlite_open(struct task_call *call, const struct json *fields, void **base)
     }
     sqlite3_progress_handler(db, STEPS_BETWEEN_LOOKS, look, call);
     sqlite3_busy_handler(db, busy, call);
+    harden(db);
     if (call_confined(call)) sqlite3_set_authorizer(db, authorize, NULL);
     *base = db;
     return true;
