@@ -5,8 +5,8 @@
 // Which input a moment came of follows from the moment and the state: a result when its step was in flight, a timer when
 // its step was waiting for one, a signal when it tells of one. Everything else must have been decided, so it must be what
 // the kernel says next. What a run took over from another one was decided there: of a fork or a rerun the first batch is
-// folded as it is. Three kinds of moments tell of accidents and are folded as they are: attempts begun again after a
-// crash, results that came too late, and unknown ones.
+// folded as it is. Four kinds of moments tell of accidents and are folded as they are: attempts begun again after a
+// crash, results that came too late, lists of child runs that were not recorded when they began, and unknown ones.
 #include "archive/archive.h"
 
 #include "engine/engine.h"
@@ -216,7 +216,8 @@ static bool result_input(const struct moment *moment, uint32_t step, struct inpu
     out->step = step;
     out->logical = moment->logical;
     out->engine = moment->engine;
-    out->ok = moment->kind == MOMENT_STEP_COMPLETED;
+    out->member = moment->kind == MOMENT_CHILD_ENDED ? moment->iteration : 0;
+    out->ok = moment->kind == MOMENT_STEP_COMPLETED || (out->member > 0 && str_is(moment->reason, "completed"));
     out->value = moment->value;
     out->blob = moment->blob;
     out->has_blob = moment->has_blob;
@@ -282,6 +283,8 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
     case MOMENT_STEP_FAILED:
     case MOMENT_ATTEMPT_FAILED:
         return step != PROGRAM_TOP && outcome_input(run, moment, step, out);
+    case MOMENT_CHILD_ENDED:
+        return step != PROGRAM_TOP && result_input(moment, step, out);
     case MOMENT_DRAIN_TIMEOUT:
         out->kind = INPUT_TIMER;
         out->timer = TIMER_DRAIN;
@@ -298,8 +301,9 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
 
 static bool is_accident(const struct moment *moment)
 {
+    bool taken_up = moment->kind == MOMENT_LIST_STARTED && moment->reason.len > 0;
     return moment->kind == MOMENT_STEP_REDISPATCHED || moment->kind == MOMENT_LATE_RESULT ||
-           moment->kind == MOMENT_UNKNOWN;
+           moment->kind == MOMENT_UNKNOWN || taken_up;
 }
 
 static enum code fold_accident(struct replay *replay, const struct moment *moment, uint64_t seq)
@@ -409,6 +413,10 @@ static enum code live_again(void *context, const struct record *record, const st
         if (rc || replay->over) return rc;
         const struct moment *decided = &replay->outcome.moments[replay->expected];
         if (same_moment(decided, moment)) break;
+        if (decided->kind == MOMENT_LIST_STARTED) { // of a log from before lists were recorded
+            replay->expected++;
+            continue;
+        }
         if (!replay->signal_at || replay->idle || replay->signal_at == replay->ordinal)
             return differs(replay, record->seq, moment, decided, STR(""));
         rc = try_idle(replay);

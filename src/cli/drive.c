@@ -255,14 +255,12 @@ static void meet_child(struct drive *drive, struct str id)
 
 static void meet_children(struct drive *drive, const struct run *run)
 {
-    struct str id;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         if (kernel_state(run, i) != NODE_RUNNING || run->program->steps[i].kind != STEP_SUBRUN) continue;
-        for (uint32_t k = 0;
-             (id = engine_child(drive->engine, drive->session->tenant, run->ids.run, i, k, &drive->progress.scratch))
-                 .ptr;
-             k++)
-            meet_child(drive, id);
+        for (uint32_t k = kernel_fans_out(run, i); k <= kernel_members(run, i); k++) { // 0: the only one
+            struct str id = kernel_child(run, i, k, &drive->progress.scratch);
+            if (id.ptr) meet_child(drive, id);
+        }
     }
 }
 

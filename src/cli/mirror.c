@@ -92,11 +92,11 @@ static int add_child(struct mirror *mirror, struct str id, bool *there)
 }
 
 // They begin in the order of the list: the first that is missing is the end for now.
-static int add_list(struct mirror *mirror, struct str group, struct arena *scratch)
+static int add_list(struct mirror *mirror, const struct run *state, uint32_t step, struct arena *scratch)
 {
     bool there = true;
-    for (uint32_t i = 0; there; i++) {
-        struct str id = kernel_fan_child(group, i, scratch);
+    for (uint32_t i = 1; there; i++) {
+        struct str id = kernel_child(state, step, i, scratch);
         int code = id.ptr ? add_child(mirror, id, &there) : (there = false, EXIT_OK);
         if (code) return code;
     }
@@ -109,9 +109,9 @@ static int add_children(struct mirror *mirror, size_t index, struct arena *scrat
     const struct run *state = mirror->runs[index].state;
     for (uint32_t i = 0; i < program->step_count; i++) {
         if (program->steps[i].kind != STEP_SUBRUN || kernel_state(state, i) != NODE_RUNNING) continue;
-        struct str id = kernel_child_id(state, i, scratch);
+        struct str id = kernel_child(state, i, 0, scratch);
         int code = !id.ptr                     ? EXIT_OK
-                   : kernel_fans_out(state, i) ? add_list(mirror, id, scratch)
+                   : kernel_fans_out(state, i) ? add_list(mirror, state, i, scratch)
                                                : add_child(mirror, id, &(bool){false});
         if (code) return code;
     }

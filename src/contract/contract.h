@@ -66,7 +66,9 @@ enum vocabulary vocabulary_of_document(struct str kind); // of "plan", "nodes", 
     X(SIGNAL_DEFERRED, NULL, NULL, NULL)                                                                               \
     X(SIGNAL_SETTLED, NULL, NULL, NULL)                                                                                \
     X(DRAIN_TIMEOUT, NULL, NULL, NULL)                                                                                 \
-    X(STEP_OVERDUE, NULL, NULL, NULL)
+    X(STEP_OVERDUE, NULL, NULL, NULL)                                                                                  \
+    X(LIST_STARTED, NULL, NULL, NULL)                                                                                  \
+    X(CHILD_ENDED, NULL, NULL, NULL)
 
 enum moment_kind {
     MOMENT_UNKNOWN = 0, // a type that this version does not know: it advances the watermark and changes nothing
@@ -179,7 +181,7 @@ struct moment {
     struct str step; // path of the step ("load", "loop[2].tick"); empty for moments of the run
     // Playbooks. `step` is the name alone; what happens inside it is identified by these, and `logical` counts the tries of a task.
     uint32_t visit;           // the how-manyth time that the step is run, >= 1; 0 = not a playbook's
-    uint32_t iteration;       // of its loop, from 1; 0 = none
+    uint32_t iteration;       // of its loop, from 1; 0 = none. CHILD_ENDED: place in the list, from 1
     struct str task;          // label; empty: the step or the iteration itself
     uint32_t task_run;        // the how-manyth run of that task in this visit and iteration, >= 1
     struct json extracted;    // TASK_DONE, RESULT_STORED: selected parts of a result kept as a blob; type 0 = none
@@ -192,6 +194,7 @@ struct moment {
     // Playbooks: RUN_STARTED the workload; ADMIT_EVALUATED {allow, matched_rule_index}; STEP_SCHEDULED the token's arguments;
     // LOOP_STARTED the collection (or `blob`); TASK_STARTED the inputs; ATTEMPT_DONE, ATTEMPT_FAILED, TASK_FAILED the outcome without
     // its result; TASK_DECIDED {matched_rule_index, action, set}; ROUTED {mode, event, matched, selected, set}.
+    // Lists of child runs: LIST_STARTED {as, items, join, most}, items perhaps as `blob`; CHILD_ENDED what the child gave.
     struct json value;
     struct digest blob; // STEP_COMPLETED: result kept as a blob when has_blob
     bool has_blob;
@@ -208,7 +211,7 @@ struct moment {
     struct str detail;                              // STEP_SKIPPED: the condition or the parents' states
     struct str signal_id, signal_type, signal_step; // SIGNAL_*, RUN_PAUSED, RUN_RESUMED, RUN_CANCELLED
     struct str actor, role, decision_id; // SIGNAL_*; actor also on STEP_COMPLETED of an approval, RUN_APPROVED
-    struct str run_ref;                  // STEP_STARTED: child run; STEP_COMPLETED: run whose result was reused
+    struct str run_ref;                  // STEP_STARTED, CHILD_ENDED: child run; STEP_COMPLETED: run whose result was reused
     struct run_counts counts;            // run ends
 };
 

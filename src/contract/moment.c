@@ -22,7 +22,8 @@ static const bool step_kinds[MOMENT_COUNT] = {
     [MOMENT_ITERATION_DONE] = true,  [MOMENT_ITERATION_FAILED] = true,    [MOMENT_LOOP_DONE] = true,
     [MOMENT_RESULT_STORED] = true,   [MOMENT_MANIFEST_UPDATED] = true,    [MOMENT_STEP_COMPLETED] = true,
     [MOMENT_STEP_FAILED] = true,     [MOMENT_STEP_SKIPPED] = true,        [MOMENT_ROUTED] = true,
-    [MOMENT_LATE_RESULT] = true,     [MOMENT_STEP_OVERDUE] = true,
+    [MOMENT_LATE_RESULT] = true,     [MOMENT_STEP_OVERDUE] = true,        [MOMENT_LIST_STARTED] = true,
+    [MOMENT_CHILD_ENDED] = true,
 };
 
 static const char *const vocabulary_names[] = {

@@ -64,14 +64,22 @@ void ticket_cancel(struct engine *engine, size_t index, int64_t grace_ms)
 }
 
 // ---- holds: attempts that are outside, or about to be
+struct run_hold whose_of(const struct effect *effect)
+{
+    return (struct run_hold){
+        .lane = effect->step, .logical = effect->logical, .engine = effect->engine, .member = effect->member};
+}
+
 static struct run_hold *hold_of(const struct resident *resident, const struct effect *effect)
 {
-    return hold_find(&resident->holds, effect->step, effect->logical, effect->engine);
+    struct run_hold whose = whose_of(effect);
+    return hold_find(&resident->holds, &whose);
 }
 
 static void drop_hold(struct resident *resident, const struct effect *effect)
 {
-    hold_drop(&resident->holds, effect->step, effect->logical, effect->engine);
+    struct run_hold whose = whose_of(effect);
+    hold_drop(&resident->holds, &whose);
 }
 
 static bool is_result_of(const struct queued *queued, const struct resident *resident, const struct run_hold *hold)
@@ -117,7 +125,8 @@ void holds_verify(const struct engine *engine, const struct resident *resident)
         struct run_attempt now = kernel_attempt(resident->run, ticket->step);
         bool flies = kernel_state(resident->run, ticket->step) == NODE_RUNNING && now.logical == ticket->logical &&
                      now.engine == ticket->engine;
-        INVARIANT(!flies || hold_find(holds, ticket->step, ticket->logical, ticket->engine));
+        struct run_hold held = hold_now(resident->run, ticket->step, 0);
+        INVARIANT(!flies || hold_find(holds, &held));
     }
 }
 
@@ -263,7 +272,8 @@ static enum code execute(struct engine *engine, struct resident *resident, const
         return put_off_start(engine, resident, effect, err);
     if (order->failed)
         return input_fault(engine, resident, effect->step, effect->logical, effect->engine, order->fault, err);
-    if (!outside) return input_instant(engine, resident, effect, &order->answer.value, err);
+    struct run_hold whose = whose_of(effect);
+    if (!outside) return input_given(engine, resident, &whose, &order->answer.value, err);
     enum code rc = execution_open(engine, &run->ids, &execution, err);
     if (rc == E_UNSUPPORTED) return no_executor(engine, resident, effect, &execution, err);
     return rc ? rc : start(engine, resident, effect, order, &execution, err);

@@ -16,7 +16,7 @@ const struct engine_limits engine_limits_default = {
     .process_max = 64,
     .output_max = (size_t)1 << 20,
     .log_max = (size_t)16 << 20,
-    .inline_max = (size_t)64 << 10,
+    .inline_max = KERNEL_INLINE_MAX,
     .events_per_run_max = 50000,
 };
 
@@ -88,7 +88,6 @@ void resident_remove(struct engine *engine, struct resident *resident)
         engine->tickets[i].resident = NULL;
         resident->tickets--;
     }
-    fans_release(resident);
     holds_release(&resident->holds);
     run_free(resident->run); // borrows the ids of its log
     store_release_run(engine->store, resident->log);
@@ -275,7 +274,7 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
     engine->store = options->store;
     engine->tools = options->tools;
     engine->free_ticket = UINT32_MAX;
-    engine->env = (struct kernel_env){.context = engine, .blob = read_blob};
+    engine->env = (struct kernel_env){.context = engine, .blob = read_blob, .inline_max = engine->options.limits.inline_max};
     engine_mark(engine->store, &engine->mark);
     mailbox_init(&engine->mailbox, options->arrived, options->arrived_context);
     heap_init(&engine->timers);

@@ -167,11 +167,6 @@ enum code engine_adopt_listed(struct engine *engine, const struct run_head *head
 enum code engine_signal(struct engine *engine, struct str tenant, struct str run, const struct signal *signal,
                         struct error *err) MUST_CHECK;
 
-// The id of a child run of a running step: of the only one (index 0), or of those of a list (fan_out). ptr NULL: past the last, not
-// known here, or out of memory.
-struct str engine_child(const struct engine *engine, struct str tenant, struct str run, uint32_t step, uint32_t index,
-                        struct arena *arena);
-
 // The newest decision record (schemas/decision.json) of a run with this signalId, policyDecisionId or signalDecisionId, in
 // `arena`. `seq` (may be NULL): the last event that names the signal, 0 = none. E_NOT_FOUND.
 enum code engine_find_decision(struct store *store, struct str tenant, struct str run, struct str id,

@@ -100,7 +100,6 @@ struct resident {
     bool adopted;  // its orphans have not been looked for yet
     bool limit_hit;
     struct run_holds holds; // its attempts that are outside. A refold does not touch them
-    struct fan *fans; // steps whose child runs are a list; what is kept of them in memory
 };
 
 struct timer {
@@ -319,7 +318,7 @@ struct order {
     struct str cwd;
     struct str input;           // for its stdin; of a task or a function its JSON
     struct instant answer;       // kinds without a tool
-    struct start_request child; // EFFECT_SUBRUN of one child
+    struct start_request child; // EFFECT_SUBRUN
     struct str child_path;      // of the playbook that a task names
 };
 // One for each effect; *out NULL: none of them starts anything. E_NOMEM, E_IO.
@@ -330,6 +329,7 @@ enum executor order_form(const struct run *run, uint32_t step, struct str *kind)
 // dispatch.c: effects, after they are durable
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,
                    const struct order *order, struct error *err) MUST_CHECK; // order: of those that start something
+struct run_hold whose_of(const struct effect *effect); // names the hold of what it orders
 bool effect_is_stale(const struct resident *resident, const struct effect *effect);
 void ticket_close(struct engine *engine, uint64_t id);
 void ticket_cancel(struct engine *engine, size_t index, int64_t grace_ms);
@@ -345,18 +345,17 @@ void check_budget(const struct engine *engine, struct queued *queued);
 // result.c: what comes back from outside as an input
 enum code input_from_result(struct engine *engine, struct tool_result *result, const struct declared_files *files,
                             struct error *err) MUST_CHECK; // files: may be NULL
-enum code input_instant(struct engine *engine, struct resident *resident, const struct effect *effect,
-                        const struct json *value, struct error *err) MUST_CHECK;
 enum code input_outcome(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
                         const struct json *result, struct error *err) MUST_CHECK; // of a task that went well
+enum code input_given(struct engine *engine, struct resident *resident, const struct run_hold *whose,
+                      const struct json *value, struct error *err) MUST_CHECK; // it went well, and this came of it
 enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
                       struct fault fault, struct error *err) MUST_CHECK;
 enum code input_unavailable(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,
                             uint32_t k, enum code why, const char *told, struct error *err) MUST_CHECK;
 #define RESULT_ARENA_MAX ((size_t)512 << 20) // one as text, as a tree of json_limits_result, and as a blob
 enum code canonical(struct arena *arena, struct str bytes, struct json *out, struct error *err) MUST_CHECK;
-enum code input_value(struct engine *engine, struct queued *queued, const struct json *value,
-                      struct error *err) MUST_CHECK;
+enum { MEMBER_INLINE_MAX = 4096 }; // bytes of what a member of a list gave, in the ledger
 
 // elsewhere.c: results that a playbook wants in another place than the store (store/keep.h), and inputs that wait for one of those.
 void want_elsewhere(struct engine *engine, struct queued *queued, const struct net_task *task);
@@ -384,33 +383,13 @@ enum code child_playbook(struct engine *engine, const struct resident *parent, u
 
 enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect,
                        const struct order *order, struct error *err) MUST_CHECK;
-enum code subrun_render(struct engine *engine, struct resident *parent, uint32_t step, struct order *out,
+enum code subrun_render(struct engine *engine, struct resident *parent, const struct effect *effect, struct order *out,
                         struct error *err) MUST_CHECK;
 enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect,
                         struct error *err) MUST_CHECK;
-enum code subrun_refused(struct engine *engine, struct str tenant, const struct start_facts *facts, enum code why,
-                         struct error *err) MUST_CHECK;
+enum code subrun_refused(struct engine *engine, const struct run_ids *ids, const struct start_facts *facts,
+                         enum code why, struct error *err) MUST_CHECK;
 enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err) MUST_CHECK;
-bool subrun_is_child(struct engine *engine, const struct resident *child, const struct resident *parent, uint32_t step);
-// What an ended child gave, of any kind of document. *size: what was fetched for it is added. E_LIMIT.
-enum code subrun_outputs(struct engine *engine, const struct run *child, struct json *out, uint64_t *size,
-                         struct error *err) MUST_CHECK;
-enum code subrun_request(struct engine *engine, struct resident *parent, uint32_t step, struct str id,
-                         struct start_request *out, struct error *err) MUST_CHECK; // the start of the child `id`
-enum code subrun_look_again(struct engine *engine, struct resident *parent, uint32_t step,
-                            struct error *err) MUST_CHECK; // in a second
-// Cancels a child that has not ended, as the parent is being; NULL: another process has it.
-enum code subrun_ask_to_end(struct engine *engine, struct resident *parent, struct resident *child, struct str id,
-                            struct error *err) MUST_CHECK;
-
-// fan.c: a step with a list of child runs
-enum code fan_start(struct engine *engine, struct resident *parent, const struct effect *effect,
-                    struct error *err) MUST_CHECK;
-enum code fan_cancel(struct engine *engine, struct resident *parent, const struct effect *effect,
-                     struct error *err) MUST_CHECK;
-enum code fan_ended(struct engine *engine, struct resident *parent, uint32_t step, const struct resident *child,
-                    struct error *err) MUST_CHECK;
-void fans_release(struct resident *parent);
 
 // signal.c
 enum code poll_inbox(struct engine *engine, struct error *err) MUST_CHECK;

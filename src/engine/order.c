@@ -213,7 +213,7 @@ enum code orders_render(struct engine *engine, struct resident *resident, const 
         if (!*out) *out = ARENA_ARRAY(&engine->turn, outcome->effect_count, struct order);
         if (!*out) return error_nomem(err);
         rc = effect->kind == EFFECT_EXECUTE ? render_attempt(engine, resident, effect->step, &(*out)[i], err)
-                                            : subrun_render(engine, resident, effect->step, &(*out)[i], err);
+                                            : subrun_render(engine, resident, effect, &(*out)[i], err);
     }
     return rc;
 }

@@ -41,8 +41,9 @@ enum code canonical(struct arena *arena, struct str bytes, struct json *out, str
 }
 
 // A value becomes the result of the step: in the event when it is small, else as a blob beside it. `value` is copied.
-enum code input_value(struct engine *engine, struct queued *queued, const struct json *value, struct error *err)
+static enum code input_value(struct engine *engine, struct queued *queued, const struct json *value, struct error *err)
 {
+    size_t inline_max = queued->input.member > 0 ? MEMBER_INLINE_MAX : engine->options.limits.inline_max;
     queued->input.ok = true;
     if (value->type == 0 || value->type == JSON_NULL) {
         queued->input.value = json_null();
@@ -59,7 +60,7 @@ enum code input_value(struct engine *engine, struct queued *queued, const struct
         queued->input.ok = false;
         queued->input.fault = (struct fault){
             .code = STR("PAYLOAD_TOO_LARGE"), .message = STR(RESULT_TOO_LARGE), .category = STR("validation")};
-    } else if (bytes.len <= engine->options.limits.inline_max) {
+    } else if (bytes.len <= inline_max) {
         rc = canonical(queued->arena, buf_str(&bytes), &queued->input.value, err);
     } else {
         struct str kept = arena_copy(queued->arena, buf_str(&bytes));
@@ -100,11 +101,13 @@ enum code input_unavailable(struct engine *engine, struct resident *resident, ui
     return input_fault(engine, resident, step, logical, k, kernel_unavailable(why, str_from(told)), err);
 }
 
-enum code input_instant(struct engine *engine, struct resident *resident, const struct effect *effect,
-                        const struct json *value, struct error *err)
+enum code input_given(struct engine *engine, struct resident *resident, const struct run_hold *whose,
+                      const struct json *value, struct error *err)
 {
-    struct queued *queued = queue_result(engine, resident, effect->step, effect->logical, effect->engine);
-    return queued ? undo(engine, input_value(engine, queued, value, err)) : error_nomem(err);
+    struct queued *queued = queue_result(engine, resident, whose->lane, whose->logical, whose->engine);
+    if (!queued) return error_nomem(err);
+    queued->input.member = whose->member;
+    return undo(engine, input_value(engine, queued, value, err));
 }
 
 // ---- results of tools

@@ -23,7 +23,7 @@ enum code refuse_start(struct engine *engine, const struct queued *queued, const
     const struct engine_observer *observer = &engine->options.observer;
     resident_gone(engine, resident);
     if (observer->refused) observer->refused(observer->context, resident->ids.tenant, resident->ids.run, why);
-    return subrun_refused(engine, resident->ids.tenant, queued->facts, why->code, err);
+    return subrun_refused(engine, &resident->ids, queued->facts, why->code, err);
 }
 
 // A signal that cannot be stored is refused; the run has nothing to do with it.

@@ -1,10 +1,12 @@
 // Child runs: a step of one run is a run of its own, with its own log. The parent waits for its end.
 #include "engine/inside.h"
 
+#include "json/make.h"
+
 #include <string.h>
 
 // The id alone does not make a run a child: anybody may start a run under it.
-bool subrun_is_child(struct engine *engine, const struct resident *child, const struct resident *parent, uint32_t step)
+static bool is_child(struct engine *engine, const struct resident *child, const struct resident *parent, uint32_t step)
 {
     const struct start_facts *start = &child->run->start;
     const struct queue *q = &engine->queue;
@@ -38,13 +40,6 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
     return OK;
 }
 
-enum code subrun_outputs(struct engine *engine, const struct run *child, struct json *out, uint64_t *size,
-                         struct error *err)
-{
-    if (child->net) return kernel_net_result(child, (struct str){0}, &engine->env, &engine->turn, out, err);
-    return child_outputs(engine, child, out, size, err);
-}
-
 static int64_t lifetime_ms(const struct run *child)
 {
     return child->ended_ms > child->started_ms && child->started_ms > 0 ? child->ended_ms - child->started_ms : 0;
@@ -62,66 +57,109 @@ static struct str root_cause(struct str message)
     return rest;
 }
 
-static enum code deliver(struct engine *engine, struct resident *parent, uint32_t step, const struct run *child,
-                         struct error *err)
+// ---- what the parent is told. `whose` names the child: the attempt of its step, and its place in the list.
+
+static enum code tell_fault(struct engine *engine, struct resident *parent, const struct run_hold *whose,
+                            struct fault fault, struct error *err)
 {
-    struct run_attempt now = kernel_attempt(parent->run, step);
-    if (child->status != RUN_STATUS_COMPLETED) {
-        bool cancelled = child->status == RUN_STATUS_CANCELLED;
-        struct buf text;
-        buf_init(&text, 1024);
-        buf_printf(&text, "child run %.*s %s", STR_ARG(child->ids.run), cancelled ? "was cancelled" : "failed");
-        if (child->failed_step.len > 0) {
-            struct str why = root_cause(child->fault.message);
-            bool below = why.len < child->fault.message.len;
-            buf_printf(&text, " at %.*s%s: %.*s", STR_ARG(child->failed_step), below ? ", in a run below it" : "",
-                       STR_ARG(why));
-        } else if (child->fault.message.len > 0) {
-            buf_printf(&text, ": %.*s", STR_ARG(child->fault.message));
-        }
-        struct fault fault = {.code = cancelled ? STR("CHILD_CANCELLED") : STR("CHILD_FAILED"),
-                              .message = buf_str(&text),
-                              .category = STR("business"),
-                              .retryable = !cancelled};
-        enum code rc = input_fault(engine, parent, step, now.logical, now.engine, fault, err);
-        buf_release(&text);
-        if (rc == OK) queue_last(engine)->input.duration_ms = lifetime_ms(child);
-        return rc;
+    enum code rc = input_fault(engine, parent, whose->lane, whose->logical, whose->engine, fault, err);
+    if (rc == OK) queue_last(engine)->input.member = whose->member;
+    return rc;
+}
+
+static enum code tell_cancelled(struct engine *engine, struct resident *parent, const struct run_hold *whose,
+                                struct error *err)
+{
+    struct fault fault = {.code = STR("CANCELLED"),
+                          .message = whose->member ? STR("it had not begun") : STR("the run was cancelled"),
+                          .category = STR("")};
+    return tell_fault(engine, parent, whose, fault, err);
+}
+
+static enum code tell_not_started(struct engine *engine, struct resident *parent, const struct run_hold *whose,
+                                  struct str why, struct error *err)
+{
+    return tell_fault(
+        engine, parent, whose,
+        (struct fault){.code = STR("CHILD_NOT_STARTED"), .message = why, .category = STR("validation")}, err);
+}
+
+// The entry of a list names the step that failed; a step that has one child names the child.
+static void why_failed(const struct run *child, bool listed, struct buf *text)
+{
+    bool cancelled = child->status == RUN_STATUS_CANCELLED;
+    struct str why = child->fault.message;
+    if (listed && child->failed_step.len > 0) {
+        buf_printf(text, "%.*s: %.*s", STR_ARG(child->failed_step), STR_ARG(why));
+        return;
     }
-    struct json value, outputs;
-    struct error local = {0};
-    bool lane = step >= parent->run->program->step_count;
+    if (listed)
+        buf_printf(text, "the child run %s", cancelled ? "was cancelled" : "failed");
+    else
+        buf_printf(text, "child run %.*s %s", STR_ARG(child->ids.run), cancelled ? "was cancelled" : "failed");
+    if (child->failed_step.len > 0) {
+        struct str cause = root_cause(why);
+        buf_printf(text, " at %.*s%s: %.*s", STR_ARG(child->failed_step),
+                   cause.len < why.len ? ", in a run below it" : "", STR_ARG(cause));
+    } else if (why.len > 0) {
+        buf_printf(text, ": %.*s", STR_ARG(why));
+    }
+}
+
+static enum code deliver_failure(struct engine *engine, struct resident *parent, const struct run_hold *whose,
+                                 const struct run *child, struct error *err)
+{
+    bool cancelled = child->status == RUN_STATUS_CANCELLED;
+    struct buf text = buf_of(8192);
+    why_failed(child, whose->member > 0, &text);
+    struct fault fault = {.code = cancelled ? STR("CHILD_CANCELLED") : STR("CHILD_FAILED"),
+                          .message = buf_str(&text),
+                          .category = STR("business"),
+                          .retryable = !cancelled};
+    enum code rc = tell_fault(engine, parent, whose, fault, err);
+    buf_release(&text);
+    return rc;
+}
+
+static enum code outputs_of(struct engine *engine, struct resident *parent, const struct run_hold *whose,
+                            const struct run *child, struct json *out, struct error *err)
+{
+    bool lane = whose->lane >= parent->run->program->step_count;
     struct str wanted = {0};
-    uint64_t size = 0;
-    enum code rc = lane ? kernel_return_step(parent->run, step, &engine->env, &engine->turn, &wanted, &local) : OK;
-    if (rc) return input_unavailable(engine, parent, step, now.logical, now.engine, rc, local.message, err);
-    rc = child->net ? kernel_net_result(child, wanted, &engine->env, &engine->turn, &outputs, &local)
-                    : child_outputs(engine, child, &outputs, &size, &local);
-    if (rc) return input_unavailable(engine, parent, step, now.logical, now.engine, rc, local.message, err);
-    value = outputs;
-    if (lane) {
-        rc = input_outcome(engine, parent, step, now.logical, now.engine, &value, err);
-        if (rc == OK) queue_last(engine)->input.duration_ms = lifetime_ms(child);
-        return rc;
+    uint64_t size = whose->member ? kernel_list_size(parent->run, whose->lane) : 0;
+    enum code rc = lane ? kernel_return_step(parent->run, whose->lane, &engine->env, &engine->turn, &wanted, err) : OK;
+    if (rc) return rc;
+    return child->net ? kernel_net_result(child, wanted, &engine->env, &engine->turn, out, err)
+                      : child_outputs(engine, child, out, &size, err);
+}
+
+static enum code deliver_value(struct engine *engine, struct resident *parent, const struct run_hold *whose,
+                               const struct run *child, const struct json *outputs, struct error *err)
+{
+    struct json value = *outputs;
+    if (whose->lane >= parent->run->program->step_count)
+        return input_outcome(engine, parent, whose->lane, whose->logical, whose->engine, outputs, err);
+    if (parent->run->program->kind == DOCUMENT_PLAN)
+        value = JSON_OF(&engine->turn, {"outputs", *outputs}, {"runId", json_string(child->ids.run)},
+                        {"status", json_word("COMPLETED")});
+    return json_ok(&value) ? input_given(engine, parent, whose, &value, err) : error_nomem(err);
+}
+
+static enum code deliver(struct engine *engine, struct resident *parent, const struct run_hold *whose,
+                         const struct run *child, struct error *err)
+{
+    struct json outputs;
+    struct error local = {0};
+    enum code rc = OK;
+    if (child->status != RUN_STATUS_COMPLETED) {
+        rc = deliver_failure(engine, parent, whose, child, err);
+    } else {
+        rc = outputs_of(engine, parent, whose, child, &outputs, &local);
+        if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
+        if (rc) return tell_fault(engine, parent, whose, kernel_unavailable(rc, str_from(local.message)), err);
+        rc = deliver_value(engine, parent, whose, child, &outputs, err);
     }
-    if (parent->run->program->kind == DOCUMENT_PLAN) {
-        struct arena *arena = &engine->turn;
-        if (!json_object_with(arena, 3, &value) || !json_put(arena, &value, STR("outputs"), outputs))
-            return error_nomem(err);
-        if (!json_put(arena, &value, STR("runId"), json_string(child->ids.run)) ||
-            !json_put(arena, &value, STR("status"), json_string(STR("COMPLETED"))))
-            return error_nomem(err);
-    }
-    struct queued *queued = queue_add(engine, parent, INPUT_RESULT);
-    if (!queued) return error_nomem(err);
-    queued->input.step = step;
-    queued->input.logical = now.logical;
-    queued->input.engine = now.engine;
-    queued->input.duration_ms = lifetime_ms(child);
-    rc = input_value(engine, queued, &value, err);
-    if (rc == OK) return OK;
-    struct queued undone = queue_take_last(engine);
-    queued_release(&undone);
+    if (rc == OK) queue_last(engine)->input.duration_ms = lifetime_ms(child);
     return rc;
 }
 
@@ -180,23 +218,32 @@ static void fill_request(struct engine *engine, const struct run *run, uint32_t 
     out->parent_step = kernel_path(run, step, &engine->turn);
 }
 
-enum code subrun_request(struct engine *engine, struct resident *parent, uint32_t step, struct str id,
-                         struct start_request *out, struct error *err)
+// A member of a list has its item as an input, or as its arguments.
+static enum code give_item(struct engine *engine, const struct run *run, const struct effect *effect,
+                           struct start_request *request, struct error *err)
 {
-    struct str ignored;
-    fill_request(engine, parent->run, step, id, out);
-    return inputs_of(engine, parent, step, out, &ignored, err);
+    struct json item, inputs = json_object();
+    struct str as;
+    struct arena *turn = &engine->turn;
+    enum code rc = kernel_item(run, effect->step, effect->member, &engine->env, turn, &item, &as, err);
+    if (!rc && request->arguments.len == 0) rc = expr_text(&item, turn, &request->arguments);
+    if (rc || as.len == 0) return rc;
+    for (uint32_t i = 0; i < request->inputs.count; i++) {
+        const struct json_member *member = &request->inputs.members[i];
+        if (!str_eq(member->key, as)) json_set(turn, &inputs, member->key, member->value);
+    }
+    json_set(turn, &inputs, as, item);
+    request->inputs = inputs;
+    return json_made(&inputs, err);
 }
 
-enum code subrun_render(struct engine *engine, struct resident *parent, uint32_t step, struct order *out,
+enum code subrun_render(struct engine *engine, struct resident *parent, const struct effect *effect, struct order *out,
                         struct error *err)
 {
-    if (kernel_fans_out(parent->run, step)) return OK; // each child when it is started
     struct error local = {0};
-    struct str id = kernel_child_id(parent->run, step, &engine->turn);
-    if (!id.ptr) return error_nomem(err);
-    fill_request(engine, parent->run, step, id, &out->child);
-    enum code rc = inputs_of(engine, parent, step, &out->child, &out->child_path, &local);
+    fill_request(engine, parent->run, effect->step, effect->child, &out->child);
+    enum code rc = inputs_of(engine, parent, effect->step, &out->child, &out->child_path, &local);
+    if (!rc && effect->member > 0) rc = give_item(engine, parent->run, effect, &out->child, &local);
     if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
     if (!rc) return OK;
     out->failed = true;
@@ -206,91 +253,105 @@ enum code subrun_render(struct engine *engine, struct resident *parent, uint32_t
     return out->fault.message.ptr ? OK : error_nomem(err);
 }
 
+// ---- starting, taking up, ending
+
 static enum code start_child(struct engine *engine, struct resident *parent, const struct effect *effect,
                              const struct order *order, struct error *err)
 {
     const struct run *run = parent->run;
-    uint32_t step = effect->step;
-    bool lane = step >= run->program->step_count;
+    const struct run_hold whose = whose_of(effect);
+    bool lane = effect->step >= run->program->step_count;
     struct program *program = NULL; // of a task: found now, and held until the run holds it
     struct start_request request = order->child;
     struct error local = {0};
     char ignored[129];
-    if (order->failed) return input_fault(engine, parent, step, effect->logical, effect->engine, order->fault, err);
+    if (order->failed) return tell_fault(engine, parent, &whose, order->fault, err);
     enum code rc = lane ? check_depth(engine, run, &local) : OK;
-    if (!rc && lane) rc = child_playbook(engine, parent, step, order->child_path, &program, &local);
+    if (!rc && lane) rc = child_playbook(engine, parent, effect->step, order->child_path, &program, &local);
     if (lane) request.program = program;
     if (!rc) rc = engine_start(engine, &request, ignored, &local);
     if (program) program_release(program);
     if (rc == OK || rc == E_NOMEM || rc == E_IO) return rc ? error_set(err, rc, "%s", local.message) : OK;
-    struct fault fault = {
-        .code = STR("CHILD_NOT_STARTED"), .message = str_from(local.message), .category = STR("validation")};
-    return input_fault(engine, parent, step, effect->logical, effect->engine, fault, err);
+    return tell_not_started(engine, parent, &whose, str_from(local.message), err);
 }
 
 // Nobody here has the child any more. `even_stopping`: also when it is being asked to end, which the next look does again.
-static void let_go(struct resident *parent, uint32_t step, bool even_stopping)
+static void let_go(struct resident *parent, const struct run_hold *whose, bool even_stopping)
 {
-    struct run_attempt now = kernel_attempt(parent->run, step);
-    const struct run_hold *hold = hold_find(&parent->holds, step, now.logical, now.engine);
-    if (hold && (even_stopping || hold->stop == STOP_NOT))
-        hold_drop(&parent->holds, step, now.logical, now.engine);
+    const struct run_hold *hold = hold_find(&parent->holds, whose);
+    if (hold && (even_stopping || hold->stop == STOP_NOT)) hold_drop(&parent->holds, whose);
 }
 
 // The child is owned by another process, whose end nobody tells us: the parent looks again every second.
-enum code subrun_look_again(struct engine *engine, struct resident *parent, uint32_t step, struct error *err)
+static enum code look_again(struct engine *engine, struct resident *parent, const struct run_hold *whose,
+                            struct error *err)
 {
-    let_go(parent, step, false);
-    struct effect later = {
-        .kind = EFFECT_TIMER, .step = step, .timer = TIMER_LOOK, .due_ms = engine->now.wall_ms + 1000, .lasts_ms = 1000};
-    return dispatch(engine, parent, &later, NULL, err);
+    let_go(parent, whose, false);
+    struct effect later = {.kind = EFFECT_TIMER,
+                           .step = whose->lane,
+                           .logical = whose->member,
+                           .timer = TIMER_LOOK,
+                           .due_ms = engine->now.wall_ms + 1000,
+                           .lasts_ms = 1000};
+    return set_timer(engine, parent, &later, err);
 }
 
-static enum code taken(struct engine *engine, struct resident *parent, const struct effect *effect, struct str id,
+static enum code taken(struct engine *engine, struct resident *parent, const struct run_hold *whose, struct str id,
                        struct error *err)
 {
-    struct buf text;
-    buf_init(&text, 1024);
+    if (whose->member) return tell_not_started(engine, parent, whose, STR("another run has the id of this child"), err);
+    struct buf text = buf_of(1024);
     buf_printf(&text, "the run %.*s is not a child of this step, and has the id that its child would have",
                STR_ARG(id));
-    struct fault fault = {.code = STR("CHILD_NOT_STARTED"), .message = buf_str(&text), .category = STR("validation")};
-    enum code rc = input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err);
+    enum code rc = tell_not_started(engine, parent, whose, buf_str(&text), err);
     buf_release(&text);
     return rc;
+}
+
+// The child wherever it stands. E_NOT_FOUND, E_LOCKED: another process has it. *here: it was in memory before.
+static enum code find_child(struct engine *engine, struct resident *parent, struct str id, struct resident **out,
+                            bool *here, struct error *err)
+{
+    *out = resident_find(engine, parent->ids.tenant, id);
+    *here = *out != NULL;
+    return *here ? OK : load_resident(engine, parent->ids.tenant, id, true, out, err);
+}
+
+static enum code unreadable(struct engine *engine, struct resident *parent, const struct run_hold *whose, enum code rc,
+                            const struct error *why, struct error *err)
+{
+    if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", why->message);
+    struct fault fault = {
+        .code = STR("CHILD_UNREADABLE"), .message = str_from(why->message), .category = STR("infrastructure")};
+    return tell_fault(engine, parent, whose, fault, err);
 }
 
 // Starts the child, or takes up the one that an earlier owner of the parent started.
 enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect,
                        const struct order *order, struct error *err)
 {
-    if (kernel_fans_out(parent->run, effect->step)) return fan_start(engine, parent, effect, err);
-    struct str id = kernel_child_id(parent->run, effect->step, &engine->turn);
-    if (!id.ptr) return error_nomem(err);
-    struct resident *child = resident_find(engine, parent->ids.tenant, id);
-    bool here = child != NULL;
+    const struct run_hold whose = whose_of(effect);
+    struct resident *child;
     struct error local = {0};
-    enum code rc = here ? OK : load_resident(engine, parent->ids.tenant, id, true, &child, &local);
-    if (!rc && !subrun_is_child(engine, child, parent, effect->step)) {
+    bool here;
+    enum code rc = find_child(engine, parent, effect->child, &child, &here, &local);
+    if (rc == E_NOT_FOUND) return start_child(engine, parent, effect, order, err);
+    if (!rc && !is_child(engine, child, parent, effect->step)) {
         if (!here) resident_remove(engine, child);
-        return taken(engine, parent, effect, id, err);
+        return taken(engine, parent, &whose, effect->child, err);
     }
-    if (here && child->terminal) return deliver(engine, parent, effect->step, child->run, err);
-    if (!rc && !child->terminal) {
+    if (!rc && child->terminal) {
+        rc = deliver(engine, parent, &whose, child->run, err);
+        if (!here) resident_gone(engine, child);
+        return rc;
+    }
+    if (!rc) {
         rc = take_up(engine, child, &local);
         if (!rc) return OK;
         if (!here) resident_remove(engine, child);
     }
-    if (rc == E_NOT_FOUND) return start_child(engine, parent, effect, order, err);
-    if (rc == E_LOCKED) return subrun_look_again(engine, parent, effect->step, err); // it lives in another process
-    if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
-    if (rc) {
-        struct fault fault = {
-            .code = STR("CHILD_UNREADABLE"), .message = str_from(local.message), .category = STR("infrastructure")};
-        return input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err);
-    }
-    rc = deliver(engine, parent, effect->step, child->run, err);
-    resident_gone(engine, child);
-    return rc;
+    if (rc == E_LOCKED) return look_again(engine, parent, &whose, err); // it lives in another process
+    return unreadable(engine, parent, &whose, rc, &local, err);
 }
 
 // The child lives in another process: the wish goes to its inbox, under an id made from the child's, so that asking again is
@@ -308,7 +369,8 @@ static enum code post_cancel(struct engine *engine, struct resident *parent, str
     return rc ? rc : store_post(engine->store, parent->ids.tenant, child, signal->id, bytes, err);
 }
 
-enum code subrun_ask_to_end(struct engine *engine, struct resident *parent, struct resident *child, struct str id,
+// `child` NULL: another process has it.
+static enum code ask_to_end(struct engine *engine, struct resident *parent, struct resident *child, struct str id,
                             struct error *err)
 {
     char uuid[UUID_SIZE];
@@ -328,69 +390,74 @@ enum code subrun_ask_to_end(struct engine *engine, struct resident *parent, stru
 // Ends the child wherever it stands: here, in another process, in the log only, ended already, or never stored.
 enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
 {
-    struct resident *child = resident_find(engine, parent->ids.tenant, effect->child);
+    const struct run_hold whose = whose_of(effect);
     bool waits = kernel_state(parent->run, effect->step) == NODE_RUNNING &&
                  kernel_attempt(parent->run, effect->step).logical == effect->logical;
-    if (kernel_fans_out(parent->run, effect->step)) return fan_cancel(engine, parent, effect, err);
-    if (!child) {
-        struct error local = {0};
-        enum code rc = load_resident(engine, parent->ids.tenant, effect->child, true, &child, &local);
-        if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
-        if (rc == E_LOCKED) {
-            rc = subrun_ask_to_end(engine, parent, NULL, effect->child, err);
-            // A parent that waits for the end looks again until it sees it.
-            return rc || !waits ? rc : subrun_look_again(engine, parent, effect->step, err);
-        }
-        if (rc) {
-            struct fault fault = {
-                .code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
-            return waits ? input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err) : OK;
-        }
-        if (child->terminal || !subrun_is_child(engine, child, parent, effect->step)) resident_gone(engine, child);
+    struct resident *child;
+    struct error local = {0};
+    bool here;
+    enum code rc = find_child(engine, parent, effect->child, &child, &here, &local);
+    if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
+    if (rc == E_LOCKED) {
+        rc = ask_to_end(engine, parent, NULL, effect->child, err);
+        // A parent that waits for the end looks again until it sees it.
+        return rc || !waits ? rc : look_again(engine, parent, &whose, err);
     }
-    if (!subrun_is_child(engine, child, parent, effect->step)) { // somebody else's
-        struct fault fault = {.code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
-        return waits ? input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err) : OK;
-    }
-    if (child->terminal) return waits ? deliver(engine, parent, effect->step, child->run, err) : OK;
-    return subrun_ask_to_end(engine, parent, child, effect->child, err);
+    if (rc) return waits ? tell_cancelled(engine, parent, &whose, err) : OK;
+    bool ours = is_child(engine, child, parent, effect->step);
+    if (!here && (child->terminal || !ours)) resident_gone(engine, child);
+    if (!ours) return waits ? tell_cancelled(engine, parent, &whose, err) : OK; // somebody else's
+    if (child->terminal) return waits ? deliver(engine, parent, &whose, child->run, err) : OK;
+    return ask_to_end(engine, parent, child, effect->child, err);
+}
+
+// ---- what becomes of a child
+
+// The attempt of its parent that waits for the child; *out NULL: none here does.
+static enum code find_parent(struct engine *engine, struct str tenant, struct str child,
+                             const struct start_facts *facts, struct resident **out, struct run_hold *whose,
+                             struct error *err)
+{
+    *out = NULL;
+    struct resident *parent =
+        facts->parent_run.len > 0 ? resident_find(engine, tenant, facts->parent_run) : NULL;
+    uint32_t step = parent ? kernel_find(parent->run, facts->parent_step) : PROGRAM_TOP, member;
+    if (step == PROGRAM_TOP || kernel_state(parent->run, step) != NODE_RUNNING) return OK;
+    enum code rc = kernel_is_child(parent->run, step, child, &engine->turn, &member);
+    if (rc == E_NOMEM) return error_nomem(err);
+    if (rc) return OK; // of an older attempt
+    *out = parent;
+    *whose = hold_now(parent->run, step, member);
+    return OK;
 }
 
 // The start of a run could not be stored. When it is a child, its parent must hear of it.
-enum code subrun_refused(struct engine *engine, struct str tenant, const struct start_facts *facts, enum code why,
-                         struct error *err)
+enum code subrun_refused(struct engine *engine, const struct run_ids *ids, const struct start_facts *facts,
+                         enum code why, struct error *err)
 {
-    if (facts->parent_run.len == 0) return OK;
-    struct resident *parent = resident_find(engine, tenant, facts->parent_run);
-    uint32_t step = parent ? kernel_find(parent->run, facts->parent_step) : PROGRAM_TOP;
-    if (step == PROGRAM_TOP || kernel_state(parent->run, step) != NODE_RUNNING) return OK;
-    struct run_attempt now = kernel_attempt(parent->run, step);
+    struct resident *parent;
+    struct run_hold whose;
+    enum code rc = find_parent(engine, ids->tenant, ids->run, facts, &parent, &whose, err);
+    if (rc || !parent) return rc;
     if (why == E_EXISTS) { // another process was faster: take up what it made
-        let_go(parent, step, true);
+        let_go(parent, &whose, true);
         return need_recover(engine, parent, err);
     }
-    struct fault fault = {.code = STR("CHILD_NOT_STARTED"),
-                          .message = STR("the start of the child run could not be stored"),
-                          .category = STR("validation")};
-    return input_fault(engine, parent, step, now.logical, now.engine, fault, err);
+    return tell_not_started(engine, parent, &whose, STR("the start of the child run could not be stored"), err);
 }
 
 enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err)
 {
-    const struct start_facts *start = &child->run->start;
-    if (start->parent_run.len == 0) return OK;
-    struct resident *parent = resident_find(engine, child->ids.tenant, start->parent_run);
-    if (!parent) return OK; // it asks when it is taken up again
-    uint32_t step = kernel_find(parent->run, start->parent_step);
-    if (step == PROGRAM_TOP || kernel_state(parent->run, step) != NODE_RUNNING) return OK;
-    struct str id = kernel_child_id(parent->run, step, &engine->turn);
-    if (!id.ptr) return error_nomem(err);
-    bool list = kernel_fans_out(parent->run, step);
-    if (!list && !str_eq(id, child->ids.run)) return OK; // of an older attempt
-    enum code rc = list ? fan_ended(engine, parent, step, child, err) : deliver(engine, parent, step, child->run, err);
+    struct resident *parent;
+    struct run_hold whose;
+    // A parent that is not here asks when it is taken up again.
+    enum code rc =
+        find_parent(engine, child->ids.tenant, child->ids.run, &child->run->start, &parent, &whose, err);
+    if (rc || !parent) return rc;
+    rc = deliver(engine, parent, &whose, child->run, err);
     if (rc != E_NOMEM) return rc;
     // The child will not be heard of again: the parent asks.
     *err = (struct error){0};
-    let_go(parent, step, true);
+    let_go(parent, &whose, true);
     return need_recover(engine, parent, err);
 }

@@ -338,7 +338,9 @@ enum code explain_fold(struct explain *e, const struct moment *m, uint64_t seq, 
     struct log_position at = {seq, m->kind != MOMENT_UNKNOWN && !moment_word(m->kind, words)};
     e->seq = seq;
     if (m->at_ms > e->at_ms) e->at_ms = m->at_ms;
-    if (ended || m->kind == MOMENT_LATE_RESULT) return kernel_fold(e->run, m, err); // kept for audit, changes nothing
+    // Kept for audit, or what its children do: nothing of it is a decision about the step.
+    bool aside = m->kind == MOMENT_LATE_RESULT || m->kind == MOMENT_LIST_STARTED || m->kind == MOMENT_CHILD_ENDED;
+    if (ended || aside) return kernel_fold(e->run, m, err);
     uint32_t step = moment_is_step(m->kind) ? kernel_find(e->run, m->step) : PROGRAM_TOP;
     if (step != PROGRAM_TOP) rc = note_for(e, m->step, step, &note, err);
     if (!rc && note && e->program->net) rc = net_note(e, m, note, at, err);

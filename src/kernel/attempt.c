@@ -1,7 +1,11 @@
 // Attempts of every document: what comes of one from outside, when it runs again, when it is stopped. A lane carries out bodies one
 // after the other; a step of a plan or of a node workflow is a lane itself, a visit of a playbook has one, or one for each iteration.
 // What an outcome means for the steps around is the route's business (route.h).
+#include "kernel/list.h"
 #include "kernel/route.h"
+
+const struct fault cancelled_fault = {
+    .code = STR_INIT("CANCELLED"), .message = STR_INIT("the run was cancelled"), .category = STR_INIT("")};
 
 static bool is_executed(enum body body)
 {
@@ -37,10 +41,11 @@ enum code attempt_result(struct decide *d)
     const struct run_lane *s = lane_ref(run, lane);
     bool now = in_flight(run, lane) && s->logical == in->logical && s->engine == in->engine;
     if (!now || run_status_terminal(run->status)) return late(d);
+    if (in->member > 0) return list_result(d, lane);
     if (in->lost) return attempt_lost(d, lane);
     if (in->ok) return run->route->done(d, lane);
     // Stopped by a pause, not failed.
-    bool interrupted = is_stopping(d, lane) && !run->cancelling && !run->route->overdue(run, lane) &&
+    bool interrupted = is_stopping(d, lane, 0) && !run->cancelling && !run->route->overdue(run, lane) &&
                        str_is(in->fault.code, "CANCELLED");
     return interrupted ? attempt_lost(d, lane) : run->route->fail(d, lane, &in->fault);
 }
@@ -69,7 +74,7 @@ static enum code poisoned(struct decide *d, uint32_t lane)
 enum code attempt_lost(struct decide *d, uint32_t lane)
 {
     struct run *run = d->run;
-    let_go(d, lane);
+    let_go(d, lane, 0);
     if (run->cancelling) return OK; // advance() sweeps: it fails as cancelled
     if (lane_ref(run, lane)->engine >= ENGINE_ATTEMPTS_MAX) return poisoned(d, lane);
     if (d->input->idle || run->status != RUN_STATUS_RUNNING) return OK; // RECOVER or RESUME finds it
@@ -94,11 +99,18 @@ static enum code owe_one(struct decide *d, uint32_t lane)
     return died && kills_engines(d, lane) ? poisoned(d, lane) : again_k(d, lane);
 }
 
+// TIMER_LOOK is about one lane, unless it is about the run.
+static bool is_looked_at(const struct decide *d, uint32_t lane)
+{
+    bool one = d->input->kind == INPUT_RECOVER && d->input->timer == TIMER_LOOK && d->input->step != PROGRAM_TOP;
+    return !one || d->input->step == lane;
+}
+
 static enum code owe_executions(struct decide *d)
 {
     enum code rc = OK;
     for (uint32_t i = d->run->first_lane; !rc && i < run_step_count(d->run); i++)
-        if (in_flight(d->run, i) && !is_held(d, i)) rc = owe_one(d, i);
+        if (in_flight(d->run, i) && is_looked_at(d, i) && !is_held(d, i, 0)) rc = owe_one(d, i);
     return rc;
 }
 
@@ -106,8 +118,11 @@ static enum code owe_executions(struct decide *d)
 static enum code attach(struct decide *d, uint32_t lane)
 {
     const struct run *run = d->run;
-    if (!in_flight(run, lane) || run->route->body(run, lane) != BODY_CHILD || is_held(d, lane)) return OK;
-    return run->route->overdue(run, lane) ? attempt_stop(d, lane, &timeout_fault) : order(d, EFFECT_SUBRUN, lane);
+    bool look = d->input->kind == INPUT_RECOVER && d->input->timer == TIMER_LOOK && d->input->step != PROGRAM_TOP;
+    enum body body = in_flight(run, lane) && is_looked_at(d, lane) ? run->route->body(run, lane) : BODY_EXECUTED;
+    if (body == BODY_LIST) return look ? list_look(d, lane, d->input->logical) : list_go_on(d, lane);
+    if (body != BODY_CHILD || is_held(d, lane, 0)) return OK;
+    return run->route->overdue(run, lane) ? attempt_stop(d, lane, &timeout_fault) : order_child(d, lane, 0);
 }
 
 static enum code timer_again(struct decide *d, uint32_t lane)
@@ -137,10 +152,7 @@ enum code attempts_resume(struct decide *d)
 {
     struct run *run = d->run;
     enum code rc = owe_executions(d);
-    for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) {
-        // Lists of child runs go on.
-        rc = in_flight(run, i) && kernel_fans_out(run, i) ? order(d, EFFECT_SUBRUN, i) : attach(d, i);
-    }
+    for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) rc = attach(d, i);
     for (uint32_t i = run->first_lane; !rc && run->delayed > 0 && i < run_step_count(run); i++) {
         if (lane_ref(run, i)->state != NODE_DELAYED) continue;
         // Its timer may have fired during the pause, on a clock that was not set back. Twice is harmless.
@@ -155,11 +167,13 @@ enum code attempt_stop(struct decide *d, uint32_t lane, const struct fault *othe
     const struct run *run = d->run;
     bool hurry = run->emergency && d->input->kind == INPUT_SIGNAL;
     // A child also when nobody here has taken it up yet: it goes on in its log, so it must be ended there.
-    bool child = run->route->body(run, lane) == BODY_CHILD;
-    if (!child && !is_held(d, lane)) return otherwise ? run->route->fail(d, lane, otherwise) : OK;
-    if (is_stopping(d, lane) && !hurry) return OK;
-    enum code rc = ask_to_stop(d, lane);
-    if (rc || child) return rc ? rc : cancel_child(d, lane);
+    enum body body = run->route->body(run, lane);
+    bool child = body == BODY_CHILD;
+    if (body == BODY_LIST) return list_stop(d, lane, true);
+    if (!child && !is_held(d, lane, 0)) return otherwise ? run->route->fail(d, lane, otherwise) : OK;
+    if (is_stopping(d, lane, 0) && !hurry) return OK;
+    enum code rc = ask_to_stop(d, lane, 0);
+    if (rc || child) return rc ? rc : cancel_child(d, lane, 0);
     struct effect *effect = effect_add(d, EFFECT_CANCEL, lane);
     if (!effect) return E_NOMEM;
     effect->grace_ms = run->emergency ? 0 : CANCEL_GRACE_MS;
@@ -175,31 +189,20 @@ enum code attempts_interrupt(struct decide *d)
     return rc;
 }
 
-enum code cancel_child(struct decide *d, uint32_t lane)
-{
-    struct str child = kernel_child_id(d->run, lane, d->out->turn);
-    struct effect *effect = child.ptr ? effect_add(d, EFFECT_SUBRUN_CANCEL, lane) : NULL;
-    if (!effect) return error_nomem(d->err);
-    effect->child = child;
-    return OK;
-}
-
 enum code attempts_cancel(struct decide *d)
 {
-    static const struct fault cancelled = {
-        .code = STR_INIT("CANCELLED"), .message = STR_INIT("the run was cancelled"), .category = STR_INIT("")};
     struct run *run = d->run;
     INVARIANT(run->cancelling);
     uint32_t busy = 0;
     for (uint32_t i = run->first_lane; run->in_flight > 0 && i < run_step_count(run); i++) {
         if (!in_flight(run, i) || run->route->body(run, i) == BODY_LOOP) continue;
-        enum code rc = attempt_stop(d, i, &cancelled);
+        enum code rc = attempt_stop(d, i, &cancelled_fault);
         if (rc) return rc;
         busy += in_flight(run, i);
     }
     // A loop is a container: it fails when nothing inside it runs any more, innermost (highest index) first.
     for (uint32_t i = run_step_count(run); busy == 0 && run->in_flight > 0 && i > run->first_lane; i--) {
-        enum code rc = in_flight(run, i - 1) ? run->route->fail(d, i - 1, &cancelled) : OK;
+        enum code rc = in_flight(run, i - 1) ? run->route->fail(d, i - 1, &cancelled_fault) : OK;
         if (rc) return rc;
     }
     return OK;
@@ -221,12 +224,13 @@ enum code attempt_timer(struct decide *d)
     if (d->input->timer == TIMER_RETRY) // K6: RESUME looks at what is overdue
         return s->state == NODE_DELAYED && run->status == RUN_STATUS_RUNNING ? run->route->begin(d, lane) : OK;
     if (!in_flight(run, lane)) return OK;
-    if (run->route->body(run, lane) != BODY_CHILD) return run->route->wake(d, lane);
+    enum body body = run->route->body(run, lane);
+    if (body != BODY_CHILD && body != BODY_LIST) return run->route->wake(d, lane);
     struct fault fault = {.code = STR("TIMEOUT"),
                           .message = str_from(run->route->child_late),
                           .category = STR("timeout"),
                           .retryable = true};
-    enum code rc = cancel_child(d, lane);
+    enum code rc = body == BODY_LIST ? list_stop(d, lane, false) : cancel_child(d, lane, 0);
     return rc ? rc : run->route->fail(d, lane, &fault);
 }
 

@@ -11,10 +11,8 @@ enum container_next container_next(const struct container *c, uint32_t most, boo
 bool container_make(struct container *c, uint32_t total, const struct json *items, struct arena *memory)
 {
     *c = (struct container){.total = total};
-    c->lanes = ARENA_ARRAY(memory, (size_t)total + 1, uint32_t);
     c->results = ARENA_ARRAY(memory, (size_t)total + 1, struct net_value);
-    for (uint32_t i = 0; c->lanes && i < total; i++) c->lanes[i] = UINT32_MAX;
-    return c->lanes && c->results && (items->type != JSON_ARRAY || json_copy(memory, items, &c->items));
+    return c->results && (items->type != JSON_ARRAY || json_copy(memory, items, &c->items));
 }
 
 bool loop_items(struct arena *arena, const struct json *value, struct json *out)

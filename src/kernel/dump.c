@@ -1,5 +1,6 @@
 // The state of a run as text: all of it that is made of its log, one line per step, lane and place. Two runs are in the same state when
 // their texts are equal, which is how the checkers ask for K1.
+#include "kernel/list.h"
 #include "kernel/net_inside.h"
 
 // Whoever adds a member to one of these says here whether it is of the log; then it has its place below.
@@ -8,6 +9,7 @@ _Static_assert(sizeof(struct run_node) == 56, "a new member of struct run_node i
 _Static_assert(sizeof(struct walk) == 216, "a new member of struct walk is told below");
 _Static_assert(sizeof(struct net_place) == 552, "a new member of struct net_place is told below");
 _Static_assert(sizeof(struct net_value) == 96, "a new member of struct net_value is told below");
+_Static_assert(sizeof(struct run_list) == 208, "a new member of struct run_list is told below");
 _Static_assert(sizeof(struct container) == 56, "a new member of struct container is told below");
 _Static_assert(sizeof(struct net_state) == 168, "a new member of struct net_state is told below");
 
@@ -134,6 +136,23 @@ static void dump_attempt(const struct run_lane *s, struct buf *out)
     put_number(out, "quick", s->quick);
 }
 
+static void dump_list(const struct run_list *list, struct buf *out)
+{
+    const struct container *of = &list->of;
+    buf_printf(out, " list=%u/%u/%u/%u of %u", of->total, of->begun, of->done, of->failures, list->logical);
+    put_number(out, "most", list->most);
+    put_number(out, "all", list->all_success);
+    put_number(out, "taken_up", list->taken_up);
+    put_number(out, "beside", (int64_t)list->size);
+    put_text(out, "as", list->as);
+    put_json(out, "items", &of->items);
+    if (list->has_blob) put_blob(out, &list->blob, 0);
+    for (uint32_t i = 0; i < of->total; i++) {
+        put_number(out, "ended", list->states[i]);
+        put_value(out, "gave", &of->results[i]);
+    }
+}
+
 static void dump_step(const struct run *run, uint32_t step, struct buf *out)
 {
     const struct run_lane *s = &run->lanes[step];
@@ -148,6 +167,7 @@ static void dump_step(const struct run *run, uint32_t step, struct buf *out)
     put_number(out, "open", node->open_children);
     put_json(out, "value", node->value);
     if (node->blob) put_blob(out, &node->blob->sha256, node->blob->size);
+    if (list_of(run, step)) dump_list(list_of(run, step), out);
     buf_byte(out, '\n');
 }
 

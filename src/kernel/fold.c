@@ -1,5 +1,6 @@
 // Moments to state. fold_at routes; each case is one small change. It decides nothing: what a moment means for other steps
 // (counters, the queue of decidable steps) is bookkeeping, what to do about it is advance()'s business.
+#include "kernel/list.h"
 #include "kernel/route.h"
 
 void ready_push(struct run *run, uint32_t step)
@@ -77,6 +78,7 @@ static void leave_state(struct run *run, struct run_lane *s)
     run->delayed -= s->state == NODE_DELAYED;
     run->retrying -= s->again;
     run->held -= s->state == NODE_HELD;
+    if (run->lists) list_drop(run, (uint32_t)(s - run->lanes));
     s->again = false;
 }
 
@@ -286,7 +288,13 @@ enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, stru
 {
     struct run_lane *s = &run->lanes[index];
     struct run_node *node = &run->nodes[index];
+    bool possible = true;
+    enum code rc;
     switch ((int)m->kind) {
+    case MOMENT_LIST_STARTED:
+    case MOMENT_CHILD_ENDED:
+        rc = list_fold(run, m, index, &possible, err);
+        return possible ? rc : impossible(run, m, err);
     case MOMENT_STEP_STARTED:
         return fold_started(run, m, index, err);
     case MOMENT_STEP_COMPLETED:
@@ -507,6 +515,7 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
         return OK;
     case MOMENT_RUN_RESUMED:
         run->status = RUN_STATUS_RUNNING;
+        lists_begin(run);
         return OK;
     case MOMENT_SIGNAL_ACCEPTED:
     case MOMENT_SIGNAL_REJECTED:

@@ -3,24 +3,27 @@
 
 #include <string.h>
 
-static uint32_t slot_of(const struct run_holds *holds, uint32_t lane)
+static uint32_t slot_of(const struct run_holds *holds, const struct run_hold *hold)
 {
-    return lane * 2654435769u & (holds->capacity - 1);
+    return (hold->lane + hold->member * 40503u) * 2654435769u & (holds->capacity - 1);
 }
 
-struct run_hold *hold_find(const struct run_holds *holds, uint32_t lane, uint32_t logical, uint32_t engine)
+static bool is_same(const struct run_hold *a, const struct run_hold *b)
+{
+    return a->lane == b->lane && a->logical == b->logical && a->engine == b->engine && a->member == b->member;
+}
+
+struct run_hold *hold_find(const struct run_holds *holds, const struct run_hold *of)
 {
     if (!holds || holds->count == 0) return NULL;
-    for (uint32_t i = slot_of(holds, lane); holds->items[i].state; i = (i + 1) & (holds->capacity - 1)) {
-        struct run_hold *hold = &holds->items[i];
-        if (hold->lane == lane && hold->logical == logical && hold->engine == engine) return hold;
-    }
+    for (uint32_t i = slot_of(holds, of); holds->items[i].state; i = (i + 1) & (holds->capacity - 1))
+        if (is_same(&holds->items[i], of)) return &holds->items[i];
     return NULL;
 }
 
 static void put(struct run_holds *holds, const struct run_hold *hold)
 {
-    uint32_t i = slot_of(holds, hold->lane);
+    uint32_t i = slot_of(holds, hold);
     while (holds->items[i].state) i = (i + 1) & (holds->capacity - 1);
     holds->items[i] = *hold;
     holds->count++;
@@ -43,7 +46,7 @@ static bool grow(struct run_holds *holds)
 
 bool hold_put(struct run_holds *holds, const struct run_hold *hold)
 {
-    struct run_hold *found = hold_find(holds, hold->lane, hold->logical, hold->engine);
+    struct run_hold *found = hold_find(holds, hold);
     if (found) {
         *found = *hold;
         return true;
@@ -53,15 +56,15 @@ bool hold_put(struct run_holds *holds, const struct run_hold *hold)
     return true;
 }
 
-void hold_drop(struct run_holds *holds, uint32_t lane, uint32_t logical, uint32_t engine)
+void hold_drop(struct run_holds *holds, const struct run_hold *of)
 {
-    const struct run_hold *found = hold_find(holds, lane, logical, engine);
+    const struct run_hold *found = hold_find(holds, of);
     if (!found) return;
     uint32_t mask = holds->capacity - 1, gap = (uint32_t)(found - holds->items);
     holds->items[gap].state = 0;
     holds->count--;
     for (uint32_t i = (gap + 1) & mask; holds->items[i].state; i = (i + 1) & mask) { // what stands behind moves up
-        uint32_t home = slot_of(holds, holds->items[i].lane);
+        uint32_t home = slot_of(holds, &holds->items[i]);
         if (((i - home) & mask) < ((i - gap) & mask)) continue;
         holds->items[gap] = holds->items[i];
         holds->items[i].state = 0;
@@ -82,8 +85,8 @@ void holds_undo(struct run_holds *holds)
         struct run_hold *hold = &holds->items[i];
         if (hold->stop == STOP_ORDERED) hold->stop = STOP_NOT;
         if (hold->state == HOLD_ORDERED) {
-            hold_drop(holds, hold->lane, hold->logical, hold->engine); // another may stand here now
-            i = 0;
+            hold_drop(holds, &(struct run_hold){hold->lane, hold->logical, hold->engine, hold->member, 0, 0});
+            i = 0; // another may stand here now
         } else {
             i++;
         }
@@ -107,43 +110,80 @@ bool holds_restore(struct run_holds *holds, const struct run_hold *copy, uint32_
     return ok;
 }
 
-// ---- of the attempt that a lane has in flight
-
-bool is_held(const struct decide *d, uint32_t lane)
+void holds_drop_list(struct run_holds *holds, uint32_t lane)
 {
-    struct run_attempt now = kernel_attempt(d->run, lane);
-    return d->holds && (d->holds->all || hold_find(d->holds, lane, now.logical, now.engine));
+    for (uint32_t i = 0; holds && i < holds->capacity;) {
+        struct run_hold hold = holds->items[i];
+        bool drop = hold.state && hold.lane == lane;
+        if (drop) hold_drop(holds, &hold);
+        i = drop ? 0 : i + 1; // another may stand here now
+    }
 }
 
-bool is_stopping(const struct decide *d, uint32_t lane)
+// ---- of the attempt that a lane has in flight, or of a member of its list
+
+struct run_hold hold_now(const struct run *run, uint32_t lane, uint32_t member)
 {
-    struct run_attempt now = kernel_attempt(d->run, lane);
-    const struct run_hold *hold = hold_find(d->holds, lane, now.logical, now.engine);
+    struct run_attempt now = kernel_attempt(run, lane);
+    return (struct run_hold){.lane = lane, .logical = now.logical, .engine = now.engine, .member = member};
+}
+
+bool is_held(const struct decide *d, uint32_t lane, uint32_t member)
+{
+    struct run_hold now = hold_now(d->run, lane, member);
+    return d->holds && (d->holds->all || hold_find(d->holds, &now));
+}
+
+bool is_stopping(const struct decide *d, uint32_t lane, uint32_t member)
+{
+    struct run_hold now = hold_now(d->run, lane, member);
+    const struct run_hold *hold = hold_find(d->holds, &now);
     return hold && hold->stop != STOP_NOT;
 }
 
-static enum code put_hold(struct decide *d, uint32_t lane, enum hold_stop stop)
+static enum code put_hold(struct decide *d, uint32_t lane, uint32_t member, enum hold_stop stop)
 {
-    struct run_attempt now = kernel_attempt(d->run, lane);
-    const struct run_hold *old = hold_find(d->holds, lane, now.logical, now.engine);
-    struct run_hold hold = {.lane = lane, .logical = now.logical, .engine = now.engine, .state = HOLD_ORDERED, .stop = stop};
-    if (stop && old) hold.state = old->state;
+    struct run_hold hold = hold_now(d->run, lane, member);
+    const struct run_hold *old = hold_find(d->holds, &hold);
+    hold.state = stop && old ? old->state : HOLD_ORDERED;
+    hold.stop = (uint8_t)stop;
     return !d->holds || hold_put(d->holds, &hold) ? OK : error_nomem(d->err);
 }
 
 enum code order(struct decide *d, enum effect_kind kind, uint32_t lane)
 {
+    INVARIANT(kind == EFFECT_EXECUTE);
     if (!effect_add(d, kind, lane)) return E_NOMEM;
-    return put_hold(d, lane, STOP_NOT);
+    return put_hold(d, lane, 0, STOP_NOT);
 }
 
-enum code ask_to_stop(struct decide *d, uint32_t lane)
+static struct effect *child_effect(struct decide *d, enum effect_kind kind, uint32_t lane, uint32_t member)
 {
-    return put_hold(d, lane, STOP_ORDERED);
+    struct str child = kernel_child(d->run, lane, member, d->out->turn);
+    struct effect *effect = child.ptr ? effect_add(d, kind, lane) : NULL;
+    if (!effect) return NULL;
+    effect->child = child;
+    effect->member = member;
+    return effect;
 }
 
-void let_go(struct decide *d, uint32_t lane)
+enum code order_child(struct decide *d, uint32_t lane, uint32_t member)
 {
-    struct run_attempt now = kernel_attempt(d->run, lane);
-    hold_drop(d->holds, lane, now.logical, now.engine);
+    return child_effect(d, EFFECT_SUBRUN, lane, member) ? put_hold(d, lane, member, STOP_NOT) : error_nomem(d->err);
+}
+
+enum code cancel_child(struct decide *d, uint32_t lane, uint32_t member)
+{
+    return child_effect(d, EFFECT_SUBRUN_CANCEL, lane, member) ? OK : error_nomem(d->err);
+}
+
+enum code ask_to_stop(struct decide *d, uint32_t lane, uint32_t member)
+{
+    return put_hold(d, lane, member, STOP_ORDERED);
+}
+
+void let_go(struct decide *d, uint32_t lane, uint32_t member)
+{
+    struct run_hold now = hold_now(d->run, lane, member);
+    hold_drop(d->holds, &now);
 }

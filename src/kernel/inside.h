@@ -44,12 +44,20 @@ struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step
 #define TIMER_OF_DAY INT64_MIN
 enum code timer_add(struct decide *d, uint32_t step, enum timer_kind kind, int64_t due_ms, int64_t since_ms) MUST_CHECK;
 
-// hold.c: of the attempt that a lane has in flight
-bool is_held(const struct decide *d, uint32_t lane);
-bool is_stopping(const struct decide *d, uint32_t lane);
+// hold.c: of the attempt that a lane has in flight, or of a member of its list; member 0: it has none
+bool is_held(const struct decide *d, uint32_t lane, uint32_t member);
+bool is_stopping(const struct decide *d, uint32_t lane, uint32_t member);
 enum code order(struct decide *d, enum effect_kind kind, uint32_t lane) MUST_CHECK; // an effect, and the hold of who gets it
-enum code ask_to_stop(struct decide *d, uint32_t lane) MUST_CHECK;                  // marks the hold; the effect is another matter
-void let_go(struct decide *d, uint32_t lane);                                       // nobody has it any more
+enum code order_child(struct decide *d, uint32_t lane, uint32_t member) MUST_CHECK; // the same
+enum code cancel_child(struct decide *d, uint32_t lane, uint32_t member) MUST_CHECK; // the effect alone
+enum code ask_to_stop(struct decide *d, uint32_t lane, uint32_t member) MUST_CHECK; // marks the hold; the effect is another matter
+void let_go(struct decide *d, uint32_t lane, uint32_t member);                      // nobody has it any more
+void holds_drop_list(struct run_holds *holds, uint32_t lane);                       // of all its members
+
+// The value of a moment, as the log will give it back (K1), in `arena`.
+enum code net_canon(struct arena *arena, struct json *value, struct error *err) MUST_CHECK;
+size_t net_weight(const struct json *value, size_t max); // at least this many bytes when written; stops counting at `max`
+enum code keep_apart(struct decide *d, struct moment *m) MUST_CHECK; // makes m->value a blob, too, which is stored with the moment
 
 // The iterations that a path names, against those that the run is in. A path outside all loops is of now.
 enum path_time { PATH_OVER = 1, PATH_NOW, PATH_TO_COME };

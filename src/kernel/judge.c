@@ -1,5 +1,6 @@
 // What the state says about a step, a failed attempt, a loop, the end. Nothing here changes anything: step*.c act on it, and
 // explanations ask again.
+#include "kernel/list.h"
 #include "kernel/route.h"
 
 static enum code judge_when(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
@@ -122,6 +123,7 @@ enum code kernel_instant(const struct run *run, uint32_t step, const struct kern
     const struct program_step *ps = &run->program->steps[step];
     struct str wanted = json_text(json_key(&ps->with, "simulateError"));
     *out = (struct instant){.ok = wanted.len == 0, .value = json_null()};
+    if (kernel_fans_out(run, step)) return list_instant(run, step, env, arena, out, err);
     if (!out->ok) {
         out->fault = (struct fault){.code = STR("SIMULATED_ERROR"),
                                     .message = STR("simulateError in the plan"),

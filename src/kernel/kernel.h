@@ -99,6 +99,7 @@ struct deferred_signal {
 struct kernel_env;
 
 struct run_route;
+struct run_list;
 
 struct run {
     struct arena arena;
@@ -133,10 +134,10 @@ struct run {
     struct deferred_signal *deferred;
     struct run_lane *lanes;    // from first_lane on: lane_ref
     struct run_node *nodes;    // by step; NULL: a playbook
+    struct run_list *lists;        // of child runs, of attempts in flight
     uint32_t *links;       // queue of what can be decided, by step and lane
     struct net_state *net;  // playbooks; NULL otherwise
-    const struct kernel_env
-        *env; // playbooks: who has what is kept beside the log. Set before the first fold; kernel_step sets it too
+    const struct kernel_env *env; // who has what is kept beside the log. Set before the first fold; kernel_step sets it too
 };
 
 // Playbooks. A lane is one walk through the tasks of a step: of a visit, or of one iteration of its loop. Lanes are numbered after the
@@ -175,13 +176,16 @@ struct kernel_env {
     // E_UNREACHABLE: not now, and kernel_step says so, too, having decided nothing.
     enum code (*blob)(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
                       struct error *err);
+    size_t inline_max; // bytes of a result in the log: a longer one is a blob. 0: KERNEL_INLINE_MAX
 };
+#define KERNEL_INLINE_MAX ((size_t)64 << 10)
 
 // What a template of a playbook that cannot be rendered fails with. Begins a message: it reads a result whose bytes are gone.
 #define KERNEL_GONE "REFERENCE_NOT_AVAILABLE: "
 struct fault kernel_template_fault(struct arena *arena, const struct error *why);
 
-// WAKE: a wait's end, an approval's or a child run's deadline. LOOK: the engine's own, comes back as INPUT_RECOVER.
+// WAKE: a wait's end, an approval's or a child run's deadline. LOOK: the engine's own, comes back as INPUT_RECOVER for that step alone
+// (PROGRAM_TOP: for all), and with `logical` for that member of its list.
 // DRAIN: of the run (step PROGRAM_TOP, logical = pause cycle), the end of its patience with steps in flight.
 enum timer_kind { TIMER_RETRY = 1, TIMER_WAKE, TIMER_LOOK, TIMER_DRAIN };
 
@@ -222,6 +226,7 @@ struct input {
     uint64_t random; // for jitter
     uint32_t step;   // RESULT, TIMER
     uint32_t logical, engine;
+    uint32_t member;                 // RESULT: of a list of child runs, from 1; 0: of the attempt itself
     const struct start_facts *start; // START
     const struct past *past;         // START: NULL = none
     const struct reuse *reuse;
@@ -248,8 +253,8 @@ enum effect_kind {
     EFFECT_EXECUTE = 1,   // run the body of step (logical, engine)
     EFFECT_TIMER,         // come back with INPUT_TIMER at due_ms
     EFFECT_CANCEL,        // stop the attempt in flight; its result is awaited
-    EFFECT_SUBRUN,        // start, or attach to, the child run of the step
-    EFFECT_SUBRUN_CANCEL, // cancel the child run
+    EFFECT_SUBRUN,        // start, or attach to, the child run of the step, or one of its list
+    EFFECT_SUBRUN_CANCEL, // cancel that child run
     EFFECT_RETRY_RUN,     // accepted RETRY_RUN: make the new run
     EFFECT_DECISION,      // the answer to a signal
     EFFECT_ENDED,         // the run has its terminal moment
@@ -258,12 +263,13 @@ enum effect_kind {
 struct effect {
     enum effect_kind kind;
     uint32_t step, logical, engine;
+    uint32_t member; // SUBRUN, SUBRUN_CANCEL: of a list, from 1; 0: the step has one child
     enum timer_kind timer;
     int64_t due_ms;   // TIMER: its name, too; the answer has it again
     int64_t lasts_ms; // TIMER: how long, at most, from now on: a clock that was set back makes no wait longer. 0: `due_ms` is a moment of
                       // the wall clock, wherever that is set to meanwhile
     int64_t grace_ms;
-    struct str child; // SUBRUN_CANCEL: id of the child run
+    struct str child; // SUBRUN, SUBRUN_CANCEL: id of the child run
     // DECISION; RETRY_RUN: `signal`
     const struct signal *signal;
     struct str decision_id;
@@ -309,7 +315,8 @@ enum hold_state { HOLD_ORDERED = 1, HOLD_OUT }; // OUT: it was carried out
 enum hold_stop { STOP_NOT = 0, STOP_ORDERED, STOP_ASKED };
 struct run_hold {
     uint32_t lane, logical, engine;
-    uint8_t state; // enum hold_state; 0: a free place of the table
+    uint32_t member; // of a list of child runs, from 1; 0: the attempt itself
+    uint8_t state;   // enum hold_state; 0: a free place of the table
     uint8_t stop;  // enum hold_stop
 };
 struct run_holds { // zero: nothing is held
@@ -318,9 +325,11 @@ struct run_holds { // zero: nothing is held
     bool all; // whatever is in flight: of a run that is lived again from its log
     struct arena memory;
 };
-struct run_hold *hold_find(const struct run_holds *holds, uint32_t lane, uint32_t logical, uint32_t engine); // NULL: none
-bool hold_put(struct run_holds *holds, const struct run_hold *hold) MUST_CHECK;                              // false: out of memory
-void hold_drop(struct run_holds *holds, uint32_t lane, uint32_t logical, uint32_t engine);               // harmless when there is none
+// `of` names one by its first four members.
+struct run_hold *hold_find(const struct run_holds *holds, const struct run_hold *of); // NULL: none
+struct run_hold hold_now(const struct run *run, uint32_t lane, uint32_t member);      // names that of the attempt in flight
+bool hold_put(struct run_holds *holds, const struct run_hold *hold) MUST_CHECK;       // false: out of memory
+void hold_drop(struct run_holds *holds, const struct run_hold *of);                   // harmless when there is none
 void holds_undo(struct run_holds *holds); // what was ordered will not be carried out
 struct run_hold *holds_copy(const struct run_holds *holds, struct arena *arena, uint32_t *count) MUST_CHECK; // NULL: out of memory
 bool holds_restore(struct run_holds *holds, const struct run_hold *copy, uint32_t count) MUST_CHECK;         // false: out of memory
@@ -436,14 +445,21 @@ enum code kernel_workload_fault(const struct run *run, struct arena *arena, stru
 struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena);
 // The step that a path names, in whatever iteration; PROGRAM_TOP when there is none.
 uint32_t kernel_find(const struct run *run, struct str path);
-// Id of the child run of a SUBRUN step's attempt: "<run>.<step>.<logical>", or "sub-<hash>" when that is no valid id.
-struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena);
-struct str kernel_child_name(struct str run, struct str path, uint32_t logical, struct arena *arena); // of the same
-bool kernel_runs_child(const struct run *run, uint32_t lane); // whether what it has in flight is a run of its own
-// Whether it has a list of child runs instead (fan_out), and the id of the one at a place of the list, counted from 0: the id above
-// with ".<place>" behind it, counted from 1.
-bool kernel_fans_out(const struct run *run, uint32_t step);
-struct str kernel_fan_child(struct str group, uint32_t index, struct arena *arena);
+// Id of the child run of a SUBRUN step's attempt: "<run>.<step>.<logical>", or "sub-<hash>" when that is no valid id. Of a list of child
+// runs (fan_out) that of a member: ".<member>" behind it, from 1; 0: the step has one child. ptr NULL: out of memory.
+struct str kernel_child(const struct run *run, uint32_t step, uint32_t member, struct arena *arena);
+struct str kernel_child_name(struct str run, struct str path, uint32_t logical, struct arena *arena); // of one child
+bool kernel_runs_child(const struct run *run, uint32_t lane); // whether what it has in flight is a run of its own, or a list of them
+bool kernel_fans_out(const struct run *run, uint32_t step);   // whether it has a list of them
+// Which child of the attempt in flight the run of that id is. E_NOT_FOUND: none that it waits for. E_NOMEM.
+enum code kernel_is_child(const struct run *run, uint32_t step, struct str child, struct arena *arena,
+                          uint32_t *member) MUST_CHECK;
+uint32_t kernel_members(const struct run *run, uint32_t step);   // of its list, those that have begun; 0: it has none in flight
+uint64_t kernel_list_size(const struct run *run, uint32_t step); // bytes beside the log that they have given
+// The item of a member, as it was when the list began, and the input that has it (empty: none). Texts in `arena`, or the run's. E_NOMEM,
+// E_IO, E_CORRUPT, E_NOT_FOUND.
+enum code kernel_item(const struct run *run, uint32_t step, uint32_t member, const struct kernel_env *env,
+                      struct arena *arena, struct json *item, struct str *as, struct error *err) MUST_CHECK;
 
 // ---- a new run that takes over what another one has (ADR 0015)
 enum fate_kind {

@@ -248,7 +248,10 @@ static enum code fold_loop(struct run *run, const struct moment *m, uint32_t pla
     if (p->phase != PLACE_RUNNING || p->looped || m->visit != p->visit) return impossible(run, m, err);
     p->looped = true;
     ready_push(run, place);
-    return container_make(&p->loop, m->counts.total, &m->value, &p->memory) ? OK : no_memory(run, err);
+    bool made = container_make(&p->loop, m->counts.total, &m->value, &p->memory);
+    p->loop.lanes = made ? ARENA_ARRAY(&p->memory, (size_t)p->loop.total + 1, uint32_t) : NULL;
+    for (uint32_t i = 0; p->loop.lanes && i < p->loop.total; i++) p->loop.lanes[i] = NO_LANE;
+    return p->loop.lanes ? OK : no_memory(run, err);
 }
 
 static enum code fold_iteration(struct run *run, const struct moment *m, uint32_t place, struct error *err)

@@ -140,8 +140,6 @@ bool net_job(const struct run *run, struct arena *arena, struct json *out); // f
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 // Whether it holds; one that cannot be evaluated does not. What is grave.
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;
-// The value as the log will give it back (K1), in `arena`.
-enum code net_canon(struct arena *arena, struct json *value, struct error *err) MUST_CHECK;
 // Patches of `sets` as {ctx: {path: value}, iter: {...}} added to *out; evaluated one after the other over what they have changed.
 enum code net_patches(struct net_view *view, const struct net_sets *sets, struct json *out,
                       struct error *err) MUST_CHECK;
@@ -196,8 +194,6 @@ bool net_as_seconds(struct arena *arena, int64_t ms, struct json *out) MUST_CHEC
 
 // net_result.c
 enum { NET_PART_MAX = 4096 }; // bytes of a part of a result, or of inputs, in the log
-size_t net_weight(const struct json *value,
-                  size_t max); // at least this many bytes when written; stops counting at `max`
 // What was selected of a result that is kept beside the log.
 enum code net_extract(struct arena *turn, const struct net_task *task, const struct json *result, struct json *out,
                       struct error *err) MUST_CHECK;

@@ -13,7 +13,7 @@ enum {
 const struct fault timeout_fault = {
     .code = STR_INIT("TIMEOUT"), .message = STR_INIT("the step took too long"), .category = STR_INIT("timeout")};
 
-static enum code keep_apart(struct decide *d, struct moment *m)
+enum code keep_apart(struct decide *d, struct moment *m)
 {
     struct outcome *out = d->out;
     struct buf bytes;
@@ -319,7 +319,7 @@ enum code lane_begin(struct decide *d, uint32_t index)
         if (!outcome_of(d->out->turn, true, NULL, NULL, &outcome)) return error_nomem(d->err);
         return lane_answer(d, index, &outcome);
     }
-    if (!waits) rc = order(d, child ? EFFECT_SUBRUN : EFFECT_EXECUTE, index);
+    if (!waits) rc = child ? order_child(d, index, 0) : order(d, EFFECT_EXECUTE, index);
     return rc || m.due_ms == 0 ? rc : lane_timer(d, index);
 }
 

@@ -102,6 +102,7 @@ static bool cancels(const struct moment *m)
 static bool is_taken(struct cut *cut, const struct moment *m)
 {
     if (m->kind == MOMENT_UNKNOWN || m->kind == MOMENT_LATE_RESULT) return false;
+    if (m->kind == MOMENT_LIST_STARTED || m->kind == MOMENT_CHILD_ENDED) return false; // of its children; the new run has its own
     if (m->kind == MOMENT_SIGNAL_DEFERRED || m->kind == MOMENT_SIGNAL_SETTLED) return false; // asked of that run
     if (cancels(m)) cut->lifted = true;
     return !cancels(m) && !(cut->lifted && m->kind == MOMENT_STEP_FAILED);

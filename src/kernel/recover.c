@@ -20,7 +20,7 @@ enum code step_recover(struct decide *d)
     if (run_status_terminal(run->status)) return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
     if (run->cancelling) {
         // advance() sweeps. A child in another process has not ended yet: it is asked again.
-        if (d->input->timer == TIMER_LOOK && d->input->step != PROGRAM_TOP) let_go(d, d->input->step);
+        if (d->input->timer == TIMER_LOOK && d->input->step != PROGRAM_TOP) let_go(d, d->input->step, d->input->logical);
         return OK;
     }
     enum code rc = may_begin(run) ? run->route->open(d) : OK;

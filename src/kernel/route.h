@@ -10,7 +10,8 @@ enum body {
     BODY_EXECUTED = 1, // by a tool or in process: has a result to wait for
     BODY_WAIT,
     BODY_GATE,  // a person answers
-    BODY_CHILD, // a run of its own, or a list of them
+    BODY_CHILD, // a run of its own
+    BODY_LIST,  // of such runs
     BODY_LOOP,  // of steps
     BODY_CANCEL,
 };
@@ -66,8 +67,8 @@ enum code attempts_interrupt(struct decide *d) MUST_CHECK;
 enum code attempts_cancel(struct decide *d) MUST_CHECK;
 // Asks whoever has it; when nobody does, it fails `otherwise` (NULL: nothing).
 enum code attempt_stop(struct decide *d, uint32_t lane, const struct fault *otherwise) MUST_CHECK;
-enum code cancel_child(struct decide *d, uint32_t lane) MUST_CHECK;
 enum code lane_timer(struct decide *d, uint32_t lane) MUST_CHECK; // of one that waits, has a deadline or is delayed
 extern const struct fault timeout_fault; // of a visit
+extern const struct fault cancelled_fault;
 
 #endif

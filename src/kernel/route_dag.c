@@ -1,4 +1,5 @@
 // Plans and node workflows: steps with joins, which are counters of dependencies. A step is a lane of its own.
+#include "kernel/list.h"
 #include "kernel/route.h"
 
 static enum body dag_body(const struct run *run, uint32_t lane)
@@ -9,7 +10,7 @@ static enum body dag_body(const struct run *run, uint32_t lane)
     case STEP_APPROVAL:
         return BODY_GATE;
     case STEP_SUBRUN:
-        return BODY_CHILD;
+        return json_key(&run->program->steps[lane].with, "fanOut") ? BODY_LIST : BODY_CHILD;
     case STEP_LOOP:
         return BODY_LOOP;
     case STEP_CANCEL:
@@ -63,7 +64,7 @@ static enum code emit_failure(struct decide *d, enum moment_kind kind, uint32_t 
     struct moment m = moment_of(d, kind, step);
     m.by = EMITTER_WORKER;
     m.fault = *fault;
-    bool told = d->input->kind == INPUT_RESULT && d->input->step == step;
+    bool told = d->input->kind == INPUT_RESULT && d->input->step == step && d->input->member == 0;
     m.duration_ms = told ? d->input->duration_ms : elapsed_ms(d, d->run->lanes[step].started_ms);
     return emit(d, &m, step);
 }
@@ -314,6 +315,7 @@ static void dag_release(struct run *run)
 {
     for (uint32_t i = 0; i < run->program->step_count; i++)
         if (run->nodes[i].outputs) arena_release(run->nodes[i].outputs);
+    while (run->lists) list_drop(run, run->lists->step);
 }
 
 static uint32_t dag_iteration(const struct run *run, uint32_t step)

@@ -106,7 +106,8 @@ struct str kernel_child_name(struct str run, struct str path, uint32_t logical, 
 
 bool kernel_runs_child(const struct run *run, uint32_t lane)
 {
-    return lane >= run->first_lane && run->route->body(run, lane) == BODY_CHILD;
+    enum body body = lane >= run->first_lane ? run->route->body(run, lane) : BODY_EXECUTED;
+    return body == BODY_CHILD || body == BODY_LIST;
 }
 
 bool kernel_fans_out(const struct run *run, uint32_t step)
@@ -115,20 +116,17 @@ bool kernel_fans_out(const struct run *run, uint32_t step)
            json_key(&run->program->steps[step].with, "fanOut");
 }
 
-struct str kernel_fan_child(struct str group, uint32_t index, struct arena *arena)
-{
-    struct buf buf;
-    buf_init(&buf, 256);
-    buf_add(&buf, group);
-    buf_byte(&buf, '.');
-    buf_int(&buf, index + 1);
-    return valid_id(&buf, arena);
-}
-
-struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena)
+struct str kernel_child(const struct run *run, uint32_t step, uint32_t member, struct arena *arena)
 {
     struct str path = kernel_path(run, step, arena);
-    return path.ptr ? kernel_child_name(run->ids.run, path, kernel_attempt(run, step).logical, arena) : path;
+    if (!path.ptr) return path;
+    struct str id = kernel_child_name(run->ids.run, path, kernel_attempt(run, step).logical, arena);
+    if (member == 0 || !id.ptr) return id;
+    struct buf buf = buf_of(256);
+    buf_add(&buf, id);
+    buf_byte(&buf, '.');
+    buf_int(&buf, member);
+    return valid_id(&buf, arena);
 }
 
 enum node_state kernel_state(const struct run *run, uint32_t step)

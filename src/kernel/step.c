@@ -40,8 +40,9 @@ enum code emit(struct decide *d, struct moment *moment, uint32_t step)
     struct run_attempt before = in_flight(d->run, lane);
     enum code rc = fold_at(d->run, moment, step, d->err);
     struct run_attempt after = in_flight(d->run, lane);
-    if (after.logical != before.logical || after.engine != before.engine)
-        hold_drop(d->holds, lane, before.logical, before.engine);
+    if (after.logical == before.logical && after.engine == before.engine) return rc;
+    hold_drop(d->holds, &(struct run_hold){.lane = lane, .logical = before.logical, .engine = before.engine});
+    if (kernel_fans_out(d->run, lane)) holds_drop_list(d->holds, lane);
     return rc;
 }
 

@@ -1,4 +1,5 @@
 // The start of a run, and of an attempt of a step.
+#include "kernel/list.h"
 #include "kernel/route.h"
 
 #include "base/civil.h"
@@ -42,7 +43,8 @@ static enum code attempt_effect(struct decide *d, uint32_t step, int64_t due)
     enum body body = d->run->route->body(d->run, step);
     enum code rc = OK;
     if (body == BODY_EXECUTED) rc = order(d, EFFECT_EXECUTE, step);
-    if (body == BODY_CHILD) rc = order(d, EFFECT_SUBRUN, step);
+    if (body == BODY_CHILD) rc = order_child(d, step, 0);
+    if (body == BODY_LIST) rc = list_start(d, step);
     return rc || due == 0 ? rc : lane_timer(d, step);
 }
 

@@ -50,4 +50,15 @@ test_fan_out_goes_on_after_a_kill_and_ends_when_cancelled() {
     equal "$(output f-3/s)" '["ok: 1","ok: 2","ok: 3","ok: 4","ok: 5"]'
     intact
 }
+# Written by the release before lists were recorded and killed while d was running; e and f, behind it, had ended.
+test_a_list_that_an_older_release_began_goes_on() {
+    mkdir s && tar -xzf "$root/test/golden/stores/list-not-recorded.tar.gz" -C s || fail "the store"
+    store=(--store "files:s")
+    cairn_is 0 recover "${store[@]}"
+    equal "$(output old-1/s)" '["ok: a",{"archon_failed":true,"error":"x: exit 3","status":"failed"},"ok: c","ok: d","ok: e","ok: f"]'
+    equal "$("$CAIRN" ls parent=old-1 "${store[@]}" -o name | wc -l)" 6 'no child begins again'
+    intact
+    cairn_is 0 log replay old-1 "${store[@]}"
+    rm -rf /tmp/cairn-old # where its artifacts were
+}
 run_tests "$@"

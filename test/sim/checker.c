@@ -230,6 +230,15 @@ static void absorb_moment(struct checker *checker, struct model_run *run, const 
         return;
     }
     switch ((int)m->kind) {
+    case MOMENT_RUN_STARTED:
+        model_check_member(checker, run);
+        break;
+    case MOMENT_LIST_STARTED:
+        model_list_started(checker, run, step_for(checker, run, m->step), m);
+        break;
+    case MOMENT_CHILD_ENDED:
+        model_child_ended(checker, run, step_for(checker, run, m->step), m);
+        break;
     case MOMENT_STEP_STARTED:
     case MOMENT_STEP_REDISPATCHED:
         absorb_started(checker, run, m, seq, past);

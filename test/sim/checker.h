@@ -60,6 +60,9 @@ struct model_step {
     bool given;      // by a person, whatever its rule says
     uint32_t started_logical, started_engine; // last that a tool was given
     struct str skip_reason;
+    uint32_t list_logical; // attempt whose list of child runs was recorded last; 0 = none
+    uint32_t list_total, list_most;
+    uint64_t list_ended; // its members, by bit
 };
 
 struct model_past { // a moment of the source that the fork must begin with
@@ -196,6 +199,12 @@ void model_check_forked(struct checker *checker);                               
 void model_check_fork_start(struct checker *checker, const struct model_run *run, const struct tool_request *request);
 void model_absorb(struct checker *checker, struct model_run *run, const struct model_record *record);
 struct model_step *model_step(const struct model_run *run, struct str path);
+// checker_list.c
+void model_list_started(struct checker *checker, const struct model_run *run, struct model_step *step,
+                        const struct moment *m);
+void model_child_ended(struct checker *checker, const struct model_run *run, struct model_step *step,
+                       const struct moment *m);
+void model_check_member(struct checker *checker, const struct model_run *child); // it begins
 void model_check_end(struct checker *checker, struct model_run *run, const struct moment *moment);
 void model_check_loop(struct checker *checker, const struct model_run *run, const struct model_step *loop,
                       uint32_t iteration, bool done);

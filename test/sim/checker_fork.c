@@ -75,7 +75,8 @@ struct model_fork *checker_fork(struct checker *checker, struct str run, const s
         if (moment_is_terminal(m.kind)) break;
         lifted = lifted || cancels(&m);
         bool own = m.kind == MOMENT_LATE_RESULT || m.kind == MOMENT_SIGNAL_DEFERRED ||
-                   m.kind == MOMENT_SIGNAL_SETTLED || cancels(&m) || (lifted && m.kind == MOMENT_STEP_FAILED);
+                   m.kind == MOMENT_SIGNAL_SETTLED || m.kind == MOMENT_LIST_STARTED || m.kind == MOMENT_CHILD_ENDED ||
+                   cancels(&m) || (lifted && m.kind == MOMENT_STEP_FAILED);
         if (own || is_again(source, again, m.step) || is_again(source, again, m.signal_step)) continue;
         add(checker, fork, &m);
     }

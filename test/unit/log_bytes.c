@@ -184,9 +184,10 @@ static void answer(const struct effect *e)
                           .step = e->step,
                           .logical = e->logical,
                           .engine = e->engine,
+                          .member = e->member,
                           .duration_ms = 3,
                           .ok = !fails(e),
-                          .lost = life.mode == MODE_LOST && e->engine < 3};
+                          .lost = life.mode == MODE_LOST && e->engine < 3 && e->member == 0};
     if (!input.ok)
         input.fault = (struct fault){.code = STR("TIMEOUT"),
                                      .message = STR("no"),
@@ -211,7 +212,8 @@ static void stop(const struct effect *e)
     for (size_t i = 0; i < life.due_count; i++) {
         struct effect running = life.due[i];
         bool attempt = running.kind == EFFECT_EXECUTE || running.kind == EFFECT_SUBRUN;
-        bool same = running.step == e->step && running.logical == e->logical && running.engine == e->engine;
+        bool same = running.step == e->step && running.logical == e->logical && running.engine == e->engine &&
+                    running.member == e->member;
         if (!attempt || !same) continue;
         memmove(&life.due[i], &life.due[i + 1], (life.due_count - i - 1) * sizeof(running));
         life.due_count--;
@@ -219,6 +221,7 @@ static void stop(const struct effect *e)
                               .step = e->step,
                               .logical = e->logical,
                               .engine = e->engine,
+                              .member = e->member,
                               .duration_ms = 4,
                               .fault = {.code = STR("CANCELLED"), .message = STR("stopped"), .category = STR("")}};
         step(&input);

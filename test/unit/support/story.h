@@ -53,7 +53,8 @@ UNUSED static const struct run_ids story_ids = {.tenant = {"default", 7},
                                                 .plan_id = {"p", 1},
                                                 .plan_version = {"1", 1}};
 
-UNUSED static void story_open(struct story *s, const char *text)
+// `loader`: of documents that name others; NULL: they do not.
+UNUSED static void story_open_with(struct story *s, const char *text, const struct program_loader *loader)
 {
     memset(s, 0, sizeof(*s));
     arena_init(&s->turn, 4096, (size_t)64 << 20);
@@ -62,7 +63,7 @@ UNUSED static void story_open(struct story *s, const char *text)
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, &s->memory);
     struct error err = {0};
-    enum code rc = program_load(str_from(text), STR("story"), NULL, &diagnostics, &s->program, &err);
+    enum code rc = program_load(str_from(text), STR("story"), loader, &diagnostics, &s->program, &err);
     if (rc && diagnostics.count > 0) {
         struct diagnostic *d = &diagnostics.items[0];
         test_fail(__FILE__, __LINE__, "%u:%u %.*s", d->line, d->column, STR_ARG(d->message));
@@ -71,6 +72,11 @@ UNUSED static void story_open(struct story *s, const char *text)
     s->run = run_new(s->program, &story_ids);
     CHECK(s->run);
     s->inputs = json_object();
+}
+
+UNUSED static void story_open(struct story *s, const char *text)
+{
+    story_open_with(s, text, NULL);
 }
 
 // Every step of the story, at every moment of it, can be explained.
@@ -197,7 +203,7 @@ UNUSED static void story_step(struct story *s, struct input *input)
             s->last_decision = *e;
             s->last_decision.signal = NULL;
         } else if (e->kind == EFFECT_EXECUTE || e->kind == EFFECT_TIMER || e->kind == EFFECT_SUBRUN ||
-                   e->kind == EFFECT_CANCEL) {
+                   e->kind == EFFECT_CANCEL || e->kind == EFFECT_SUBRUN_CANCEL) {
             CHECK(s->effect_count < STORY_EFFECTS_MAX);
             s->effects[s->effect_count++] = *e;
         }
