@@ -155,6 +155,7 @@ static struct tool_request request_of(struct engine *engine, const struct reside
     const struct program_step *ps = &run->program->steps[kernel_place(run, effect->step)];
     return (struct tool_request){.ticket = execution->ticket,
                                  .tenant = run->ids.tenant,
+                                 .project = run->ids.project,
                                  .environment = run->ids.environment,
                                  .run = run->ids.run,
                                  .form = execution->form,

@@ -81,6 +81,7 @@ void wire_task(struct buf *out, const struct tool_request *request, struct str t
     wire_text(out, "token", token);
     wire_number(out, "epoch", (int64_t)request->epoch);
     wire_text(out, "tenant", request->tenant);
+    wire_text(out, "project", request->project);
     wire_text(out, "environment", request->environment); // with the tenant: whose secrets these are
     wire_text(out, "run", request->run);
     wire_text(out, "step", request->step);
@@ -191,6 +192,7 @@ static enum code read_task(const struct json *task, struct arena *arena, struct 
     *out = (struct remote_task){.token = json_text(json_key(task, "token")),
                                 .lease_ms = json_integer(json_key(task, "leaseMs"), REMOTE_LEASE_MS)};
     *request = (struct tool_request){.tenant = json_text(json_key(task, "tenant")),
+                                     .project = json_text(json_key(task, "project")),
                                      .environment = json_text(json_key(task, "environment")),
                                      .run = json_text(json_key(task, "run")),
                                      .step = json_text(json_key(task, "step")),

@@ -157,6 +157,11 @@ bool call_confined(const struct task_call *call)
     return cage && cage->level != TOOL_LEVEL_NONE;
 }
 
+bool call_strict(const struct task_call *call)
+{
+    return tasks_options(call->tasks)->policy || call_confined(call);
+}
+
 // The places that tasks of a confined run may name: its artifacts directory, and what the confinement names.
 static bool find_place(struct task_call *call, struct str path, bool writes, int *root, struct str *name)
 {

@@ -4,6 +4,7 @@
 //   \1secret:REF\1            what kind `secrets` gave: env:NAME, file:/path, secret://PROVIDER/NAME
 //
 // Every value that is put somewhere is remembered, so that it is masked in everything the task says.
+#include "reach/reach.h"
 #include "task/kind.h"
 
 #include <string.h>
@@ -62,12 +63,31 @@ static const struct json *find_entry(const struct task_call *call, struct str na
     return NULL;
 }
 
+static struct str bound_to(const struct json *credential, const char *name, const char *otherwise)
+{
+    const struct json *said = json_key(credential, name);
+    struct str text = json_is(said, JSON_STRING) ? said->text : str_from(otherwise);
+    return str_is(text, "*") ? (struct str){0} : text;
+}
+
+// Whose a credential is. In a service and a worker one that does not say is the default tenant's; "*" is everybody's.
+static bool is_ours(const struct task_call *call, const struct json *credential)
+{
+    const struct tool_request *request = call_request(call);
+    struct reach_whose whose = {request->tenant, request->project, request->environment};
+    struct reach_whose bound = {bound_to(credential, "tenant", call_strict(call) ? "default" : "*"),
+                                bound_to(credential, "project", "*"), bound_to(credential, "environment", "*")};
+    return reach_fits(&bound, &whose);
+}
+
 static const struct json *find_credential(const struct task_call *call, struct str name)
 {
     const struct json *all = &tasks_options(call->tasks)->credentials;
     for (uint32_t i = 0; json_is(all, JSON_ARRAY) && i < all->count; i++)
-        if (str_eq(json_text(json_key(&all->items[i], "name")), name)) return &all->items[i];
-    return json_get(all, name);
+        if (str_eq(json_text(json_key(&all->items[i], "name")), name) && is_ours(call, &all->items[i]))
+            return &all->items[i];
+    const struct json *named = json_is(all, JSON_OBJECT) ? json_get(all, name) : NULL;
+    return named && is_ours(call, named) ? named : NULL;
 }
 
 // {"secret": "env:NAME"} in a credential is looked up, so that its file need hold no secret.

@@ -131,6 +131,7 @@ struct str call_printf(struct task_call *call, const char *format, ...) PRINTF_L
 // A line for the log of the step, and for the observer. Masked.
 void call_log(struct task_call *call, bool is_stderr, const char *format, ...) PRINTF_LIKE(3, 4);
 bool call_confined(const struct task_call *call);
+bool call_strict(const struct task_call *call); // of a service or a worker: what a task names beside a credential is refused
 // A path of a task that is not confined, below its directory when it is relative. False: the outcome says why.
 bool call_path(struct task_call *call, struct str path, struct str *whole);
 // Confined: in the artifacts directory of the run, where relative names are, and in the places of the confinement (reach/reach.h).

@@ -77,9 +77,9 @@ static bool open_line(struct nats_link *line, int64_t timeout_ms)
     if (!call_credential(call, written ? written : call_get(call, "credential"), &auth, &trusted)) return false;
     struct str url = credential_field(call, &auth, "url|nats_url|servers|server"), own = call_string(call, "url", "");
     if (own.len) url = own, trusted = false;
-    if (!url.len && !tasks_options(call->tasks)->policy) url = str_from(getenv("NATS_URL"));
+    if (!url.len && !call_strict(call)) url = str_from(getenv("NATS_URL"));
     if (!url.len) url = STR("nats://127.0.0.1:4222");
-    if (tasks_options(call->tasks)->policy && !trusted)
+    if (call_strict(call) && !trusted)
         return call_fail(call, TASK_AUTH, "CREDENTIAL_NEEDED",
                          "here NATS is reached with credentials of the service only: auth: NAME");
     return dial(line, url, &auth, timeout_ms);

@@ -294,47 +294,83 @@ static const struct {
                 {"dbname", "dbname|db_name|database|db"}, {"sslmode", "sslmode|ssl_mode"},
                 {"sslrootcert", "sslrootcert"},           {"options", "options"}};
 
-enum { KEYWORDS_MAX = 16 };
+enum { KEYWORDS_MAX = 64 };
 
-static bool keywords_of(struct task_call *call, const struct json *auth, const struct json *fields, const char **keys,
-                        const char **values, bool *named)
+struct keywords {
+    const char *keys[KEYWORDS_MAX], *values[KEYWORDS_MAX];
+    size_t count;
+};
+
+static void add_keyword(struct task_call *call, struct keywords *to, const char *key, struct str value)
+{
+    if (to->count + 1 >= KEYWORDS_MAX) return;
+    to->keys[to->count] = key;
+    to->values[to->count++] = call_printf(call, "%.*s", STR_ARG(value)).ptr;
+}
+
+// A connection text is taken apart here: libpq would do so with any name of a database, also with one that a task has chosen.
+static bool add_dsn(struct task_call *call, struct keywords *to, struct str dsn)
+{
+    struct error err = {0};
+    char *why = NULL;
+    bool uri = str_starts(dsn, STR("postgres://")) || str_starts(dsn, STR("postgresql://"));
+    if (!uri && str_find(dsn, '=', 0) == dsn.len) return add_keyword(call, to, "dbname", dsn), true;
+    if (pq_load(&err)) return call_fail(call, TASK_CLIENT, "TOOL_NOT_INSTALLED", "%s", err.message);
+    PQconninfoOption *options = PQconninfoParse(call_printf(call, "%.*s", STR_ARG(dsn)).ptr, &why);
+    PQfreemem(why);
+    if (!options) return call_fail(call, TASK_CLIENT, "CONNECTION_INVALID", "the connection text cannot be read");
+    for (const PQconninfoOption *at = options; at->keyword; at++) {
+        if (!at->val) continue;
+        add_keyword(call, to, call_printf(call, "%s", at->keyword).ptr, str_from(at->val));
+        if (strcmp(at->keyword, "password") == 0 && !call_hide(call, str_from(at->val))) break;
+    }
+    PQconninfoFree(options);
+    return true;
+}
+
+// What a credential of the service says stands: a task that may name its host has it sent wherever the task likes.
+static bool keeps_credential(const char *keyword, struct str own, struct str said, bool dsn)
+{
+    bool name = strcmp(keyword, "dbname") == 0;
+    return str_eq(own, said) || (name && !said.len && !dsn);
+}
+
+static bool keywords_of(struct task_call *call, const struct json *auth, const struct json *fields,
+                        struct keywords *to)
 {
     struct json credential;
     bool trusted;
-    size_t count = 0;
     struct str dsn = json_text(auth);
     bool is_dsn = str_starts(dsn, STR("postgres://")) || str_starts(dsn, STR("postgresql://"));
     if (is_dsn ? !call_hide(call, dsn) : !call_credential(call, auth, &credential, &trusted)) return false;
     if (is_dsn) credential = json_object(), trusted = false;
     if (!is_dsn) dsn = credential_field(call, &credential, "dsn|connection_string|connection|url|uri");
-    if (!dsn.len) {
-        dsn = credential_field(call, fields, "dsn|db_conn_string|connection_string|connection");
-        if (dsn.len && (trusted = false, !call_hide(call, dsn))) return false;
-    }
+    struct str own_dsn = credential_field(call, fields, "dsn|db_conn_string|connection_string|connection");
+    if (own_dsn.len && (trusted = false, !call_hide(call, own_dsn))) return false;
+    if (!dsn.len) dsn = own_dsn;
     // First, so that what is said beside it counts.
-    if (dsn.len) keys[count] = "dbname", values[count++] = call_printf(call, "%.*s", STR_ARG(dsn)).ptr;
+    if (dsn.len && !add_dsn(call, to, dsn)) return false;
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {
+        const char *keyword = settings[i].keyword;
         struct str own = credential_field(call, fields, settings[i].names);
-        struct str text = own.len ? own : credential_field(call, &credential, settings[i].names);
-        if (own.len && i < 2) trusted = false;
-        if (!text.len || (dsn.len && strcmp(settings[i].keyword, "dbname") == 0)) continue;
-        if (strcmp(settings[i].keyword, "password") == 0 && !call_hide(call, text)) return false;
-        keys[count] = settings[i].keyword, values[count++] = call_printf(call, "%.*s", STR_ARG(text)).ptr;
+        struct str said = credential_field(call, &credential, settings[i].names), text = own.len ? own : said;
+        if (own.len && !keeps_credential(keyword, own, said, dsn.len > 0)) trusted = false;
+        if (!text.len || (dsn.len && strcmp(keyword, "dbname") == 0)) continue;
+        if (strcmp(keyword, "password") == 0 && !call_hide(call, text)) return false;
+        add_keyword(call, to, keyword, text);
     }
-    *named = count > 0;
-    keys[count] = "application_name", values[count++] = "cairn";
-    keys[count] = "client_encoding", values[count++] = "UTF8";
-    keys[count] = values[count] = NULL;
-    if (!tasks_options(call->tasks)->policy || trusted) return true;
+    add_keyword(call, to, "application_name", STR("cairn"));
+    add_keyword(call, to, "client_encoding", STR("UTF8"));
+    if (!call_strict(call) || trusted) return true;
     return call_fail(call, TASK_AUTH, "CREDENTIAL_NEEDED",
-                     "here databases are reached with credentials of the service only: auth: NAME");
+                     "here databases are reached with credentials of the service only (auth: NAME), and as these say");
 }
 
 static bool connect_to(struct task_call *call, const char *const *keys, const char *const *values, PGconn **out)
 {
     struct error err = {0};
     if (pq_load(&err)) return call_fail(call, TASK_CLIENT, "TOOL_NOT_INSTALLED", "%s", err.message);
-    PGconn *link = PQconnectStartParams(keys, values, 1);
+    PGconn *link = PQconnectStartParams(keys, values, 0);
     bool good = link && connect_wait(call, link);
     if (good) {
         *out = link;
@@ -389,14 +425,13 @@ static bool refresh(PGconn *link)
 
 bool postgres_open(struct task_call *call, const struct json *auth, const struct json *fields, void **base)
 {
-    const char *keys[KEYWORDS_MAX], *values[KEYWORDS_MAX];
-    bool named;
+    struct keywords to = {0};
     PGconn *link = NULL;
-    if (!keywords_of(call, auth, fields, keys, values, &named)) return false;
+    if (!keywords_of(call, auth, fields, &to)) return false;
     if (!call->room->bases) call->room->bases = calloc(1, sizeof(*call->room->bases));
     struct task_bases *bases = call->room->bases;
     if (!bases) return call_no_memory(call);
-    struct digest key = key_of(keys, values);
+    struct digest key = key_of(to.keys, to.values);
     for (size_t i = 0; i < BASES_MAX; i++) {
         if (!bases->slots[i].link || memcmp(&bases->slots[i].key, &key, sizeof(key)) != 0) continue;
         link = bases->slots[i].link;
@@ -405,7 +440,7 @@ bool postgres_open(struct task_call *call, const struct json *auth, const struct
         PQfinish(link);
         link = NULL;
     }
-    if (!link && !connect_to(call, keys, values, &link)) return false;
+    if (!link && !connect_to(call, to.keys, to.values, &link)) return false;
     PQsetNoticeReceiver(link, note_notice, call);
     call->room->base_key = key;
     *base = link;

@@ -131,7 +131,7 @@ static struct task *task_new(const struct tool_request *request)
     task->ticket = request->ticket;
     task->request = *request;
     struct tool_request *own = &task->request;
-    struct str *texts[] = {&own->run,      &own->step,  &own->tenant, &own->environment, &own->kind,
+    struct str *texts[] = {&own->run,      &own->step,  &own->tenant, &own->project, &own->environment, &own->kind,
                            &own->function, &own->input, &own->cwd,    &own->home,        &own->log,
                            &own->artifacts_dir};
     bool failed = false;
@@ -239,6 +239,7 @@ static void fill_request(const struct task_call *call, struct tool_request *requ
     request->run = from->run;
     request->step = from->step;
     request->tenant = from->tenant;
+    request->project = from->project;
     request->environment = from->environment;
     request->epoch = from->epoch;
     request->kind = from->kind;

@@ -30,7 +30,7 @@ struct tool_env {
 struct tool_request {
     uint64_t ticket;
     struct str run, step;           // step path
-    struct str tenant, environment; // of the run: secrets belong to them
+    struct str tenant, project, environment; // of the run: secrets and credentials belong to them
     uint64_t epoch;                 // of the run's lease when the attempt was ordered
     enum executor form;             // what the document asks for: a process, a task or a function
     struct str kind;                // as in documents: "shell", "exec", "script", or the function
