@@ -41,6 +41,7 @@ struct batch {
     int64_t *inbox;
     struct note_draft notes;
     struct put *puts; // that ride in this batch
+    bool together;    // of all runs; else of one of a batch that could not be stored
     bool waits;       // for a result that is elsewhere and cannot be had: nothing was stored
 };
 

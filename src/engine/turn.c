@@ -148,25 +148,51 @@ bool turn_blob(const struct engine *engine, const struct digest *sha256, struct 
     return false;
 }
 
-// An accepted RETRY_RUN and the start of the new run are one batch: who is told of the new run will find it (E2).
+// The start that was queued last comes into this batch.
+static enum code take_start(struct batch *batch, struct resident **made, struct error *err)
+{
+    INVARIANT(batch->count < 2 * batch->taken + 1);
+    struct decided *start = &batch->decided[batch->count++];
+    memset(start, 0, sizeof(*start));
+    start->queued = queue_take_last(batch->engine);
+    *made = start->queued.resident;
+    (*made)->idle = batch->engine->options.only_signals;
+    enum code rc = group_add(batch, start, err);
+    return rc ? rc : step_one(batch, start, err);
+}
+
+// An accepted RETRY_RUN and the start of the new run are one batch: a client that learns of the new run will find it (E2).
 static enum code make_runs(struct batch *batch, struct decided *decided, struct error *err)
 {
-    struct engine *engine = batch->engine;
-    for (size_t i = 0; i < decided->outcome.effect_count; i++) {
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < decided->outcome.effect_count; i++) {
         if (decided->outcome.effects[i].kind != EFFECT_RETRY_RUN) continue;
         char id[129];
-        enum code rc = retry_run(engine, decided->queued.resident, decided->outcome.effects[i].signal, id, err);
-        if (rc) return rc;
-        struct decided *start = &batch->decided[batch->count++];
-        memset(start, 0, sizeof(*start));
-        start->queued = queue_take_last(engine);
-        decided->made = start->queued.resident;
-        decided->made->idle = engine->options.only_signals;
-        rc = group_add(batch, start, err);
-        if (!rc) rc = step_one(batch, start, err);
-        if (rc) return rc;
+        rc = retry_run(batch->engine, decided->queued.resident, decided->outcome.effects[i].signal, id, err);
+        if (!rc) rc = take_start(batch, &decided->made, err);
     }
-    return OK;
+    return rc;
+}
+
+// The child that has room now begins in the batch that records the end of the one before it, and not one sync later. What
+// cannot be started here (it exists, or is refused) is found out when the effect is carried out.
+static enum code make_children(struct batch *batch, const struct decided *decided, struct error *err)
+{
+    enum code rc = OK;
+    for (size_t i = 0; !rc && decided->orders && i < decided->outcome.effect_count; i++) {
+        const struct effect *effect = &decided->outcome.effects[i];
+        if (effect->kind != EFFECT_SUBRUN || effect->member == 0 || decided->orders[i].failed) continue;
+        if (!batch->together || batch->count >= 2 * batch->taken) return OK;
+        char id[129];
+        struct error local = {0};
+        struct resident *child;
+        rc = engine_start(batch->engine, &decided->orders[i].child, id, &local);
+        if (!rc)
+            rc = take_start(batch, &child, err);
+        else
+            rc = rc == E_NOMEM || rc == E_IO ? error_set(err, rc, "%s", local.message) : OK;
+    }
+    return rc;
 }
 
 // Room for everything that has one entry per input, so that collecting cannot fail half way.
@@ -206,6 +232,7 @@ static enum code step_all(struct batch *batch, struct error *err)
         if (rc || batch->decided[i].refused) continue;
         rc = step_one(batch, &batch->decided[i], err);
         if (!rc) rc = make_runs(batch, &batch->decided[i], err);
+        if (!rc) rc = make_children(batch, &batch->decided[i], err);
     }
     return rc;
 }
@@ -426,7 +453,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     *worked = false;
     engine->now = now;
     arena_reset(&engine->turn);
-    struct batch batch = {.engine = engine};
+    struct batch batch = {.engine = engine, .together = true};
     enum code rc = gather(engine, err); // also while nothing may be stored, or the mailbox would keep us awake
     if (!rc) rc = prepare_adopted(engine, err);
     if (is_lost(engine, rc)) return lose_all(engine, err);
