@@ -183,9 +183,11 @@ struct store_ops {
 };
 
 struct patience;
+struct sql_ops;
 struct store {                    // backends embed this as their first member
     const struct store_ops *ops;  // set by the backend
     struct store_options options; // set by the backend
+    const struct sql_ops *sql;    // set by the backend: how it is asked (sql.h); NULL: not in SQL
     char *url;                    // set and freed by store.c
     struct str tenant;            // the only one that can be seen; empty: all
     struct store_recovery recovery;

@@ -400,9 +400,9 @@ static const struct store_ops pg_ops = {
             .head = pg_head,
             .list = pg_list,
             .count = absent_count,
-            .read = pg_read,
+            .read = sql_read,
             .surplus = absent_surplus,
-            .blob = pg_blob,
+            .blob = sql_blob,
             .post = pg_post,
             .inbox = pg_inbox,
             .shards = pg_shards,
@@ -410,21 +410,21 @@ static const struct store_ops pg_ops = {
         },
     .notes =
         {
-            .note = pg_note,
-            .notes = pg_notes,
-            .next_space = pg_next_space,
+            .note = sql_note,
+            .notes = sql_notes,
+            .next_space = sql_next_space,
         },
     .feed =
         {
-            .read = pg_feed,
-            .end = pg_feed_end,
+            .read = sql_feed,
+            .end = sql_feed_end,
         },
     .admin =
         {
             .freeze = absent_freeze,
-            .missing = pg_missing,
+            .missing = sql_missing,
             .remove = pg_remove,
-            .tombstones = pg_tombstones,
+            .tombstones = sql_tombstones,
             .blobs = pg_blobs,
             .drop_blobs = pg_drop_blobs,
             .usage = pg_usage,
@@ -449,6 +449,7 @@ enum code store_open_postgres(struct str url, const struct store_options *option
     struct pg_store *store = calloc(1, sizeof(*store));
     if (!store) return error_nomem(err);
     store->base.ops = &pg_ops;
+    store->base.sql = &pg_asking;
     store->base.options = *options;
     buf_init(&store->args.bytes, SIZE_MAX / 4);
     uint8_t random[16];

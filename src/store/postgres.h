@@ -6,8 +6,7 @@
 //   postgres_tables.c  the text of the first one: tables, guards, walls between tenants
 //   postgres_doors.c   the text of its functions: the only way in
 //   postgres_commit.c  the one call of an append
-//   postgres_read.c    heads, lists, records, blobs
-//   postgres_notes.c   notes and the feed
+//   postgres_read.c    heads, lists, questions (sql.h)
 //   postgres_lease.c   engines, claims, inbox
 //   postgres_shards.c  several engines
 //   postgres_remove.c  removing runs, and where the bytes are
@@ -75,7 +74,7 @@
       "JOIN run_heads h USING(run_no) WHERE " PG_LIST_RANGE PG_LIST_FILTER " ORDER BY f.run_no DESC LIMIT $10::int8")  \
     X(BLOB, "SELECT bytes FROM blobs WHERE sha256=$1::bytea")                                                          \
     X(BLOBS, "SELECT sha256 FROM blobs ORDER BY sha256")                                                               \
-    X(NOTE, "SELECT version,CASE WHEN $3::bool THEN value ELSE ''::bytea END FROM notes "                              \
+    X(NOTE, "SELECT version,CASE WHEN $3::int8<>0 THEN value ELSE ''::bytea END FROM notes "                           \
             "WHERE space=$1::text AND key=$2::bytea")                                                                  \
     X(NOTES, "SELECT key,version,value FROM notes WHERE space=$1::text AND key>$2::bytea ORDER BY key LIMIT $3::int8") \
     X(NEXT_SPACE, "SELECT coalesce(min(space),'') FROM notes WHERE space>$1::text")                                    \
@@ -96,7 +95,7 @@
     X(REMOVE, "SELECT remove_runs($1::text[],$2::text[],$3::int8,$4::text,$5::int8)")                                  \
     X(TOMBSTONES, "SELECT run_no,tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,removed_ms,reason "             \
                   "FROM tombstones ORDER BY run_no")                                                                   \
-    X(MISSING, SQL_MISSING)                                                                                            \
+    X(MISSING, SQL_MISSING_RUNS)                                                                                       \
     X(ENGINES_SEEN, "SELECT last_value,(SELECT count(*) FROM living_engines WHERE engine_no<>$1::int8) "               \
                     "FROM engines_engine_no_seq")                                                                      \
     X(DROP_BLOBS, "SELECT drop_blobs($1::bytea[],$2::int8,$3::int8)")                                                  \
@@ -229,17 +228,9 @@ extern const char pg_append_sql[]; // the call; its parameters are those of post
 
 // ---- the operations
 enum code pg_commit(struct store *, struct commit *, struct arena *turn, struct error *);
-struct sql_row pg_row(const PGresult *rows, int row);
+extern const struct sql_ops pg_asking; // postgres_read.c
 enum code pg_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *, struct error *);
 enum code pg_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
-enum code pg_read(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
-enum code pg_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
-enum code pg_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
-enum code pg_notes(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
-                   struct error *);
-enum code pg_next_space(struct store *, struct str after, struct arena *, struct str *, struct error *);
-enum code pg_feed(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
-enum code pg_feed_end(struct store *, uint64_t *, struct error *);
 enum code pg_become_engine(struct pg_store *store, struct error *err) MUST_CHECK; // no-op when it is one
 enum code pg_settle(struct pg_store *store, struct error *err) MUST_CHECK;
 // After a new connection: the lock that shows that we live, again.
@@ -261,8 +252,6 @@ enum code pg_post(struct store *, struct str tenant, struct str run, struct str 
 enum code pg_inbox(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
 enum code pg_remove(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
                     struct error *);
-enum code pg_missing(struct store *, struct arena *, struct faults *, struct error *);
-enum code pg_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
 enum code pg_blobs(struct store *, struct arena *, struct digests *, struct error *);
 enum code pg_drop_blobs(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
 enum code pg_restoring(struct store *, bool begun, struct error *);

@@ -317,28 +317,6 @@ enum code pg_post(struct store *base, struct str tenant, struct str run, struct 
     return rc;
 }
 
-static enum code read_inbox(struct pg_store *store, struct arena *arena, struct inbox_item **items, size_t *count,
-                            struct error *err)
-{
-    PGresult *rows = NULL;
-    pg_clear(store);
-    pg_int(store, store->engine ? store->engine : -1); // then only those of ended runs
-    enum code rc = pg_query(store, PG_INBOX, "look into the inbox", &rows, err);
-    if (rc) return rc;
-    *items = ARENA_ARRAY(arena, (size_t)PQntuples(rows) + 1, struct inbox_item);
-    if (!*items) rc = E_NOMEM;
-    for (int i = 0; i < PQntuples(rows) && !rc; i++) {
-        struct inbox_item *item = &(*items)[*count];
-        item->id = pg_get_int(rows, i, 0);
-        if (!pg_copy(rows, i, 1, arena, &item->tenant) || !pg_copy(rows, i, 2, arena, &item->run) ||
-            !pg_copy(rows, i, 3, arena, &item->signal_id) || !pg_copy(rows, i, 4, arena, &item->bytes))
-            rc = E_NOMEM;
-        ++*count;
-    }
-    PQclear(rows);
-    return rc ? error_nomem(err) : OK;
-}
-
 // The engine asks twenty times a second at most: a look at an index that is empty most of the time.
 enum code pg_inbox(struct store *base, struct arena *arena, struct inbox_item **items, size_t *count, struct error *err)
 {
@@ -346,5 +324,5 @@ enum code pg_inbox(struct store *base, struct arena *arena, struct inbox_item **
     enum code rc = OK;
     if (++store->idle_polls >= IDLE_POLLS) rc = flush_released(store, err);
     if (!rc) rc = renew(store, os_now().mono_ms, err);
-    return rc ? rc : read_inbox(store, arena, items, count, err);
+    return rc ? rc : sql_inbox(base, store->engine, arena, items, count, err);
 }

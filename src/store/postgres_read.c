@@ -18,7 +18,7 @@ static int64_t row_number(const struct sql_row *row, int column)
                                                              : pg_get_int(row->answer, row->index, column);
 }
 
-struct sql_row pg_row(const PGresult *rows, int row)
+static struct sql_row row_of(const PGresult *rows, int row)
 {
     return (struct sql_row){.bytes = row_bytes, .number = row_number, .answer = rows, .index = row};
 }
@@ -26,7 +26,7 @@ struct sql_row pg_row(const PGresult *rows, int row)
 static enum code take_head(const PGresult *rows, int row, struct arena *arena, struct run_head *out, int64_t *owner,
                            struct error *err)
 {
-    struct sql_row at = pg_row(rows, row);
+    struct sql_row at = row_of(rows, row);
     enum code rc = sql_take_head(&at, arena, out, owner, err);
     if (!rc) out->shard = (uint32_t)pg_get_int(rows, row, SQL_HEAD_END);
     return rc;
@@ -74,12 +74,10 @@ static enum code find_bound(struct pg_store *store, const struct run_filter *fil
     if (!filter->span) return OK;
     uint64_t before = filter->before;
     if (!before) {
-        PGresult *rows = NULL;
-        pg_clear(store);
-        enum code rc = pg_query(store, PG_NEWEST_RUN, "list runs", &rows, err);
+        int64_t newest;
+        enum code rc = sql_newest_run(&store->base, &newest, err);
         if (rc) return rc;
-        before = PQntuples(rows) ? (uint64_t)pg_get_int(rows, 0, 0) + 1 : 1;
-        PQclear(rows);
+        before = (uint64_t)newest + 1;
     }
     if (before > filter->span) *from = clamp(before - filter->span);
     return OK;
@@ -139,64 +137,45 @@ enum code pg_list(struct store *base, const struct run_filter *filter, struct ar
     return pg_mark_owned(store, out->items, owners, count, err);
 }
 
-// ---- records
+// ---- questions (sql.h)
 
-static enum code find_run(struct pg_store *store, struct str tenant, struct str run, int64_t *run_no, struct error *err)
+static const enum pg_statement statements[] = {
+#define X(name) [SQL_##name] = PG_##name,
+    SQL_QUERIES(X)
+#undef X
+};
+
+static void begin(struct sql_ask *ask)
 {
-    PGresult *rows = NULL;
-    pg_clear(store);
-    pg_text(store, tenant);
-    pg_text(store, run);
-    enum code rc = pg_query(store, PG_FIND_RUN, "read a run", &rows, err);
-    if (rc) return rc;
-    if (PQntuples(rows) == 1)
-        *run_no = pg_get_int(rows, 0, 0);
-    else
-        rc = run_missing(run, err);
-    PQclear(rows);
-    return rc;
+    pg_clear(pg_of(ask->store));
 }
 
-enum code pg_read(struct store *base, const struct record_range *range, struct arena *arena, struct records *out,
-                  struct error *err)
+static void text(struct sql_ask *ask, struct str text)
 {
-    struct pg_store *store = pg_of(base);
-    int64_t run_no = 0;
+    pg_text(pg_of(ask->store), text);
+}
+
+static void number(struct sql_ask *ask, int64_t number)
+{
+    pg_int(pg_of(ask->store), number);
+}
+
+static bool next(struct sql_ask *ask)
+{
     PGresult *rows = NULL;
-    enum code rc = find_run(store, range->tenant, range->run, &run_no, err);
-    if (rc) return rc;
-    pg_clear(store);
-    pg_int(store, run_no);
-    pg_int(store, clamp(range->after));
-    pg_int(store, clamp(range->limit));
-    rc = pg_query(store, range->ledger ? PG_READ_LEDGER : PG_READ, "read events", &rows, err);
-    if (rc) return rc;
-    size_t count = (size_t)PQntuples(rows);
-    out->items = ARENA_ARRAY(arena, count + 1, struct record);
-    if (!out->items) rc = E_NOMEM;
-    for (size_t i = 0; i < count && !rc; i++) {
-        struct sql_row row = pg_row(rows, (int)i);
-        rc = (range->ledger ? sql_take_entry : sql_take_event)(&row, arena, &out->items[i]);
+    if (ask->row.answer) {
+        ask->row.index++;
+    } else {
+        ask->rc = pg_query(pg_of(ask->store), statements[ask->which], ask->what, &rows, ask->err);
+        if (!ask->rc) ask->row = row_of(rows, 0);
     }
-    PQclear(rows);
-    if (rc) return error_set(err, rc, "cannot read events: %s", code_text(rc));
-    out->count = count;
-    return OK;
+    return !ask->rc && ask->row.index < PQntuples(ask->row.answer);
 }
 
-enum code pg_blob(struct store *base, const struct digest *sha256, struct arena *arena, struct str *out,
-                  struct error *err)
+static void end(struct sql_ask *ask)
 {
-    struct pg_store *store = pg_of(base);
-    PGresult *rows = NULL;
-    pg_clear(store);
-    pg_bytes(store, sha256->b, SHA256_SIZE);
-    enum code rc = pg_query(store, PG_BLOB, "read a blob", &rows, err);
-    if (rc) return rc;
-    if (PQntuples(rows) != 1)
-        rc = error_set(err, E_NOT_FOUND, "there is no such blob");
-    else if (!pg_copy(rows, 0, 0, arena, out))
-        rc = error_nomem(err);
-    PQclear(rows);
-    return rc;
+    PQclear((PGresult *)(uintptr_t)ask->row.answer);
 }
+
+const struct sql_ops pg_asking = {
+    .begin = begin, .text = text, .blob = text, .number = number, .next = next, .end = end};

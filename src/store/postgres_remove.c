@@ -35,44 +35,6 @@ enum code pg_remove(struct store *base, const struct run_name *runs, size_t coun
     return rc;
 }
 
-enum code pg_tombstones(struct store *base, struct arena *arena, struct tombstones *out, struct error *err)
-{
-    struct pg_store *store = pg_of(base);
-    PGresult *rows = NULL;
-    size_t capacity = 0;
-    pg_clear(store);
-    enum code rc = pg_query(store, PG_TOMBSTONES, "read tombstones", &rows, err);
-    for (int i = 0; !rc && i < PQntuples(rows); i++) {
-        struct tombstone one = {.position = (uint64_t)pg_get_int(rows, i, 0),
-                                .tenant = pg_get(rows, i, 1),
-                                .run = pg_get(rows, i, 2),
-                                .last_seq = (uint64_t)pg_get_int(rows, i, 3),
-                                .last_ledger_seq = (uint64_t)pg_get_int(rows, i, 4),
-                                .removed_ms = pg_get_int(rows, i, 7),
-                                .reason = pg_get(rows, i, 8)};
-        if (!pg_get_digest(rows, i, 5, &one.head) || !pg_get_digest(rows, i, 6, &one.ledger_head))
-            rc = error_set(err, E_CORRUPT, "the tombstone of run %.*s is damaged", STR_ARG(one.run));
-        else if (!tombstone_add(out, &capacity, arena, &one))
-            rc = error_nomem(err);
-    }
-    PQclear(rows);
-    return rc;
-}
-
-enum code pg_missing(struct store *base, struct arena *arena, struct faults *out, struct error *err)
-{
-    struct pg_store *store = pg_of(base);
-    PGresult *rows = NULL;
-    pg_clear(store);
-    enum code rc = pg_query(store, PG_MISSING, "look for missing runs", &rows, err);
-    for (int i = 0; !rc && i < PQntuples(rows); i++) {
-        struct sql_row row = pg_row(rows, i);
-        if (sql_take_missing(&row, arena, out)) rc = error_nomem(err);
-    }
-    PQclear(rows);
-    return rc;
-}
-
 // ---- blobs
 
 static enum code note_engines(struct pg_store *store, struct error *err)
@@ -92,16 +54,7 @@ enum code pg_blobs(struct store *base, struct arena *arena, struct digests *out,
     // A handle that is going to drop some is an engine by then, so that it is not taken for somebody else.
     enum code rc = base->options.mode == STORE_WRITE ? pg_become_engine(store, err) : OK;
     if (!rc) rc = note_engines(store, err);
-    PGresult *rows = NULL;
-    pg_clear(store);
-    if (!rc) rc = pg_query(store, PG_BLOBS, "list blobs", &rows, err);
-    for (int i = 0; !rc && i < PQntuples(rows); i++) {
-        struct digest digest = {{0}};
-        if (!pg_get_digest(rows, i, 0, &digest)) rc = error_set(err, E_CORRUPT, "a blob has no name");
-        if (!rc && !digest_add(out, arena, &digest)) rc = error_nomem(err);
-    }
-    PQclear(rows);
-    return rc;
+    return rc ? rc : sql_blobs(base, arena, out, err);
 }
 
 enum code pg_drop_blobs(struct store *base, const struct digest *blobs, size_t count, uint64_t *bytes,

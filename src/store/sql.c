@@ -10,7 +10,7 @@ static bool sql_copy(const struct sql_row *row, int column, struct arena *arena,
     return out->ptr != NULL;
 }
 
-static bool take_digest(const struct sql_row *row, int column, struct digest *out)
+bool sql_take_digest(const struct sql_row *row, int column, struct digest *out)
 {
     struct str bytes = row->bytes(row, column);
     if (bytes.len != SHA256_SIZE) return false;
@@ -75,8 +75,8 @@ enum code sql_take_head(const struct sql_row *row, struct arena *arena, struct r
     out->epoch = take_u64(row, 18);
     *owner = row->number(row, 19);
     take_summary(row, &out->summary);
-    if (!out->vocabulary || !out->summary.status || !take_digest(row, 9, &out->document) ||
-        !take_digest(row, 14, &out->head) || !take_digest(row, 15, &out->ledger_head))
+    if (!out->vocabulary || !out->summary.status || !sql_take_digest(row, 9, &out->document) ||
+        !sql_take_digest(row, 14, &out->head) || !sql_take_digest(row, 15, &out->ledger_head))
         return error_set(err, E_CORRUPT, "run %.*s: its row is damaged", STR_ARG(out->ids.run));
     return OK;
 }
@@ -104,7 +104,7 @@ enum code sql_take_event(const struct sql_row *row, struct arena *arena, struct 
 enum code sql_take_entry(const struct sql_row *row, struct arena *arena, struct record *out)
 {
     *out = (struct record){.seq = take_u64(row, 1), .ledger_seq = take_u64(row, 0)};
-    if (!take_digest(row, 5, &out->hash)) return E_CORRUPT;
+    if (!sql_take_digest(row, 5, &out->hash)) return E_CORRUPT;
     bool copied = sql_copy(row, 2, arena, &out->type) && sql_copy(row, 3, arena, &out->signal_id) &&
                   sql_copy(row, 4, arena, &out->bytes);
     return copied ? OK : E_NOMEM;

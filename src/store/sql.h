@@ -14,7 +14,7 @@ enum { SQL_HEAD_END = 31 }; // the first column after them
 
 // Numbers of runs of which something speaks (events, ledger entries, a row, a head) and that lack their row or their head: number, name
 // as far as it is known, whether there is a row. The tables are walked from number to number.
-#define SQL_MISSING                                                                                                    \
+#define SQL_MISSING_RUNS                                                                                               \
     "WITH RECURSIVE told(run_no) AS (SELECT min(run_no) FROM workflow_events UNION ALL SELECT (SELECT min(e.run_no) "  \
     "FROM workflow_events e WHERE e.run_no>told.run_no) FROM told WHERE told.run_no IS NOT NULL),"                     \
     "entered(run_no) AS (SELECT min(run_no) FROM ledger UNION ALL SELECT (SELECT min(l.run_no) FROM ledger l WHERE "   \
@@ -35,6 +35,7 @@ struct sql_row {
     int index; // in it
 };
 
+bool sql_take_digest(const struct sql_row *row, int column, struct digest *out) MUST_CHECK;
 // *owner is the engine's number, dead or alive; whether that owns the run is for the store to say.
 enum code sql_take_head(const struct sql_row *row, struct arena *arena, struct run_head *out, int64_t *owner,
                         struct error *err) MUST_CHECK;
@@ -45,8 +46,74 @@ enum code sql_take_entry(const struct sql_row *row, struct arena *arena, struct 
 // An event, and its position, tenant and vocabulary. E_NOMEM, E_CORRUPT.
 enum code sql_take_item(const struct sql_row *row, struct arena *arena, struct feed_item *out) MUST_CHECK;
 
-// SQL_MISSING. E_NOMEM.
+// SQL_MISSING_RUNS. E_NOMEM.
 enum code sql_take_missing(const struct sql_row *row, struct arena *arena, struct faults *out) MUST_CHECK;
+
+// ---- questions that both ask, each in its own words (STATEMENT_..., PG_... of the same names)
+#define SQL_QUERIES(X)                                                                                                 \
+    X(FIND_RUN)                                                                                                        \
+    X(NEWEST_RUN)                                                                                                      \
+    X(READ)                                                                                                            \
+    X(READ_LEDGER)                                                                                                     \
+    X(BLOB)                                                                                                            \
+    X(BLOBS)                                                                                                           \
+    X(NOTE)                                                                                                            \
+    X(NOTES)                                                                                                           \
+    X(NEXT_SPACE)                                                                                                      \
+    X(FEED)                                                                                                            \
+    X(FEED_END)                                                                                                        \
+    X(TOMBSTONES)                                                                                                      \
+    X(MISSING)                                                                                                         \
+    X(INBOX)
+enum sql_query {
+#define X(name) SQL_##name,
+    SQL_QUERIES(X)
+#undef X
+};
+
+// One question: its arguments in their order, its rows one by one. What fails is kept in it, and what follows does nothing.
+struct sql_ask {
+    struct store *store;
+    enum sql_query which;
+    const char *what; // "read a note"
+    struct error *err;
+    enum code rc;
+    struct sql_row row; // where it stands; the backend's until the first
+    int arguments;
+    bool none; // an older store, which has no table of the kind
+};
+struct sql_ops {
+    void (*begin)(struct sql_ask *ask);
+    void (*text)(struct sql_ask *ask, struct str text); // lives until the end
+    void (*blob)(struct sql_ask *ask, struct str bytes);
+    void (*number)(struct sql_ask *ask, int64_t number);
+    bool (*next)(struct sql_ask *ask);
+    void (*end)(struct sql_ask *ask); // also after what failed
+};
+void sql_begin(struct sql_ask *ask, struct store *store, enum sql_query which, const char *what, struct error *err);
+void sql_text(struct sql_ask *ask, struct str text);
+void sql_digest(struct sql_ask *ask, const struct digest *digest);
+void sql_number(struct sql_ask *ask, int64_t number);
+bool sql_next(struct sql_ask *ask);                // false: there is no further row, or it failed
+void sql_heed(struct sql_ask *ask, enum code rc);  // what became of a row
+enum code sql_end(struct sql_ask *ask) MUST_CHECK; // always
+
+// Methods of both.
+enum code sql_find_run(struct store *, struct str tenant, struct str run, int64_t *run_no, struct error *) MUST_CHECK;
+enum code sql_newest_run(struct store *, int64_t *run_no, struct error *) MUST_CHECK; // 0: there is none
+enum code sql_read(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
+enum code sql_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
+enum code sql_blobs(struct store *, struct arena *, struct digests *, struct error *);
+enum code sql_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
+enum code sql_notes(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
+                    struct error *);
+enum code sql_next_space(struct store *, struct str after, struct arena *, struct str *, struct error *);
+enum code sql_feed(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
+enum code sql_feed_end(struct store *, uint64_t *, struct error *);
+enum code sql_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
+enum code sql_missing(struct store *, struct arena *, struct faults *, struct error *);
+// What waits for the runs of an engine (0: none), and for ended ones.
+enum code sql_inbox(struct store *, int64_t engine, struct arena *, struct inbox_item **, size_t *, struct error *);
 
 // A record is prefix, payload, suffix: the payload stands in a column of its own and nothing is stored twice.
 struct sql_record {

@@ -399,9 +399,9 @@ static const struct store_ops sqlite_ops = {
             .head = sqlite_head,
             .list = sqlite_list,
             .count = sqlite_count,
-            .read = sqlite_read,
+            .read = sql_read,
             .surplus = absent_surplus,
-            .blob = sqlite_blob,
+            .blob = sql_blob,
             .post = sqlite_post,
             .inbox = sqlite_inbox,
             .shards = absent_shards,
@@ -409,21 +409,21 @@ static const struct store_ops sqlite_ops = {
         },
     .notes =
         {
-            .note = sqlite_note,
-            .notes = sqlite_notes,
-            .next_space = sqlite_next_space,
+            .note = sql_note,
+            .notes = sql_notes,
+            .next_space = sql_next_space,
         },
     .feed =
         {
-            .read = sqlite_feed,
-            .end = sqlite_feed_end,
+            .read = sql_feed,
+            .end = sql_feed_end,
         },
     .admin =
         {
             .freeze = sqlite_freeze,
             .missing = sqlite_missing,
             .remove = sqlite_remove,
-            .tombstones = sqlite_tombstones,
+            .tombstones = sql_tombstones,
             .blobs = sqlite_blobs,
             .drop_blobs = sqlite_drop_blobs,
             .usage = sqlite_usage,
@@ -474,6 +474,7 @@ enum code store_open_sqlite(struct str path, const struct store_options *options
     struct sqlite_store *store = calloc(1, sizeof(*store));
     if (!store) return error_nomem(err);
     store->base.ops = &sqlite_ops;
+    store->base.sql = &sqlite_asking;
     store->base.options = *options;
     store->data_version = -1;
     store->inbox_stale = true;

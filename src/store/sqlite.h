@@ -3,9 +3,8 @@
 //   sqlite.c         opening, pragmas, statements, errors
 //   sqlite_schema.c  the text of the schema, and making it
 //   sqlite_commit.c  the one transaction of an append
-//   sqlite_read.c    heads, records, blobs
+//   sqlite_ask.c     questions (sql.h), heads
 //   sqlite_list.c    lists of runs
-//   sqlite_notes.c   notes and the feed
 //   sqlite_lease.c   engines, claims, inbox
 //   sqlite_remove.c  removing runs, and where the bytes are
 //   sqlite_gather.c  the writes of a commit, put together
@@ -51,7 +50,7 @@
     X(ADD_NOTE, "INSERT OR ROLLBACK INTO notes(space,key,value,version) VALUES(?1,?2,?4,?5)")                          \
     X(MOVE_NOTE, "UPDATE notes SET value=?4,version=?5 WHERE space=?1 AND key=?2 AND version=?3")                      \
     X(DROP_NOTE, "DELETE FROM notes WHERE space=?1 AND key=?2 AND version=?3")                                         \
-    X(NOTE, "SELECT version,value FROM notes WHERE space=?1 AND key=?2")                                               \
+    X(NOTE, "SELECT version,CASE WHEN ?3 THEN value ELSE x'' END FROM notes WHERE space=?1 AND key=?2")                \
     X(NOTES, "SELECT key,version,value FROM notes WHERE space=?1 AND key>?2 ORDER BY key LIMIT ?3")                    \
     X(NEXT_SPACE, "SELECT min(space) FROM notes WHERE space>?1")                                                       \
     X(FEED, "SELECT e.sequence,e.event_type,e.timestamp,e.payload,e.record_prefix,e.record_suffix,e.key,e.run_id,"     \
@@ -65,7 +64,13 @@
             "FROM workflow_events WHERE run_no=?1 AND sequence>?2 ORDER BY sequence LIMIT ?3")                         \
     X(READ_LEDGER, "SELECT ledger_seq,after_seq,kind,signal_id,bytes,hash "                                            \
                    "FROM ledger WHERE run_no=?1 AND ledger_seq>?2 ORDER BY ledger_seq LIMIT ?3")                       \
+    X(FEED_END, "SELECT max(ifnull((SELECT max(position) FROM workflow_events),0),(SELECT position FROM feed_floor))") \
+    X(OLD_FEED_END, "SELECT ifnull(max(position),0) FROM workflow_events")                                             \
     X(BLOB, "SELECT bytes FROM blobs WHERE sha256=?1")                                                                 \
+    X(BLOBS, "SELECT sha256 FROM blobs ORDER BY sha256")                                                               \
+    X(TOMBSTONES, "SELECT run_no,tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,removed_ms,reason "             \
+                  "FROM tombstones ORDER BY run_no")                                                                   \
+    X(MISSING, SQL_MISSING_RUNS)                                                                                       \
     X(ADD_ENGINE, "INSERT INTO engines(pid,started_ms) VALUES(?1,?2)")                                                 \
     X(ENGINE_PID, "SELECT pid FROM engines WHERE engine_no=?1")                                                        \
     X(CLAIM, "UPDATE run_heads SET epoch=epoch+1,owner=?2 WHERE run_no=?1")                                            \
@@ -155,6 +160,7 @@ enum code sqlite_connect(struct sqlite_store *store, struct error *err) MUST_CHE
 void sqlite_disconnect(struct sqlite_store *store); // everything that hangs on it
 // WAL mode, and a sync for each commit.
 enum code sqlite_pin_durability(struct sqlite_store *store, struct error *err) MUST_CHECK;
+bool sqlite_has(struct sqlite_store *store, const char *tables); // an older store lacks some
 // A statement ready to be bound; NULL after an error (in err). sqlite_done ends it.
 sqlite3_stmt *sqlite_statement(struct sqlite_store *store, enum statement which, enum code *rc, struct error *err);
 void sqlite_done(sqlite3_stmt *statement);
@@ -196,18 +202,9 @@ enum code sqlite_head(struct store *, struct str tenant, struct str run, struct 
 void sqlite_forget_lists(struct sqlite_store *store);
 enum code sqlite_count(struct store *, const struct run_filter *, uint64_t *, struct error *);
 enum code sqlite_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
-enum code sqlite_read(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
-enum code sqlite_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
 
-// sqlite_notes.c: in the transaction of a commit, and reading
-enum code sqlite_write_notes(struct sqlite_store *store, const struct commit *commit, struct error *err) MUST_CHECK;
-enum code sqlite_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
-enum code sqlite_notes(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
-                       struct error *);
-enum code sqlite_next_space(struct store *, struct str after, struct arena *, struct str *, struct error *);
+extern const struct sql_ops sqlite_asking; // sqlite_ask.c
 enum code sqlite_freeze(struct store *, struct error *);
-enum code sqlite_feed(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
-enum code sqlite_feed_end(struct store *, uint64_t *, struct error *);
 
 enum code sqlite_claim(struct store *, struct str tenant, struct str run, struct run_head *, struct arena *,
                        int64_t *backend_id, struct error *);
@@ -221,7 +218,6 @@ bool sqlite_alone(struct sqlite_store *store);                                  
 enum code sqlite_remove(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
                         struct error *);
 enum code sqlite_missing(struct store *, struct arena *, struct faults *, struct error *);
-enum code sqlite_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
 enum code sqlite_blobs(struct store *, struct arena *, struct digests *, struct error *);
 enum code sqlite_drop_blobs(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
 enum code sqlite_usage(struct store *, struct arena *, struct usages *, struct error *);

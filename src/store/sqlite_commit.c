@@ -215,6 +215,36 @@ static enum code drop_inbox(struct sqlite_store *store, const struct commit *com
     return rc;
 }
 
+// ---- notes
+
+static enum code write_note(struct sqlite_store *store, const struct note_change *note, struct error *err)
+{
+    enum statement which = note->after == 0    ? STATEMENT_DROP_NOTE
+                           : note->before == 0 ? STATEMENT_ADD_NOTE
+                                               : STATEMENT_MOVE_NOTE;
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, which, &rc, err);
+    if (!statement) return rc;
+    sqlite_bind_str(statement, 1, note->space);
+    sqlite_bind_str(statement, 2, note->key);
+    if (which != STATEMENT_ADD_NOTE) sqlite3_bind_int64(statement, 3, (int64_t)note->before);
+    if (which != STATEMENT_DROP_NOTE) {
+        sqlite_bind_bytes(statement, 4, note->value.ptr, note->value.len);
+        sqlite3_bind_int64(statement, 5, (int64_t)note->after);
+    }
+    struct error told = {0};
+    rc = sqlite_step(store, statement, "keep a note", &told);
+    if (rc == E_CONFLICT || (!rc && sqlite3_changes(store->db) != 1)) return note_conflict(note, err);
+    return rc ? error_set(err, rc, "%s", told.message) : OK;
+}
+
+static enum code write_notes(struct sqlite_store *store, const struct commit *commit, struct error *err)
+{
+    enum code rc = OK;
+    for (size_t i = 0; i < commit->note_count && !rc; i++) rc = write_note(store, &commit->notes[i], err);
+    return rc;
+}
+
 // ---- all of it
 
 static enum code write_batch(struct sqlite_store *store, struct commit *commit, struct arena *turn, struct error *err)
@@ -225,7 +255,7 @@ static enum code write_batch(struct sqlite_store *store, struct commit *commit, 
     if (!rc && commit->ledger_count) rc = write_ledger(store, commit, err);
     if (!rc && commit->blob_count) rc = write_blobs(store, commit, err);
     if (!rc && commit->inbox_count) rc = drop_inbox(store, commit, err);
-    if (!rc && commit->note_count) rc = sqlite_write_notes(store, commit, err);
+    if (!rc && commit->note_count) rc = write_notes(store, commit, err);
     return rc;
 }
 

@@ -295,31 +295,6 @@ static enum code look_for_changes(struct sqlite_store *store, struct error *err)
     return rc;
 }
 
-static enum code read_inbox(struct sqlite_store *store, struct arena *arena, struct inbox_item **items, size_t *count,
-                            struct error *err)
-{
-    enum code rc;
-    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_INBOX, &rc, err);
-    if (!statement) return rc;
-    sqlite3_bind_int64(statement, 1, store->engine ? store->engine : -1); // then only those of ended runs
-    size_t capacity = 0;
-    int got;
-    while ((got = sqlite3_step(statement)) == SQLITE_ROW) {
-        *items = arena_grow(arena, *items, *count, *count + 1, sizeof(**items), &capacity);
-        struct inbox_item *item = *items ? &(*items)[(*count)++] : NULL;
-        if (!item || !sqlite_copy(statement, 1, arena, &item->tenant) ||
-            !sqlite_copy(statement, 2, arena, &item->run) || !sqlite_copy(statement, 3, arena, &item->signal_id) ||
-            !sqlite_copy(statement, 4, arena, &item->bytes)) {
-            rc = error_nomem(err);
-            break;
-        }
-        item->id = sqlite3_column_int64(statement, 0);
-    }
-    if (!rc && got != SQLITE_DONE) rc = sqlite_code(store, got, "look into the inbox", err);
-    sqlite_done(statement);
-    return rc;
-}
-
 enum code sqlite_inbox(struct store *base, struct arena *arena, struct inbox_item **items, size_t *count,
                        struct error *err)
 {
@@ -328,7 +303,7 @@ enum code sqlite_inbox(struct store *base, struct arena *arena, struct inbox_ite
     if (++store->idle_polls >= IDLE_POLLS) rc = flush_released(store, err);
     if (!rc) rc = look_for_changes(store, err);
     if (rc || !store->inbox_stale) return rc;
-    rc = read_inbox(store, arena, items, count, err);
+    rc = sql_inbox(base, store->engine, arena, items, count, err);
     // What waits is told again until it is settled.
     store->inbox_stale = rc != OK || *count > 0;
     return rc;

@@ -268,14 +268,8 @@ static enum code bound(struct listing *listing, struct error *err)
     if (!filter->span) return OK;
     enum code rc = OK;
     if (listing->before == INT64_MAX) {
-        sqlite3_stmt *statement = sqlite_statement(listing->store, STATEMENT_NEWEST_RUN, &rc, err);
-        if (!statement) return rc;
-        int got = sqlite3_step(statement);
-        if (got == SQLITE_ROW)
-            listing->before = sqlite3_column_int64(statement, 0) + 1;
-        else
-            rc = sqlite_code(listing->store, got, "list runs", err);
-        sqlite_done(statement);
+        rc = sql_newest_run(&listing->store->base, &listing->before, err);
+        listing->before++;
     }
     if ((uint64_t)listing->before > filter->span) listing->from = listing->before - (int64_t)filter->span;
     return rc;
@@ -297,12 +291,8 @@ enum code sqlite_freeze(struct store *base, struct error *err)
     if (rc || store->frozen) return rc;
     store->frozen = true;
     // The moment is that of the first look.
-    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_NEWEST_RUN, &rc, err);
-    if (!statement) return rc;
-    int got = sqlite3_step(statement);
-    if (got != SQLITE_ROW) rc = sqlite_code(store, got, "read the store", err);
-    sqlite_done(statement);
-    return rc;
+    int64_t newest;
+    return sql_newest_run(base, &newest, err);
 }
 
 enum code sqlite_list(struct store *base, const struct run_filter *filter, struct arena *arena, struct run_heads *out,

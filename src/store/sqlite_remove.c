@@ -1,29 +1,12 @@
 // Removing runs: the tombstone first, which is what the triggers ask for, then everything of the run, in one transaction.
 #include "store/sqlite.h"
 
-#include <string.h>
 #include <sys/stat.h>
 
 static enum code prepare(struct sqlite_store *store, const char *sql, sqlite3_stmt **out, struct error *err)
 {
     int rc = sqlite3_prepare_v2(store->db, sql, -1, out, NULL);
     return rc == SQLITE_OK ? OK : sqlite_code(store, rc, "use the store", err);
-}
-
-static enum code find(struct sqlite_store *store, const struct run_name *name, int64_t *run_no, struct error *err)
-{
-    enum code rc;
-    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_FIND_RUN, &rc, err);
-    if (!statement) return rc;
-    sqlite_bind_str(statement, 1, name->tenant);
-    sqlite_bind_str(statement, 2, name->run);
-    int got = sqlite3_step(statement);
-    if (got == SQLITE_ROW)
-        *run_no = sqlite3_column_int64(statement, 0);
-    else
-        rc = got == SQLITE_DONE ? run_missing(name->run, err) : sqlite_code(store, got, "read a run", err);
-    sqlite_done(statement);
-    return rc;
 }
 
 enum { STEPS = 7 };
@@ -69,7 +52,7 @@ enum code sqlite_remove(struct store *base, const struct run_name *runs, size_t 
     store->above_floor = false;
     for (size_t i = 0; i < count && !rc; i++) {
         int64_t run_no = 0;
-        rc = find(store, &runs[i], &run_no, err);
+        rc = sql_find_run(base, runs[i].tenant, runs[i].run, &run_no, err);
         if (!rc) rc = remove_one(store, steps, run_no, now_ms, reason, err);
     }
     for (size_t i = 0; i < STEPS; i++) sqlite3_finalize(steps[i]);
@@ -78,77 +61,36 @@ enum code sqlite_remove(struct store *base, const struct run_name *runs, size_t 
     return rc;
 }
 
-static bool has_tombstones(struct sqlite_store *store)
+bool sqlite_has(struct sqlite_store *store, const char *tables)
 {
+    char sql[128];
     sqlite3_stmt *statement = NULL;
-    bool there = sqlite3_prepare_v2(store->db, "SELECT 1 FROM tombstones", -1, &statement, NULL) == SQLITE_OK;
+    sqlite3_snprintf(sizeof(sql), sql, "SELECT 1 FROM %s", tables);
+    bool there = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK;
     sqlite3_finalize(statement);
     return there;
 }
 
-static enum code take_missing(struct sqlite_store *store, const char *sql, struct arena *arena, struct faults *out,
-                              struct error *err)
+// Numbers of runs are given one after the other, and those of removed runs are on their tombstones: a gap is a run that is gone.
+static const char gaps[] = "WITH given(run_no) AS (SELECT run_no FROM runs UNION SELECT run_no FROM run_heads UNION "
+                           "SELECT run_no FROM tombstones UNION SELECT 0) SELECT g.run_no+1,'',0 FROM given g "
+                           "WHERE g.run_no<(SELECT max(run_no) FROM given) AND g.run_no+1 NOT IN given "
+                           "AND NOT EXISTS(SELECT 1 FROM workflow_events e WHERE e.run_no=g.run_no+1) "
+                           "AND NOT EXISTS(SELECT 1 FROM ledger l WHERE l.run_no=g.run_no+1) ORDER BY 1 LIMIT 1000";
+
+enum code sqlite_missing(struct store *base, struct arena *arena, struct faults *out, struct error *err)
 {
+    struct sqlite_store *store = sqlite_of(base);
     sqlite3_stmt *row = NULL;
     int got = SQLITE_DONE;
-    enum code rc = prepare(store, sql, &row, err);
+    enum code rc = sql_missing(base, arena, out, err);
+    if (rc || !sqlite_has(store, "tombstones")) return rc;
+    rc = prepare(store, gaps, &row, err);
     while (!rc && (got = sqlite3_step(row)) == SQLITE_ROW) {
         struct sql_row at = sqlite_row(row);
         if (sql_take_missing(&at, arena, out)) rc = error_nomem(err);
     }
     if (!rc && got != SQLITE_DONE) rc = sqlite_code(store, got, "look for missing runs", err);
-    sqlite3_finalize(row);
-    return rc;
-}
-
-// Numbers of runs are given one after the other, and those of removed runs are on their tombstones: a gap is a run that is gone.
-enum code sqlite_missing(struct store *base, struct arena *arena, struct faults *out, struct error *err)
-{
-    struct sqlite_store *store = sqlite_of(base);
-    enum code rc = take_missing(store, SQL_MISSING, arena, out, err);
-    if (rc || !has_tombstones(store)) return rc;
-    return take_missing(store,
-                        "WITH given(run_no) AS (SELECT run_no FROM runs UNION SELECT run_no FROM run_heads UNION "
-                        "SELECT run_no FROM tombstones UNION SELECT 0) SELECT g.run_no+1,'',0 FROM given g "
-                        "WHERE g.run_no<(SELECT max(run_no) FROM given) AND g.run_no+1 NOT IN given "
-                        "AND NOT EXISTS(SELECT 1 FROM workflow_events e WHERE e.run_no=g.run_no+1) "
-                        "AND NOT EXISTS(SELECT 1 FROM ledger l WHERE l.run_no=g.run_no+1) ORDER BY 1 LIMIT 1000",
-                        arena, out, err);
-}
-
-static struct str column(sqlite3_stmt *row, int at)
-{
-    const void *bytes = sqlite3_column_blob(row, at);
-    return (struct str){bytes ? bytes : "", (size_t)sqlite3_column_bytes(row, at)};
-}
-
-enum code sqlite_tombstones(struct store *base, struct arena *arena, struct tombstones *out, struct error *err)
-{
-    struct sqlite_store *store = sqlite_of(base);
-    sqlite3_stmt *row = NULL;
-    size_t capacity = 0;
-    int got;
-    if (!has_tombstones(store)) return OK; // a store of before they were invented, opened for reading
-    enum code rc = prepare(store,
-                           "SELECT run_no,tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,removed_ms,reason "
-                           "FROM tombstones ORDER BY run_no",
-                           &row, err);
-    while (!rc && (got = sqlite3_step(row)) != SQLITE_DONE) {
-        if (got != SQLITE_ROW) {
-            rc = sqlite_code(store, got, "read tombstones", err);
-            break;
-        }
-        struct tombstone one = {.position = (uint64_t)sqlite3_column_int64(row, 0),
-                                .tenant = column(row, 1),
-                                .run = column(row, 2),
-                                .last_seq = (uint64_t)sqlite3_column_int64(row, 3),
-                                .last_ledger_seq = (uint64_t)sqlite3_column_int64(row, 4),
-                                .removed_ms = sqlite3_column_int64(row, 7),
-                                .reason = column(row, 8)};
-        if (column(row, 5).len == SHA256_SIZE) memcpy(one.head.b, column(row, 5).ptr, SHA256_SIZE);
-        if (column(row, 6).len == SHA256_SIZE) memcpy(one.ledger_head.b, column(row, 6).ptr, SHA256_SIZE);
-        if (!tombstone_add(out, &capacity, arena, &one)) rc = error_nomem(err);
-    }
     sqlite3_finalize(row);
     return rc;
 }
@@ -172,21 +114,8 @@ static int64_t version_of(struct sqlite_store *store)
 enum code sqlite_blobs(struct store *base, struct arena *arena, struct digests *out, struct error *err)
 {
     struct sqlite_store *store = sqlite_of(base);
-    sqlite3_stmt *row = NULL;
-    int got;
     store->blobs_version = version_of(store);
-    enum code rc = prepare(store, "SELECT sha256 FROM blobs ORDER BY sha256", &row, err);
-    while (!rc && (got = sqlite3_step(row)) != SQLITE_DONE) {
-        struct digest digest = {{0}};
-        if (got != SQLITE_ROW) {
-            rc = sqlite_code(store, got, "list blobs", err);
-        } else {
-            if (column(row, 0).len == SHA256_SIZE) memcpy(digest.b, column(row, 0).ptr, SHA256_SIZE);
-            if (!digest_add(out, arena, &digest)) rc = error_nomem(err);
-        }
-    }
-    sqlite3_finalize(row);
-    return rc;
+    return sql_blobs(base, arena, out, err);
 }
 
 enum code sqlite_drop_blobs(struct store *base, const struct digest *blobs, size_t count, uint64_t *bytes,
