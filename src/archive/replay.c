@@ -210,7 +210,7 @@ static bool timer_input(const struct run *run, uint32_t step, enum timer_kind ti
     return true;
 }
 
-static bool result_input(const struct moment *moment, uint32_t step, struct input *out)
+static bool result_input(const struct run *run, const struct moment *moment, uint32_t step, struct input *out)
 {
     out->kind = INPUT_RESULT;
     out->step = step;
@@ -225,6 +225,10 @@ static bool result_input(const struct moment *moment, uint32_t step, struct inpu
     out->artifacts = moment->artifacts;
     out->fault = moment->fault;
     out->duration_ms = moment->duration_ms;
+    if (out->ok && kernel_condition(run, step)) { // its exit was the fact
+        out->ok = moment->value.type == JSON_BOOL && moment->value.boolean;
+        if (!out->ok) out->fault.code = STR(FAULT_EXIT);
+    }
     return true;
 }
 
@@ -234,10 +238,10 @@ static bool outcome_input(const struct run *run, const struct moment *moment, ui
     enum step_kind kind = run->program->steps[step].kind;
     if (kernel_state(run, step) != NODE_RUNNING || kind == STEP_LOOP || kind == STEP_CANCEL) return false;
     bool timed_out = str_is(moment->fault.code, "TIMEOUT") && due_ms > 0 && moment->at_ms >= due_ms;
-    if (run->cancelling) return result_input(moment, step, out);
+    if (run->cancelling) return result_input(run, moment, step, out);
     if (kind == STEP_WAIT || kind == STEP_APPROVAL || (kind == STEP_SUBRUN && timed_out))
         return timer_input(run, step, TIMER_WAKE, out);
-    return result_input(moment, step, out);
+    return result_input(run, moment, step, out);
 }
 
 // False: it must have been decided.
@@ -284,7 +288,7 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
     case MOMENT_ATTEMPT_FAILED:
         return step != PROGRAM_TOP && outcome_input(run, moment, step, out);
     case MOMENT_CHILD_ENDED:
-        return step != PROGRAM_TOP && result_input(moment, step, out);
+        return step != PROGRAM_TOP && result_input(run, moment, step, out);
     case MOMENT_DRAIN_TIMEOUT:
         out->kind = INPUT_TIMER;
         out->timer = TIMER_DRAIN;

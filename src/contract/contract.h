@@ -152,8 +152,9 @@ struct start_facts {
 // The name below `dir` (artifacts_dir) of an artifact; false when it is elsewhere.
 bool artifact_name(struct str uri, struct str dir, struct str *out);
 
+#define FAULT_EXIT "EXIT_NONZERO" // a command ended with another exit than 0
 struct fault {
-    struct str code; // "TIMEOUT", "EXIT_NONZERO", ...; empty = no fault
+    struct str code; // "TIMEOUT", FAULT_EXIT, ...; empty = no fault
     struct str message;
     struct str category; // "", or infrastructure, business, validation, timeout
     struct str detail;   // last lines of stderr

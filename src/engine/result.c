@@ -322,10 +322,8 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
     queued->input.lost = result->lost;
     enum code rc = OK;
     bool lane = ticket->step >= resident->run->program->step_count;
-    struct json answer;
-    if (kernel_condition(resident->run, ticket->step, result->ok, &result->fault, &answer)) {
+    if (result->ok && kernel_condition(resident->run, ticket->step)) {
         queued->input.ok = true;
-        queued->input.value = answer;
     } else if (result->ok && lane && !is_of_now(resident->run, ticket)) {
         queued->input.ok = true; // too late: the lane does something else by now, and what came out is nobody's
     } else if (result->ok && lane) {

@@ -17,6 +17,18 @@ static bool in_flight(const struct run *run, uint32_t lane)
     return lane_ref(run, lane)->state == NODE_RUNNING;
 }
 
+// What has begun is handed to its executor, or to its timer.
+enum code attempt_order(struct decide *d, uint32_t lane)
+{
+    enum body body = d->run->route->body(d->run, lane);
+    enum code rc = OK;
+    INVARIANT(in_flight(d->run, lane));
+    if (body == BODY_EXECUTED) rc = order(d, EFFECT_EXECUTE, lane);
+    if (body == BODY_CHILD) rc = order_child(d, lane, 0);
+    if (body == BODY_LIST) rc = list_start(d, lane);
+    return rc || lane_ref(d->run, lane)->due_ms == 0 ? rc : lane_timer(d, lane);
+}
+
 // ---- what came out
 // A result that is not of the attempt in flight changes nothing and is kept for audit (I14, C-19).
 static enum code late(struct decide *d)
@@ -32,12 +44,11 @@ static enum code late(struct decide *d)
     return d->run->route->emit(d, &m, in->step);
 }
 
-enum code attempt_result(struct decide *d)
+static enum code judge_result(struct decide *d)
 {
     const struct input *in = d->input;
     const struct run *run = d->run;
     uint32_t lane = in->step;
-    INVARIANT(lane >= run->first_lane && lane < run_step_count(run));
     const struct run_lane *s = lane_ref(run, lane);
     bool now = in_flight(run, lane) && s->logical == in->logical && s->engine == in->engine;
     if (!now || run_status_terminal(run->status)) return late(d);
@@ -48,6 +59,27 @@ enum code attempt_result(struct decide *d)
     bool interrupted = is_stopping(d, lane, 0) && !run->cancelling && !run->route->overdue(run, lane) &&
                        str_is(in->fault.code, "CANCELLED");
     return interrupted ? attempt_lost(d, lane) : run->route->fail(d, lane, &in->fault);
+}
+
+// A condition that is a command and came to its end has answered, by its exit.
+static bool has_answered(const struct run *run, const struct input *in)
+{
+    return kernel_condition(run, in->step) && (in->ok || str_is(in->fault.code, FAULT_EXIT));
+}
+
+enum code attempt_result(struct decide *d)
+{
+    const struct input *in = d->input;
+    INVARIANT(in->step >= d->run->first_lane && in->step < run_step_count(d->run));
+    if (in->lost || !has_answered(d->run, in)) return judge_result(d);
+    struct input answer = *in;
+    answer.ok = true;
+    answer.value = json_bool(in->ok);
+    answer.fault = (struct fault){0};
+    d->input = &answer;
+    enum code rc = judge_result(d);
+    d->input = in;
+    return rc;
 }
 
 // ---- executors that are gone

@@ -101,13 +101,27 @@ void enter_delay(struct run *run, struct run_lane *s, bool again, const struct m
     s->due_ms = due_ms;
 }
 
-void fold_again_k(struct run_lane *s, const struct moment *m)
+void lane_fold_start(struct run *run, uint32_t lane, uint32_t logical, const struct moment *m)
 {
+    struct run_lane *s = lane_ref(run, lane);
+    INVARIANT(logical > s->logical && s->state != NODE_RUNNING);
+    enter_state(run, s, NODE_RUNNING);
+    s->logical = logical;
+    s->engine = m->engine;
+    s->started_ms = s->ordered_ms = m->at_ms;
+    s->due_ms = m->due_ms;
+    s->quick = 0;
+}
+
+bool lane_fold_again(struct run_lane *s, const struct moment *m)
+{
+    if (s->state != NODE_RUNNING || m->engine <= s->engine) return false;
     int64_t lived_ms = m->at_ms - s->ordered_ms;
     bool quick = lived_ms >= 0 && lived_ms < QUICK_DEATH_MS;
     s->quick = (uint8_t)(quick ? s->quick + (s->quick < UINT8_MAX) : 0);
     s->ordered_ms = m->at_ms;
     s->engine = m->engine;
+    return true;
 }
 
 // A child of a loop lives only while the loop runs.
@@ -132,13 +146,7 @@ static enum code fold_started(struct run *run, const struct moment *m, uint32_t 
     bool may = (s->state == NODE_WAITING && node->waiting == 0) || s->state == NODE_DELAYED || s->state == NODE_HELD;
     if (!may || !in_scope(run, index) || m->logical <= s->logical) return impossible(run, m, err);
     forgive(run, m, s);
-    enter_state(run, s, NODE_RUNNING);
-    s->logical = m->logical;
-    s->engine = m->engine;
-    s->started_ms = m->at_ms;
-    s->due_ms = m->due_ms;
-    s->ordered_ms = m->at_ms;
-    s->quick = 0;
+    lane_fold_start(run, index, m->logical, m);
     if (run->program->steps[index].kind == STEP_LOOP) node->open_children = run->program->steps[index].child_count;
     return OK;
 }
@@ -307,9 +315,7 @@ enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, stru
     case MOMENT_ITERATION_STARTED:
         return fold_iteration(run, m, index, err);
     case MOMENT_STEP_REDISPATCHED:
-        if (s->state != NODE_RUNNING || m->engine <= s->engine) return impossible(run, m, err);
-        fold_again_k(s, m);
-        return OK;
+        return lane_fold_again(s, m) ? OK : impossible(run, m, err);
     case MOMENT_STEP_DELAYED:
         if (s->state == NODE_WAITING ? node->waiting > 0 || !in_scope(run, index)
                                      : s->state != NODE_DELAYED && s->state != NODE_HELD)

@@ -65,7 +65,9 @@ uint32_t find_path(const struct run *run, struct str path, enum path_time *time)
 
 void ready_push(struct run *run, uint32_t step);
 uint32_t ready_pop(struct run *run); // PROGRAM_TOP: none
-void fold_again_k(struct run_lane *lane, const struct moment *m); // STEP_REDISPATCHED
+// What moments say of the attempts of a lane, whatever document it is of.
+void lane_fold_start(struct run *run, uint32_t lane, uint32_t logical, const struct moment *m); // STEP_STARTED, ATTEMPT_STARTED
+bool lane_fold_again(struct run_lane *lane, const struct moment *m) MUST_CHECK; // STEP_REDISPATCHED; false: it cannot be
 void enter_state(struct run *run, struct run_lane *lane, enum node_state state);
 // NODE_DELAYED; `again`: an attempt of it failed before.
 void enter_delay(struct run *run, struct run_lane *lane, bool again, const struct moment *m, int64_t due_ms);

@@ -433,8 +433,8 @@ enum code kernel_instant(const struct run *run, uint32_t step, const struct kern
                          struct instant *out, struct error *err) MUST_CHECK;
 // What a step fails with that needs something which cannot be had, for a reason besides E_NOMEM and E_IO. `told` is borrowed.
 struct fault kernel_unavailable(enum code why, struct str told);
-// A condition that is a command answers by its exit and does not fail. False: it is none, or it did not come to its end.
-bool kernel_condition(const struct run *run, uint32_t step, bool ok, const struct fault *fault, struct json *out);
+// A condition that is a command: its exit is its answer, and what it writes is nothing.
+bool kernel_condition(const struct run *run, uint32_t step);
 // The moment that ends the run now that nothing else is decidable; MOMENT_UNKNOWN: it goes on.
 enum moment_kind kernel_end(const struct run *run);
 // Why the run of a playbook fails before its first step: its workload cannot be rendered. No code: it can. E_NOMEM, E_IO, E_CORRUPT.

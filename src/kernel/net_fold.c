@@ -313,15 +313,9 @@ static enum code fold_attempt(struct run *run, const struct moment *m, uint32_t 
     struct walk *lane = walk_at(run, index);
     bool may = (lane->phase == LANE_READY && lane->attempt == 0) || lane->phase == LANE_DELAYED;
     if (!may || m->logical != lane->attempt + 1) return impossible(run, m, err);
-    struct run_lane *s = lane_ref(run, index);
-    enter_state(run, s, NODE_RUNNING);
+    lane_fold_start(run, index, ++run->net->serial, m);
     lane->phase = LANE_FLIGHT;
     lane->attempt = m->logical;
-    s->logical = ++run->net->serial;
-    s->engine = m->engine;
-    s->started_ms = s->ordered_ms = m->at_ms;
-    s->due_ms = m->due_ms;
-    s->quick = 0;
     return OK;
 }
 
@@ -425,10 +419,7 @@ static enum code fold_lane(struct run *run, const struct moment *m, uint32_t pla
     case MOMENT_TASK_FAILED:
         return fold_task_over(run, m, index, err);
     case MOMENT_STEP_REDISPATCHED:
-        if (lane_ref(run, index)->state != NODE_RUNNING || m->engine <= lane_ref(run, index)->engine)
-            return impossible(run, m, err);
-        fold_again_k(lane_ref(run, index), m);
-        return OK;
+        return lane_fold_again(lane_ref(run, index), m) ? OK : impossible(run, m, err);
     default:
         return OK;
     }

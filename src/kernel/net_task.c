@@ -319,8 +319,7 @@ enum code lane_begin(struct decide *d, uint32_t index)
         if (!outcome_of(d->out->turn, true, NULL, NULL, &outcome)) return error_nomem(d->err);
         return lane_answer(d, index, &outcome);
     }
-    if (!waits) rc = child ? order_child(d, index, 0) : order(d, EFFECT_EXECUTE, index);
-    return rc || m.due_ms == 0 ? rc : lane_timer(d, index);
+    return attempt_order(d, index);
 }
 
 // Between two tries, or between two tasks, when the time of the visit is over.

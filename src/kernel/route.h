@@ -58,6 +58,7 @@ extern const struct run_route route_dag, route_net;
 
 // attempt.c
 enum { QUICK_DEATH_MS = 60000 };
+enum code attempt_order(struct decide *d, uint32_t lane) MUST_CHECK; // it has begun
 enum code attempt_result(struct decide *d) MUST_CHECK;
 enum code attempt_timer(struct decide *d) MUST_CHECK;
 enum code attempt_lost(struct decide *d, uint32_t lane) MUST_CHECK; // nobody will tell what came out

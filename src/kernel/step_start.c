@@ -1,5 +1,4 @@
 // The start of a run, and of an attempt of a step.
-#include "kernel/list.h"
 #include "kernel/route.h"
 
 #include "base/civil.h"
@@ -36,16 +35,6 @@ static enum code wait_due(struct decide *d, uint32_t step, int64_t *due, struct 
     else if (*due < WAIT_OVER_MS)
         *due = WAIT_OVER_MS;
     return OK;
-}
-
-static enum code attempt_effect(struct decide *d, uint32_t step, int64_t due)
-{
-    enum body body = d->run->route->body(d->run, step);
-    enum code rc = OK;
-    if (body == BODY_EXECUTED) rc = order(d, EFFECT_EXECUTE, step);
-    if (body == BODY_CHILD) rc = order_child(d, step, 0);
-    if (body == BODY_LIST) rc = list_start(d, step);
-    return rc || due == 0 ? rc : lane_timer(d, step);
 }
 
 static enum code start_loop(struct decide *d, uint32_t step)
@@ -93,7 +82,7 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
     if (fault.code.len > 0) return fail_step(d, step, &fault);
     if (ps->kind == STEP_LOOP) return start_loop(d, step);
     if (ps->kind == STEP_CANCEL) return start_cancel(d, step);
-    return attempt_effect(d, step, m.due_ms);
+    return attempt_order(d, step);
 }
 
 enum code reuse_one(struct decide *d, const struct reuse *reuse)

@@ -395,7 +395,7 @@ static void judge(struct job *job, struct str stderr_text)
         job_fault(job, "KILLED_BY_SIGNAL", true, "killed by SIG%s (signal %d)", name ? name : "?", job->exit_signal);
     } else if (job->exit_code) {
         struct str line = last_line(stderr_text);
-        job_fault(job, "EXIT_NONZERO", true, "exit %d%s%.*s", job->exit_code, line.len ? ": " : "", STR_ARG(line));
+        job_fault(job, FAULT_EXIT, true, "exit %d%s%.*s", job->exit_code, line.len ? ": " : "", STR_ARG(line));
         job->fault.has_exit = true;
         job->fault.exit_code = job->exit_code;
     }

@@ -47,7 +47,7 @@ static void set_exit(struct kit *kit, struct trial_mock *mock, const struct json
         return;
     }
     if (code == 0) return;
-    if (mock->fault.code.len == 0) set_fault(mock, STR("EXIT_NONZERO"), trial_format(kit->arena, "exit %d", (int)code));
+    if (mock->fault.code.len == 0) set_fault(mock, STR(FAULT_EXIT), trial_format(kit->arena, "exit %d", (int)code));
     mock->fault.has_exit = true;
     mock->fault.exit_code = (int32_t)code;
 }
@@ -60,13 +60,13 @@ static void read_fail(struct kit *kit, const struct json *fail, struct trial_moc
     }
     if (!kit_is(kit, fail, JSON_OBJECT, "fail")) return;
     kit_fields(kit, fail, fail_fields, "`fail`");
-    struct str code = STR("EXIT_NONZERO"), message = {0};
+    struct str code = STR(FAULT_EXIT), message = {0};
     if (json_key(fail, "code")) kit_text(kit, json_key(fail, "code"), "code", &code);
     if (json_key(fail, "message")) kit_text(kit, json_key(fail, "message"), "message", &message);
     set_fault(mock, code, message.len ? message : code);
     const struct json *exit = json_key(fail, "exit");
     if (exit) set_exit(kit, mock, exit);
-    if (!exit && str_is(code, "EXIT_NONZERO")) {
+    if (!exit && str_is(code, FAULT_EXIT)) {
         mock->fault.has_exit = true;
         mock->fault.exit_code = 1;
     }

@@ -72,12 +72,12 @@ static void loop_repeats_until_its_condition_holds(void)
     story_done(&s, "tick", NULL);
     story_done(&s, "tock", "\"one\"");
     buf_clear(&s.told);
-    story_done(&s, until_id(&s), "false");
+    story_fail(&s, until_id(&s), "EXIT_NONZERO", false);
     CHECK(strstr(s.told.ptr, "[0] ITERATION_STARTED go 2.1\n[0] STEP_STARTED go[2].tick 1.1\n"));
     story_crash(&s);
     story_done(&s, "tick", NULL);
     story_done(&s, "tock", "\"two\"");
-    story_done(&s, until_id(&s), "true");
+    story_done(&s, until_id(&s), "\"what it wrote\"");
     CHECK_INT(kernel_state(s.run, 0), NODE_SUCCESS);
     CHECK_STR(json_text(kernel_value(s.run, 0)), STR("two"));
     story_done(&s, "after", NULL);
@@ -93,7 +93,7 @@ static void loop_that_never_holds_fails_after_max_iterations(void)
     for (int i = 0; i < 3; i++) {
         story_done(&s, "tick", NULL);
         story_done(&s, "tock", NULL);
-        story_done(&s, until_id(&s), "false");
+        story_fail(&s, until_id(&s), "EXIT_NONZERO", false);
     }
     CHECK_INT(s.run->status, RUN_STATUS_FAILED);
     CHECK_STR(s.run->fault.code, STR("LOOP_EXHAUSTED"));
@@ -107,7 +107,7 @@ static void failed_child_fails_the_loop_after_its_siblings(void)
     story_start(&s);
     story_fail(&s, "tick", "EXIT_NONZERO", true);
     // the until step still answers: it joins on all_done
-    if (story_waits(&s, EFFECT_EXECUTE, until_id(&s))) story_done(&s, until_id(&s), "true");
+    if (story_waits(&s, EFFECT_EXECUTE, until_id(&s))) story_done(&s, until_id(&s), "\"what it wrote\"");
     CHECK_INT(s.run->status, RUN_STATUS_FAILED);
     story_close(&s);
 }
