@@ -43,6 +43,7 @@ enum route_flags {
         16, // 200 instead of its status when it was so before (a repeated request), or has ended (Prefer: wait)
     ROUTE_STREAM = 32, // NDJSON and SSE as well; 204 to who comes back behind the end
     ROUTE_PREVIEW = 64, // of forks: nothing is started
+    ROUTE_RAW = 128,    // its writer leaves out what those may not see who see no payloads
 };
 
 typedef void route_handler(struct ask *ask); // net thread: must be quick
@@ -203,8 +204,6 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
 // Whether the token has as many streams open, of events and of logs, as it may; then the ask is answered. streams_full: so it is.
 bool streams_too_many(struct ask *ask);
 void streams_full(struct ask *ask, const char *why);
-// The token of a stream is not valid any more: a client that has taken all gets `goodbye`, one that has not is cut off.
-void stream_revoke(struct net_stream *stream, struct str goodbye);
 
 // handlers: one file for each family
 route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami,

@@ -148,7 +148,7 @@ static bool serve(struct api *api, struct store *store, struct follower *f, stru
     bool over = false, later = false;
     if (f->ended || is_closed(f)) return false;
     if (!service_token_valid(api->service, f->token)) {
-        stream_revoke(f->stream, f->form == FORM_SSE ? STR("event: revoked\ndata: {}\n\n") : STR(""));
+        net_stream_cut(f->stream, f->form == FORM_SSE ? STR("event: revoked\ndata: {}\n\n") : STR(""));
         end(f);
         return false;
     }

@@ -1,54 +1,124 @@
-// What those get to see who may know how a run went but not what it was about (the matrix: "redacted").
+// What those get to see who may know how a run went but not what it was about (the matrix: "redacted"). Every member of an answer has a
+// class; one that is not in the table holds what people or programs wrote, or may one day, and is hidden.
 #include "api/inside.h"
 
-// Names of members that hold what a step was given, gave, or wrote.
-static bool is_hidden(struct str key)
+#include <stdlib.h>
+#include <string.h>
+
+enum class {
+    OPEN = 1, // ids, states, codes, times, counts, words of documents: shown; what is inside has classes of its own
+    BOX,      // the object is shown, by the classes of its members; a text of that name is hidden
+};
+
+static const struct member {
+    const char *name;
+    enum class class;
+} members[] = { // sorted by their bytes
+    {"acknowledgedAt", OPEN}, {"acknowledgedBy", OPEN}, {"action", OPEN}, {"actor", OPEN}, {"actorId", OPEN},
+    {"actorRole", OPEN}, {"admission", OPEN}, {"afterSeq", OPEN}, {"alive", OPEN}, {"allow", OPEN},
+    {"allowed", OPEN}, {"alwaysRun", OPEN}, {"answer", OPEN}, {"approved", OPEN}, {"arcs", OPEN}, {"at", OPEN},
+    {"atoms", OPEN}, {"attempt", OPEN}, {"attempts", OPEN}, {"audit", OPEN}, {"backoff", OPEN}, {"broken", OPEN},
+    {"by", OPEN}, {"category", OPEN}, {"cause", BOX}, {"checked", OPEN}, {"childRun", OPEN}, {"childRunId", OPEN},
+    {"class", OPEN}, {"closedAt", OPEN}, {"code", OPEN}, {"completed", OPEN}, {"completedAt", OPEN},
+    {"completedSteps", OPEN}, {"context", BOX}, {"count", OPEN}, {"counts", OPEN}, {"createdAt", OPEN},
+    {"cycle", OPEN}, {"deadline", OPEN}, {"decided", OPEN}, {"decision", OPEN}, {"decisionId", OPEN},
+    {"decisions", OPEN}, {"delayMs", OPEN}, {"delivered", OPEN}, {"dependencies", OPEN}, {"dependsOn", OPEN},
+    {"do", OPEN}, {"documentKind", OPEN}, {"document_kind", OPEN}, {"document_sha256", OPEN}, {"done", OPEN},
+    {"drainDeadline", OPEN}, {"due", OPEN}, {"dueAt", OPEN}, {"due_at", OPEN}, {"durationMs", OPEN},
+    {"duration_ms", OPEN}, {"emittedAt", OPEN}, {"emittedBy", OPEN}, {"endAfterSeq", OPEN}, {"endSeq", OPEN},
+    {"endedAt", OPEN}, {"endsAtOnce", OPEN}, {"engineAttemptId", OPEN}, {"engineProcessedAt", OPEN},
+    {"engineResult", OPEN}, {"engineRunRef", OPEN}, {"engineType", OPEN}, {"engine_attempt", OPEN},
+    {"entity_id", OPEN}, {"entity_type", OPEN}, {"environmentId", OPEN}, {"environment_id", OPEN}, {"epoch", OPEN},
+    {"error", BOX}, {"errorCode", OPEN}, {"event", OPEN}, {"eventId", OPEN}, {"eventType", OPEN},
+    {"event_alias", OPEN}, {"event_id", OPEN}, {"event_type", OPEN}, {"evidence", OPEN}, {"exception_type", OPEN},
+    {"execution_id", OPEN}, {"exitCode", OPEN}, {"exit_code", OPEN}, {"expr", OPEN}, {"failed", OPEN},
+    {"failedStep", OPEN}, {"failedStepId", OPEN}, {"failedSteps", OPEN}, {"failed_node", OPEN},
+    {"failed_step", OPEN}, {"firstAt", OPEN}, {"forkedFrom", OPEN}, {"from", OPEN}, {"gate", BOX}, {"givenBy", OPEN},
+    {"hash", OPEN}, {"head", OPEN}, {"headHash", OPEN}, {"held", OPEN}, {"holds", OPEN}, {"id", OPEN},
+    {"idempotencyKey", OPEN}, {"inFlight", OPEN}, {"inconsistent", OPEN}, {"intact", OPEN}, {"items", OPEN},
+    {"iteration", OPEN}, {"iteration_id", OPEN}, {"jitterPercent", OPEN}, {"joined", OPEN}, {"kind", OPEN},
+    {"label", OPEN}, {"lastAt", OPEN}, {"lastEventSeq", OPEN}, {"lastLedgerSeq", OPEN}, {"lastSeq", OPEN},
+    {"ledgerHead", OPEN}, {"ledgerSeq", OPEN}, {"logicalAttemptId", OPEN}, {"loop", OPEN}, {"matched", OPEN},
+    {"matched_rule_index", OPEN}, {"maxAttempts", OPEN}, {"maxDelayMs", OPEN}, {"maxIterations", OPEN},
+    {"merged", OPEN}, {"meta", BOX}, {"mode", OPEN}, {"name", OPEN}, {"needs", OPEN}, {"next", OPEN},
+    {"nextCursor", OPEN}, {"node_id", OPEN}, {"nonRetryable", OPEN}, {"notBefore", OPEN}, {"on", OPEN},
+    {"onFailure", OPEN}, {"onStepFailure", OPEN}, {"onTimeout", OPEN}, {"open", OPEN}, {"operator", OPEN},
+    {"originalRunId", OPEN}, {"outcome", BOX}, {"outlook", OPEN}, {"owned", OPEN}, {"owner", OPEN},
+    {"ownerPid", OPEN}, {"parentRunId", OPEN}, {"parentStepId", OPEN}, {"parent_id", OPEN}, {"passes", OPEN},
+    {"pause", OPEN}, {"paused", OPEN}, {"payload", BOX}, {"persistedAt", OPEN}, {"pid", OPEN}, {"planId", OPEN},
+    {"planRef", OPEN}, {"planVersion", OPEN}, {"plan_id", OPEN}, {"plan_version", OPEN}, {"policy", OPEN},
+    {"policyDecisionId", OPEN}, {"position", OPEN}, {"prevHash", OPEN}, {"prevSeq", OPEN}, {"prev_hash", OPEN},
+    {"priority", OPEN}, {"progress", OPEN}, {"projectId", OPEN}, {"project_id", OPEN}, {"queue", OPEN},
+    {"queuedAt", OPEN}, {"reason", OPEN}, {"redispatchSeq", OPEN}, {"redispatched", OPEN}, {"redrive", OPEN},
+    {"reference", OPEN}, {"reproduced", OPEN}, {"retries", OPEN}, {"retry", OPEN}, {"retryable", OPEN},
+    {"retrying", OPEN}, {"reusedFrom", OPEN}, {"right", OPEN}, {"role", OPEN}, {"rootCause", BOX}, {"routes", OPEN},
+    {"row", OPEN}, {"rule", OPEN}, {"run", OPEN}, {"runId", OPEN}, {"runSeq", OPEN}, {"runStatus", OPEN},
+    {"run_id", OPEN}, {"running", OPEN}, {"runningSteps", OPEN}, {"runs", OPEN}, {"schemaVersion", OPEN},
+    {"schema_version", OPEN}, {"selected", OPEN}, {"seq", OPEN}, {"sequence", OPEN}, {"sha256", OPEN},
+    {"signalDecisionId", OPEN}, {"signalId", OPEN}, {"signalPayload", BOX}, {"signalType", OPEN}, {"signals", OPEN},
+    {"since", OPEN}, {"sink", OPEN}, {"skipReason", OPEN}, {"skipped", OPEN}, {"skippedSteps", OPEN},
+    {"source", OPEN}, {"sourceIp", OPEN}, {"sourceStatus", OPEN}, {"stale", OPEN}, {"started", OPEN},
+    {"startedAt", OPEN}, {"startedBy", OPEN}, {"state", OPEN}, {"status", OPEN}, {"step", OPEN}, {"stepId", OPEN},
+    {"step_run_id", OPEN}, {"steps", OPEN}, {"stepsLeftOut", OPEN}, {"streamSeq", OPEN}, {"subject", OPEN},
+    {"substatus", OPEN}, {"success", OPEN}, {"tags", OPEN}, {"taken", OPEN}, {"task", OPEN}, {"task_run_id", OPEN},
+    {"tasks", OPEN}, {"tenantId", OPEN}, {"tenant_id", OPEN}, {"terminal", OPEN}, {"time", OPEN},
+    {"timeoutMs", OPEN}, {"timestamp", OPEN}, {"to", OPEN}, {"total", OPEN}, {"totalDurationMs", OPEN},
+    {"totalSteps", OPEN}, {"triggerRule", OPEN}, {"triggerSource", OPEN}, {"trigger_source", OPEN},
+    {"triggeredBy", OPEN}, {"triggered_by", OPEN}, {"truncated", OPEN}, {"type", OPEN}, {"until", OPEN},
+    {"updatedAt", OPEN}, {"uri", OPEN}, {"used", OPEN}, {"verified", OPEN}, {"visit", OPEN}, {"vocabulary", OPEN},
+    {"waiting", OPEN}, {"when", OPEN}, {"willRetry", OPEN}, {"workflow", OPEN}, {"workflow_run_id", OPEN},
+};
+
+// Names that mean something else elsewhere: the word of a policy is none of a step.
+static const struct {
+    const char *in, *name;
+} exceptions[] = {
+    {"atoms", "result"}, {"atoms", "text"},    {"attempts", "result"}, {"loop", "verdict"},
+    {"retry", "left"},   {"retry", "verdict"}, {"when", "result"},     {"when", "text"},
+};
+
+static int by_name(const void *key, const void *member)
 {
-    static const char *const hidden[] = {"inputs",  "input",     "value",  "result",    "results",  "output",
-                                         "outputs", "arguments", "params", "detail",    "override", "stdout",
-                                         "stderr",  "env",       "data",   "iterations"};
-    for (size_t i = 0; i < ARRAY_COUNT(hidden); i++)
-        if (str_is(key, hidden[i])) return true;
+    return str_cmp(*(const struct str *)key, str_from(((const struct member *)member)->name));
+}
+
+static bool is_shown(struct str in, const struct json_member *member)
+{
+    const struct member *found = bsearch(&member->key, members, ARRAY_COUNT(members), sizeof(members[0]), by_name);
+    bool container = member->value.type == JSON_OBJECT || member->value.type == JSON_ARRAY;
+    if (found) return found->class == OPEN || container;
+    for (size_t i = 0; !container && i < ARRAY_COUNT(exceptions); i++)
+        if (str_is(in, exceptions[i].in) && str_is(member->key, exceptions[i].name)) return true;
     return false;
+}
+
+static void redact_in(struct str in, struct json *value)
+{
+    for (uint32_t i = 0; value->type == JSON_OBJECT && i < value->count; i++) {
+        struct json_member *member = &value->members[i];
+        if (is_shown(in, member))
+            redact_in(member->key, &member->value);
+        else if (member->value.type != JSON_NULL)
+            member->value = json_string(STR("(redacted)"));
+    }
+    for (uint32_t i = 0; value->type == JSON_ARRAY && i < value->count; i++) redact_in(in, &value->items[i]);
 }
 
 void redact(struct json *value)
 {
-    for (uint32_t i = 0; value->type == JSON_OBJECT && i < value->count; i++) {
-        struct json_member *member = &value->members[i];
-        if (is_hidden(member->key))
-            member->value = json_string(STR("(redacted)"));
-        else
-            redact(&member->value);
-    }
-    for (uint32_t i = 0; value->type == JSON_ARRAY && i < value->count; i++) redact(&value->items[i]);
-}
-
-// Of a payload only numbers, truth values and a few words are let through: what is not known to be harmless stays behind.
-static void redact_payload(struct json *payload)
-{
-    static const char *const harmless[] = {"errorCode", "failedStepId", "signalType",
-                                           "signalId",  "status",       "substatus"};
-    uint32_t kept = 0;
-    for (uint32_t i = 0; payload->type == JSON_OBJECT && i < payload->count; i++) {
-        const struct json_member *member = &payload->members[i];
-        bool keep = member->value.type == JSON_INT || member->value.type == JSON_BOOL;
-        for (size_t k = 0; k < ARRAY_COUNT(harmless); k++) keep = keep || str_is(member->key, harmless[k]);
-        if (keep) payload->members[kept++] = *member;
-    }
-    if (payload->type == JSON_OBJECT) payload->count = kept;
+#ifdef CAIRN_VERIFY
+    for (size_t i = 1; i < ARRAY_COUNT(members); i++) INVARIANT(strcmp(members[i - 1].name, members[i].name) < 0);
+#endif
+    redact_in((struct str){0}, value);
 }
 
 enum code redact_event(struct str *text, struct arena *arena, struct error *err)
 {
     struct json event;
-    struct buf out;
+    struct buf out = buf_of(RECORD_SIZE_MAX * 2);
     enum code rc = json_parse(*text, NULL, arena, &event, err);
     if (rc) return rc;
-    for (uint32_t i = 0; event.type == JSON_OBJECT && i < event.count; i++)
-        if (str_is(event.members[i].key, "payload")) redact_payload(&event.members[i].value);
     redact(&event);
-    buf_init(&out, RECORD_SIZE_MAX * 2);
     json_write(&out, &event);
     struct str copy = buf_keep(&out, arena);
     *text = copy;

@@ -33,6 +33,20 @@ static struct json problem_json(struct ask *ask)
     return out;
 }
 
+// Answers to those who may not see payloads are redacted here, from whichever handler they come. The status of
+// a run may also be the answer to what changed it, and alerts quote what went wrong.
+static bool is_redacted(const struct ask *ask)
+{
+    const struct call *call = ask->call;
+    const struct route *route = ask->route;
+    if (!route || route->flags & ROUTE_RAW) return false;
+    static const char *const about_runs[] = {"Alert", "AlertPage", "RunStatus"};
+    bool about = false;
+    for (size_t i = 0; route->answer && i < ARRAY_COUNT(about_runs); i++)
+        about = about || str_is(str_from(route->answer), about_runs[i]);
+    return call->decision.payload_redacted || (about && !auth_sees_payloads(service_auth(call->service), &call->who));
+}
+
 static struct str write_body(struct ask *ask, struct buf *out, struct headers *headers)
 {
     struct answer *answer = &ask->call->answer;
@@ -48,6 +62,7 @@ static struct str write_body(struct ask *ask, struct buf *out, struct headers *h
     }
     if (answer->body.type == 0) return (struct str){0};
     header(headers, "Content-Type", STR("application/json"));
+    if (is_redacted(ask)) redact(&answer->body);
     if (ask->fields.len > 0 && !fields_keep(ask, &answer->body)) out->failed = true;
     if (!out->failed) json_write(out, &answer->body);
     return buf_str(out);

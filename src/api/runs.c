@@ -288,7 +288,6 @@ void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
         call_failed(call, &err);
         return;
     }
-    if (call->decision.payload_redacted) redact(&whole);
     call_answer(call, 200, whole);
 }
 

@@ -15,7 +15,6 @@ void tell_steps(struct ask *ask, struct store *store, const struct run_head *hea
         call_failed(call, &err);
         return;
     }
-    if (call->decision.payload_redacted) redact(&whole);
     const struct json *steps = json_key(&whole, "steps");
     if (ask->params[1].len == 0) {
         answer_page(ask, steps ? *steps : json_array(), (struct str){0});
@@ -52,9 +51,7 @@ void tell_why(struct ask *ask, struct store *store, const struct run_head *head)
         call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
     else if (rc)
         call_failed(call, &err);
-    else {
-        if (call->decision.payload_redacted) redact(&whole);
+    else
         call_answer(call, 200, whole);
-    }
 }
 

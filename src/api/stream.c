@@ -258,19 +258,11 @@ static void free_closed(struct hub *hub)
         }
 }
 
-void stream_revoke(struct net_stream *stream, struct str goodbye)
-{
-    if (net_stream_queued(stream) > 0)
-        net_stream_cut(stream);
-    else
-        net_stream_send(stream, goodbye);
-}
-
 // True: the stream's token is not valid any more, and the stream has ended.
 static bool end_revoked(struct hub *hub, struct subscription *s)
 {
     if (service_token_valid(hub->api->service, s->token)) return false;
-    stream_revoke(s->stream, STR("event: revoked\ndata: {}\n\n"));
+    net_stream_cut(s->stream, STR("event: revoked\ndata: {}\n\n"));
     end_stream(s);
     return true;
 }

@@ -179,6 +179,8 @@ struct auth;
 enum code auth_open(struct str table, struct arena *arena, struct auth **out, struct error *err) MUST_CHECK;
 // Everything: token, roles, tenant, scope, conditions. An answer of 404 for a foreign object equals that for an absent one.
 struct decision auth_decide(const struct auth *auth, const struct auth_ask *ask);
+// Whether some role of the principal reads runs (run.get) with what they were given and gave.
+bool auth_sees_payloads(const struct auth *auth, const struct principal *principal);
 // Before the object is looked up: token and roles only. Denied here is denied whatever the object; allowed means nothing yet.
 struct decision auth_precheck(const struct auth *auth, const struct auth_ask *ask);
 // For lists and streams: is an object of this place among what the principal may see?

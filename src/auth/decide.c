@@ -229,6 +229,14 @@ enum role auth_least(const struct auth *auth, uint32_t roles)
     return least < 0 ? 0 : (enum role)(1u << least);
 }
 
+bool auth_sees_payloads(const struct auth *auth, const struct principal *principal)
+{
+    const struct rule *rule = &auth->rules[OPERATION_RUN_GET];
+    for (int i = 0; i < ROLE_COUNT; i++)
+        if (principal->roles & 1u << i && rule->cells[i].allowed && !has(rule->cells[i], CONDITION_REDACTED)) return true;
+    return false;
+}
+
 struct decision auth_decide(const struct auth *auth, const struct auth_ask *ask)
 {
     const struct rule *rule = &auth->rules[ask->operation];

@@ -81,6 +81,7 @@ struct net_stream {
     bool owned;           // the owner has not ended it yet
     bool told;            // closed has been called
     enum net_end cut_why; // set before `cut` is sent
+    struct str goodbye;
     struct net_message end, cut; // so that neither needs memory
 };
 

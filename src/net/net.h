@@ -114,9 +114,9 @@ struct net_stream *net_stream(struct net_exchange *x, int status, const struct h
 // `closed` called, on the net thread before this returns), or no memory.
 bool net_stream_send(struct net_stream *stream, struct str bytes);
 size_t net_stream_queued(const struct net_stream *stream); // bytes not yet taken by the client. Any thread
-// The connection is closed, and what its client has not taken is dropped: for a client that may not read any more. The owner still
-// owes its net_stream_end. Any thread.
-void net_stream_cut(struct net_stream *stream);
+// For a client that may not read any more: the connection is closed. What was sent and not taken is dropped, here and in the kernel; a
+// client that has taken all gets `goodbye` (a literal, perhaps empty). The owner still owes its net_stream_end. Any thread.
+void net_stream_cut(struct net_stream *stream, struct str goodbye);
 // No more pieces; the owner must not use the stream afterwards. Any thread, exactly once.
 void net_stream_end(struct net_stream *stream);
 

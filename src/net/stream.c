@@ -1,8 +1,10 @@
 // Answers that go on: pieces from any thread, counted until the client has taken them.
 #include "net/inside.h"
 
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 static struct conn *conn_of_stream(const struct net_stream *stream)
 {
@@ -54,8 +56,9 @@ static void shut_off(struct net_stream *stream, enum net_end why)
     net_send(conn_of_stream(stream)->server, &stream->cut);
 }
 
-void net_stream_cut(struct net_stream *stream)
+void net_stream_cut(struct net_stream *stream, struct str goodbye)
 {
+    stream->goodbye = goodbye;
     shut_off(stream, NET_END_CUT);
 }
 
@@ -145,9 +148,30 @@ static void end(struct conn *conn)
     conn_release(conn);
 }
 
+// The client has acknowledged everything. Under TLS the last record is small and was handed over whole.
+static bool all_taken(const struct conn *conn)
+{
+    int unsent = 0;
+    return conn->out_bytes == 0 && ioctl(conn->fd, SIOCOUTQ, &unsent) == 0 && unsent == 0;
+}
+
+static void say_goodbye(struct conn *conn, struct str text)
+{
+    char size[HTTP_CHUNK_HEAD];
+    conn->close_after = true;
+    if (text.len == 0 || conn->mute) return;
+    if (conn->chunked) out_add(conn, (struct str){size, http_chunk_head(text.len, size)});
+    out_add(conn, text);
+    if (conn->chunked) out_add(conn, STR("\r\n"));
+}
+
 static void cut(struct conn *conn)
 {
     if (conn->state != CONN_STREAMING) return;
+    if (conn->stream.cut_why == NET_END_CUT && all_taken(conn)) {
+        say_goodbye(conn, conn->stream.goodbye);
+        return;
+    }
     // What the kernel holds for the client goes, too.
     const struct linger none = {.l_onoff = 1, .l_linger = 0};
     (void)setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));

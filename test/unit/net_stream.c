@@ -1,6 +1,7 @@
 // Streams, and TLS: what goes on for long, and what is hidden on the way.
 #include "support/net_kit.h"
 
+#include <poll.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
@@ -121,6 +122,47 @@ static void streams_of_slow_readers_are_cut_at_their_cap(void)
     close(fd);
     kit_stop(&kit);
     CHECK_INT(atomic_load(&seen.closed), 1);
+}
+
+// A client that has taken all is told why; one that has not gets nothing of what waits for it.
+static void a_stream_that_is_cut_off_leaves_nothing_to_read(void)
+{
+    struct kit kit = {.options.handle = begin};
+    struct answers answers;
+    char block[4096];
+    kit_start(&kit);
+    answers_init(&answers, kit_connect(&kit));
+    kit_send(answers.fd, STR(GET("/events")));
+    struct net_stream *stream = await_stream();
+    CHECK(net_stream_send(stream, STR("one ")));
+    for (int i = 0; i < KIT_WAIT_MS && net_stream_queued(stream); i++) usleep(1000);
+    CHECK(recv(answers.fd, block, sizeof(block), MSG_PEEK) > 0);
+    net_stream_cut(stream, STR("goodbye"));
+    CHECK(!net_stream_send(stream, STR("two")));
+    net_stream_end(stream);
+    CHECK_INT(answers_next(&answers), 200);
+    CHECK_STR(answers.parser.answer.body, STR("one goodbye"));
+    CHECK_INT(answers_next(&answers), 0);
+    answers_release(&answers);
+
+    atomic_store(&seen.stream, NULL);
+    memset(block, 'x', sizeof(block));
+    int fd = kit_connect(&kit);
+    kit_send(fd, STR(GET("/events")));
+    stream = await_stream();
+    for (int i = 0; i < KIT_WAIT_MS && net_stream_queued(stream) < 500000; i++) {
+        CHECK(net_stream_send(stream, (struct str){block, sizeof(block)}));
+        if (net_stream_queued(stream) > 100000) usleep(200); // the kernel's buffers take some
+    }
+    net_stream_cut(stream, STR("goodbye"));
+    net_stream_end(stream);
+    kit_await(&seen.closed, 2);
+    CHECK_INT(atomic_load(&seen.why), NET_END_CUT);
+    struct pollfd reset = {.fd = fd};
+    CHECK_INT(poll(&reset, 1, KIT_WAIT_MS), 1);
+    CHECK(reset.revents & POLLERR);
+    close(fd);
+    kit_stop(&kit);
 }
 
 static void owners_learn_that_the_client_has_gone(void)
@@ -377,6 +419,7 @@ int main(int argc, char **argv)
         TEST(streams_send_from_any_thread_and_leave_the_connection_usable),
         TEST(old_clients_read_until_the_end),
         TEST(streams_of_slow_readers_are_cut_at_their_cap),
+        TEST(a_stream_that_is_cut_off_leaves_nothing_to_read),
         TEST(owners_learn_that_the_client_has_gone),
         TEST(stopping_ends_streams_properly),
         TEST(streams_survive_a_client_that_leaves_in_the_middle),
