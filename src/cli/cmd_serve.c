@@ -152,16 +152,6 @@ static int read_routes(struct cli *cli, struct service_settings *settings)
     return EXIT_OK;
 }
 
-// What a service does without a word (ADR 0018): it runs steps of others.
-static const struct tool_confinement *confine_as_far_as_possible(struct cli *cli)
-{
-    struct tool_confinement *made = ARENA_NEW(&cli->io.arena, struct tool_confinement);
-    struct json settings = json_object();
-    struct error err = {0};
-    bool ok = made && json_put(&cli->io.arena, &settings, STR("level"), json_string(STR("auto")));
-    return ok && tool_confinement_parse(&settings, &cli->io.arena, made, &err) == OK ? made : NULL;
-}
-
 // Flags over [serve] of the config files.
 static int read_settings(struct serving *serving)
 {
@@ -179,10 +169,9 @@ static int read_settings(struct serving *serving)
     settings->runs_max = (uint32_t)runs;
     if (!code) code = confine_open(cli, &steps, false);
     if (code) return code;
-    if (steps.confinement && (args_has(&cli->args, FLAG_CONFINE) || !settings->confinement))
-        settings->confinement = steps.confinement;
-    bool said = settings->confinement_said || args_text(&cli->args, FLAG_CONFINE, "").len > 0;
-    if (!said && !(settings->confinement = confine_as_far_as_possible(cli))) return cli_nomem(cli);
+    if (args_has(&cli->args, FLAG_CONFINE) || !settings->confinement_said) settings->confinement = steps.confinement;
+    code = confine_whole(cli, settings->confinement);
+    if (code) return code;
     if (steps.secrets && (args_has(&cli->args, FLAG_SECRETS) || !settings->secrets)) settings->secrets = steps.secrets;
     if (!settings->secrets) settings->secrets = &tool_secrets_none;
     struct json credentials;
@@ -247,14 +236,6 @@ static int open_net(struct serving *serving)
         rc = net_open(&options, &serving->server, &err);
     }
     return rc ? cli_error(cli, &err) : EXIT_OK;
-}
-
-// The engine's memory holds tokens: no core files, no other process of this user may look into it (B7).
-static void shut_in(void)
-{
-    struct rlimit none = {0, 0};
-    if (prctl(PR_SET_DUMPABLE, 0) || setrlimit(RLIMIT_CORE, &none))
-        os_log(LOG_WARN, "memory can be looked into by other processes of this user");
 }
 
 // Ten thousand connections need as many descriptors; the soft limit is a default of shells.

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +32,12 @@ static int read_token(struct cli *cli, struct str *token)
 {
     struct str file = args_text(&cli->args, FLAG_TOKEN_FILE, "");
     struct error err = {0};
-    *token = str_from(getenv("CAIRN_TOKEN"));
+    // Steps may look at the environment that this process was started with: it is gone from there before the first one.
+    char *said = getenv("CAIRN_TOKEN");
+    *token = said ? arena_copy(&cli->io.arena, str_from(said)) : (struct str){"", 0};
+    if (!token->ptr) return cli_nomem(cli);
+    if (said) explicit_bzero(said, strlen(said));
+    unsetenv("CAIRN_TOKEN");
     if (file.len == 0) return EXIT_OK;
     if (os_read_file(file.ptr, TOKEN_MAX, &cli->io.arena, token, &err))
         return cli_fail(cli, EXIT_USAGE, "--token-file: %s", err.message);
@@ -81,6 +87,7 @@ static int read_options(struct cli *cli, struct worker_options *out)
     }
     int code = read_token(cli, &out->link.token);
     if (code == EXIT_OK) code = confine_open(cli, &engine, false);
+    if (code == EXIT_OK) code = confine_whole(cli, engine.confinement);
     out->confinement = engine.confinement;
     out->secrets = engine.secrets ? engine.secrets : &tool_secrets_none;
     return code;
@@ -134,6 +141,7 @@ int command_worker(struct cli *cli)
     if (rc == E_INVALID) return cli_fail(cli, EXIT_USAGE, "--kinds: %s", err.message);
     if (rc) return cli_error(cli, &err);
     interrupts_catch();
+    shut_in();
     cli_note(cli, "worker %.*s: pool %.*s of %.*s, %u step%s at once", STR_ARG(options.name), STR_ARG(options.pool),
              STR_ARG(options.link.url), options.slots, options.slots == 1 ? "" : "s");
     if (worker_open(&options, &worker, &err)) return cli_error(cli, &err);

@@ -158,7 +158,7 @@ static enum code make_parents(int root, struct str parents, int *out, struct err
         if (is_part(one)) {
             memcpy(part, one.ptr, one.len);
             part[one.len] = '\0';
-            if (mkdirat(dir, part, 0700) == 0 || errno == EEXIST)
+            if (mkdirat(dir, part, 0755) == 0 || errno == EEXIST)
                 next = openat(dir, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         }
         int reason = errno == ENOTDIR ? ELOOP : errno;

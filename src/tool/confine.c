@@ -5,13 +5,19 @@
 // knows is asked at run time.
 #include "tool/internal.h"
 
+#include "base/sha256.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/sockios.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -47,6 +53,7 @@ enum {
     SCOPE_ABSTRACT_UNIX = 1,            // 6
     SCOPE_SIGNAL = 2,                   // 6
     RULE_PATH_BENEATH = 1,
+    ABI_TRUNCATE = 3,
     ABI_NETWORK = 4,
     ABI_SCOPE = 6,
 };
@@ -218,29 +225,75 @@ static enum code make_ruleset(const struct tool_confinement *confinement, int ve
         DENY(request_key), DENY(kexec_load), DENY(kexec_file_load), DENY(init_module), DENY(finit_module),             \
         DENY(delete_module), DENY(reboot), DENY(swapon), DENY(swapoff), DENY(acct), DENY(settimeofday),                \
         DENY(clock_settime), DENY(clock_adjtime), DENY(quotactl), DENY(open_by_handle_at), DENY(pidfd_getfd),          \
-        DENY(kcmp), DENY(fanotify_init), EQUAL(SYS_clone3, 0, 1), ANSWER(ENOSYS), EQUAL(SYS_clone, 0, 4),              \
-        LOAD(args[0]), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1), ANSWER(EPERM), ALLOW
+        DENY(kcmp), DENY(fanotify_init), DENY(migrate_pages), DENY(move_pages), DENY(process_madvise),                 \
+        EQUAL(SYS_clone3, 0, 1), ANSWER(ENOSYS), EQUAL(SYS_clone, 0, 4), LOAD(args[0]),                                \
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1), ANSWER(EPERM), ALLOW
 
-// Sockets of this machine only. The other kinds are refused as if the kernel had been built without them.
-#define NO_NETWORK EQUAL(SYS_socket, 0, 3), LOAD(args[0]), EQUAL(AF_UNIX, 1, 0), ANSWER(EAFNOSUPPORT)
+// What changes the limits and the share of a process: only of the one that asks (0). `which` of the last two may name a user.
+#define ONLY_ITSELF(name) EQUAL(SYS_##name, 0, 4), LOAD(args[0]), EQUAL(0, 1, 0), ANSWER(EPERM), ALLOW
+#define NOT_THE_USER(name, user)                                                                                       \
+    EQUAL(SYS_##name, 0, 6), LOAD(args[1]), EQUAL(0, 0, 2), LOAD(args[0]), EQUAL(user, 0, 1), ANSWER(EPERM), ALLOW
+#define OWN_LIMITS                                                                                                     \
+    ONLY_ITSELF(prlimit64), ONLY_ITSELF(sched_setaffinity), ONLY_ITSELF(sched_setscheduler),                           \
+        ONLY_ITSELF(sched_setparam), ONLY_ITSELF(sched_setattr), NOT_THE_USER(setpriority, PRIO_USER),                 \
+        NOT_THE_USER(ioprio_set, 3)
 
-static struct sock_filter with_network[] = {PREFIX, REFUSALS, ALLOW};
-static struct sock_filter without_network[] = {PREFIX, REFUSALS, NO_NETWORK, ALLOW};
-static const struct sock_fprog filters[] = {{ARRAY_COUNT(with_network), with_network},
-                                            {ARRAY_COUNT(without_network), without_network}};
+// Sockets of this machine only, or none at all. The other kinds are refused as if the kernel had been built without them.
+#define NO_NETWORK EQUAL(SYS_socket, 0, 4), LOAD(args[0]), EQUAL(AF_UNIX, 1, 0), ANSWER(EAFNOSUPPORT), LOAD(nr)
+// A Unix socket knows its caller by user: the one of the engine would open its database and its machine's daemons.
+#define NO_UNIX EQUAL(SYS_socket, 0, 4), LOAD(args[0]), EQUAL(AF_UNIX, 0, 1), ANSWER(EAFNOSUPPORT), LOAD(nr)
 
-static const struct sock_fprog *filter_of(enum tool_level level)
+// Below version 3, Landlock does not know truncate; below 6, it does not know signals, and those of the same user are kept from the
+// engine at least: by its number, its group, everybody's (-1), and by descriptors that send signals.
+#define NO_TRUNCATE DENY(truncate)
+#define NOT_TO(name, engine) EQUAL(SYS_##name, 0, 4), LOAD(args[0]), EQUAL(engine, 0, 1), ANSWER(EPERM), ALLOW
+#define NOT_WITH(name, a, b, c)                                                                                        \
+    EQUAL(SYS_##name, 0, 6), LOAD(args[1]), EQUAL(a, 2, 0), EQUAL(b, 1, 0), EQUAL(c, 0, 1), ANSWER(EPERM), ALLOW
+#define NO_SIGNALS(engine, group)                                                                                      \
+    EQUAL(SYS_kill, 0, 6), LOAD(args[0]), EQUAL(engine, 2, 0), EQUAL(-(group), 1, 0), EQUAL(-1, 0, 1), ANSWER(EPERM),  \
+        ALLOW, DENY(tkill), NOT_TO(tgkill, engine), NOT_TO(rt_sigqueueinfo, engine),                                   \
+        NOT_TO(rt_tgsigqueueinfo, engine), NOT_TO(pidfd_open, engine),                                                 \
+        NOT_WITH(fcntl, F_SETOWN, F_SETOWN_EX, F_SETSIG), NOT_WITH(ioctl, FIOSETOWN, SIOCSPGRP, FIOSETOWN)
+
+static void add(struct cage *cage, const struct sock_filter *code, size_t count)
 {
-    bool known = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0;
-    return known ? &filters[level == TOOL_LEVEL_FULL] : NULL;
+    INVARIANT(cage->code_count + count <= FILTER_MAX);
+    memcpy(cage->code + cage->code_count, code, count * sizeof(*code));
+    cage->code_count += count;
+}
+#define ADD(cage, ...)                                                                                                 \
+    add((cage), (const struct sock_filter[]){__VA_ARGS__},                                                             \
+        sizeof((const struct sock_filter[]){__VA_ARGS__}) / sizeof(struct sock_filter))
+
+static bool can_filter(void)
+{
+    return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0;
+}
+
+static void make_filter(struct cage *cage, const struct tool_confinement *confinement, enum tool_level level,
+                        int version)
+{
+    bool same_user = !confinement->run_as;
+    ADD(cage, PREFIX, REFUSALS, OWN_LIMITS);
+    if (level >= TOOL_LEVEL_FILES && version < ABI_TRUNCATE) ADD(cage, NO_TRUNCATE);
+    if (same_user && version < ABI_SCOPE) ADD(cage, NO_SIGNALS(getpid(), getpgrp()));
+    if (level >= TOOL_LEVEL_FILES && same_user && !confinement->unix_sockets) ADD(cage, NO_UNIX);
+    if (level == TOOL_LEVEL_FULL) ADD(cage, NO_NETWORK);
+    ADD(cage, ALLOW);
+    cage->filter = (struct sock_fprog){(unsigned short)cage->code_count, cage->code};
 }
 
 #else
 
-static const struct sock_fprog *filter_of(enum tool_level level)
+static bool can_filter(void)
 {
-    (void)level;
-    return NULL;
+    return false;
+}
+
+static void make_filter(struct cage *cage, const struct tool_confinement *confinement, enum tool_level level,
+                        int version)
+{
+    (void)cage, (void)confinement, (void)level, (void)version;
 }
 
 #endif
@@ -275,6 +328,26 @@ static enum tool_level level_of(const struct tool_confinement *confinement, int 
     return version > 0 ? TOOL_LEVEL_FILES : TOOL_LEVEL_BASIC;
 }
 
+// A service of root gives the steps of each tenant a user of their own.
+static bool is_separated(const struct tool_confinement *confinement)
+{
+    return confinement->separate && !confinement->run_as && geteuid() == 0;
+}
+
+enum code tool_confinement_whole(const struct tool_confinement *confinement, struct error *err)
+{
+    int version = landlock_version();
+    if (confinement->level != TOOL_LEVEL_AUTO) return OK;
+    if (version == 0)
+        return error_set(err, E_UNSUPPORTED, "this kernel cannot confine steps to directories (no Landlock)");
+    if (version < ABI_SCOPE && !confinement->run_as && !is_separated(confinement))
+        return error_set(err, E_UNSUPPORTED,
+                         "this kernel cannot keep steps from signalling the engine and each other (Landlock %d, 6 is "
+                         "needed), and only root can give them a user of their own",
+                         version);
+    return OK;
+}
+
 enum code tool_confinement_check(const struct tool_confinement *confinement, struct error *err)
 {
     int version = landlock_version();
@@ -282,10 +355,10 @@ enum code tool_confinement_check(const struct tool_confinement *confinement, str
     if (level == TOOL_LEVEL_NONE) return OK;
     if (confinement->run_as && geteuid() != 0)
         return error_set(err, E_UNSUPPORTED, "steps cannot run as uid %u: only root may do that", confinement->uid);
-    if (!filter_of(level)) return error_set(err, E_UNSUPPORTED, "this system cannot filter system calls (seccomp)");
+    if (!can_filter()) return error_set(err, E_UNSUPPORTED, "this system cannot filter system calls (seccomp)");
     if (level >= TOOL_LEVEL_FILES && version == 0)
         return error_set(err, E_UNSUPPORTED, "this kernel cannot confine steps to directories (no Landlock)");
-    bool own_signals = version >= ABI_SCOPE || confinement->run_as;
+    bool own_signals = version >= ABI_SCOPE || confinement->run_as || is_separated(confinement);
     if (level == TOOL_LEVEL_FULL && !own_signals)
         return error_set(err, E_UNSUPPORTED,
                          "this kernel cannot keep a step from signalling the engine (Landlock %d, 6 is needed): let "
@@ -294,14 +367,47 @@ enum code tool_confinement_check(const struct tool_confinement *confinement, str
     return OK;
 }
 
-enum code cage_make(const struct tool_confinement *confinement, const int *dirs, size_t count, struct cage *out,
-                    struct error *err)
+// Directories of the system and of the engine may be closed to others. A search right does no harm within Landlock, and writes nothing.
+static bool can_search(void)
+{
+    return prctl(PR_CAPBSET_READ, CAP_DAC_READ_SEARCH, 0, 0, 0) == 1;
+}
+
+static bool is_open_to_others(struct str path)
+{
+    char part[4096];
+    struct stat about;
+    for (size_t end = 1; end < path.len && end < sizeof(part); end++) {
+        if (path.ptr[end] != '/') continue;
+        memcpy(part, path.ptr, end);
+        part[end] = '\0';
+        if (stat(part, &about) != 0 || !(about.st_mode & S_IXOTH)) return false;
+    }
+    return true;
+}
+
+void confinement_separate(struct tool_confinement *confinement, struct str tenant, struct str artifacts_dir,
+                          bool *searches)
+{
+    enum { FIRST = 61184, COUNT = 4336 }; // what systemd gives to services without a user of their own
+    struct digest hash = sha256(tenant);
+    uint32_t number = (uint32_t)hash.b[0] << 16 | (uint32_t)hash.b[1] << 8 | hash.b[2];
+    *searches = !is_open_to_others(artifacts_dir);
+    bool walled = level_of(confinement, landlock_version()) >= TOOL_LEVEL_FILES;
+    if (!is_separated(confinement) || (*searches && !(walled && can_search()))) return;
+    confinement->run_as = true;
+    confinement->uid = confinement->gid = FIRST + number % COUNT;
+}
+
+enum code cage_make(const struct tool_confinement *confinement, const int *dirs, size_t count, bool searches,
+                    struct cage *out, struct error *err)
 {
     *out = (struct cage){.ruleset = -1};
     int version = landlock_version();
     enum tool_level level = level_of(confinement, version);
-    out->filter = filter_of(level);
+    make_filter(out, confinement, level, version);
     out->run_as = confinement->run_as;
+    out->may_search = confinement->run_as && searches && level >= TOOL_LEVEL_FILES;
     out->uid = confinement->uid;
     out->gid = confinement->gid;
     out->drop_capabilities = geteuid() == 0;

@@ -11,10 +11,10 @@
 #include "reach/reach.h"
 #include "tool/tool.h"
 
+#include <linux/filter.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
-struct sock_fprog;
 
 // ---- proc.c: what /proc tells
 struct proc_stat {
@@ -62,7 +62,7 @@ void environment_wipe(char **environment);
 const char *environment_get(char *const *environment, const char *name);
 
 // ---- confine.c
-enum { LIMITS_MAX = 8 };
+enum { LIMITS_MAX = 8, FILTER_MAX = 256 };
 struct confine_limit {
     int resource;
     struct rlimit limit;
@@ -72,13 +72,20 @@ struct cage {
     struct confine_limit limits[LIMITS_MAX];
     size_t limit_count;
     bool run_as, drop_capabilities;
+    bool may_search; // as another user, with the right to pass directories that are closed to others
     uint32_t uid, gid;
     int ruleset; // of Landlock; -1: none
-    const struct sock_fprog *filter;
+    struct sock_filter code[FILTER_MAX];
+    size_t code_count;
+    struct sock_fprog filter; // points to `code`: the struct stays where it was made
 };
+// Where root runs the engine: makes run_as of `confinement` the user of the tenant. *searches: its artifacts are behind directories that
+// are closed to others.
+void confinement_separate(struct tool_confinement *confinement, struct str tenant, struct str artifacts_dir,
+                          bool *searches);
 // `dirs`: may be written; -1 is left out. tool_confinement_check has said yes. Close with cage_close.
-enum code cage_make(const struct tool_confinement *confinement, const int *dirs, size_t count, struct cage *out,
-                    struct error *err) MUST_CHECK;
+enum code cage_make(const struct tool_confinement *confinement, const int *dirs, size_t count, bool searches,
+                    struct cage *out, struct error *err) MUST_CHECK;
 void cage_close(struct cage *cage);
 extern const char confine_path_default[];
 

@@ -312,16 +312,19 @@ static enum code open_cwd(struct job *job, const struct tool_confinement *confin
     return rc;
 }
 
-static bool launch_confined(struct job *job, struct environment *with, const struct tool_confinement *confinement,
+static bool launch_confined(struct job *job, struct environment *with, const struct tool_confinement *said,
                             struct arena *scratch)
 {
     struct error why = {0};
+    struct tool_confinement own = *said, *confinement = &own;
+    bool searches;
+    confinement_separate(confinement, job->tenant, job->artifacts_dir, &searches);
     struct cage cage = {.ruleset = -1};
     int dirs[DIR_COUNT] = {-1, -1, -1};
     bool started = false;
     enum code rc = tool_confinement_check(confinement, &why);
     if (!rc) rc = open_own(job, confinement, dirs, &why);
-    if (!rc) rc = cage_make(confinement, dirs, DIR_CWD, &cage, &why);
+    if (!rc) rc = cage_make(confinement, dirs, DIR_CWD, searches, &cage, &why);
     enum code asked = rc ? OK : open_cwd(job, confinement, &dirs[DIR_CWD], scratch, &why);
     if (asked) {
         job_fault(job, asked == E_DENIED ? "CWD_NOT_ALLOWED" : "SPAWN_FAILED", asked == E_NOMEM || asked == E_LIMIT,

@@ -114,6 +114,7 @@ NO_SANITIZE static int die_with_engine(const struct birth *birth)
 NO_SANITIZE static int become(const struct birth *birth, const struct cage *cage)
 {
     if (!cage->run_as) return 0;
+    if (cage->may_search) call(SYS_prctl, PR_SET_KEEPCAPS, 1, 0, 0);
     if (call(SYS_setgroups, 0, 0, 0, 0) < 0 || call(SYS_setresgid, cage->gid, cage->gid, cage->gid, 0) < 0 ||
         call(SYS_setresuid, cage->uid, cage->uid, cage->uid, 0) < 0)
         return errno;
@@ -122,18 +123,21 @@ NO_SANITIZE static int become(const struct birth *birth, const struct cage *cage
 
 // Root without its powers, also after exec. Where the bounding set may not be made smaller, no_new_privs keeps exec from
 // giving them back.
-NO_SANITIZE static int drop_capabilities(void)
+NO_SANITIZE static int drop_capabilities(bool may_search)
 {
+    enum { SEARCH = 1 << CAP_DAC_READ_SEARCH };
     static const struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    static const struct __user_cap_data_struct none[2];
+    static const struct __user_cap_data_struct none[2], search[2] = {{SEARCH, SEARCH, SEARCH}};
     call(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0);
-    return call(SYS_capset, (long)&header, (long)none, 0, 0) < 0 ? errno : 0;
+    if (call(SYS_capset, (long)&header, (long)(may_search ? search : none), 0, 0) < 0) return errno;
+    bool kept = !may_search || call(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH, 0) == 0;
+    return kept ? 0 : errno;
 }
 
 NO_SANITIZE static int enter_cage(const struct birth *birth, const struct cage *cage)
 {
     for (long capability = 0; cage->drop_capabilities && capability < CAPABILITIES; capability++)
-        call(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0);
+        if (!cage->may_search || capability != CAP_DAC_READ_SEARCH) call(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0);
     int error = become(birth, cage);
     if (error) return error;
     for (size_t i = 0; i < cage->limit_count; i++) {
@@ -141,7 +145,7 @@ NO_SANITIZE static int enter_cage(const struct birth *birth, const struct cage *
         if (call(SYS_prlimit64, 0, limit->resource, (long)&limit->limit, 0) < 0) return errno;
     }
     if (call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0) < 0) return errno;
-    if (cage->drop_capabilities) error = drop_capabilities();
+    if (cage->drop_capabilities) error = drop_capabilities(cage->may_search);
     if (!error && cage->ruleset >= 0 && call(SYS_landlock_restrict_self, cage->ruleset, 0, 0, 0) < 0) error = errno;
     return error;
 }
@@ -168,7 +172,7 @@ NO_SANITIZE static int prepare_and_execute(struct birth *birth)
     if (!place_files(birth)) return errno;
     birth->stage = STAGE_CONFINE;
     reset_signals();
-    if (cage && call(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (long)cage->filter, 0) < 0) return errno;
+    if (cage && call(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (long)&cage->filter, 0) < 0) return errno;
     birth->stage = STAGE_EXEC;
     return try_paths(birth);
 }
@@ -380,6 +384,9 @@ enum launch_verdict process_launch(const struct launch *launch, struct arena *sc
         close_all(ours, ARRAY_COUNT(ours));
         return failed(why, launch, STAGE_FILES, error);
     }
+    // A program may open what it has as its output once more (/dev/stderr), as its own user.
+    for (size_t i = 0; launch->cage && launch->cage->run_as && i < ARRAY_COUNT(theirs); i++)
+        (void)!fchown(theirs[i], launch->cage->uid, launch->cage->gid);
     struct birth birth = {.launch = launch, .paths = paths, .in = theirs[0], .out = theirs[1], .err = theirs[2]};
     birth.report = launch->report_as == REPORT_FD ? launch->report : -1;
     if (launch->report_as == STDOUT_FILENO) birth.out = launch->report;

@@ -57,12 +57,13 @@ enum code tool_confinement_parse(const struct json *config, struct arena *arena,
 {
     struct form form, part;
     int level = TOOL_LEVEL_AUTO;
-    *out = (struct tool_confinement){.path = STR(""), .work_root = STR(""), .limits = tool_limits_default};
+    *out = (struct tool_confinement){.path = STR(""), .work_root = STR(""), .limits = tool_limits_default, .separate = true};
     form_begin(&form, "confinement", config, arena, err);
     form_choice(&form, "level", level_names, &level);
     out->level = (enum tool_level)level;
     form_text(&form, "path", &out->path);
     form_path(&form, "workRoot", &out->work_root);
+    form_flag(&form, "unixSockets", &out->unix_sockets);
     form_texts(&form, "read", true, SIZE_MAX, &out->read, &out->read_count);
     form_texts(&form, "write", true, SIZE_MAX, &out->write, &out->write_count);
     if (form_part(&form, "limits", &part)) form.rc = read_limits(&part, &out->limits);

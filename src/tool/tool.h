@@ -162,15 +162,21 @@ struct tool_confinement {
     const struct str *read, *write; // further paths
     size_t read_count, write_count;
     struct str work_root; // where working directories are made; empty: $TMPDIR, else /tmp
+    bool separate;        // of a service: where root runs it and run_as is not said, steps have a user of their tenant's
+    bool unix_sockets;    // steps may use them though they have the user of the engine
     bool trusts_home;     // a command line of the run's owner: steps may write the directory that the run was started in
 };
 // {"level":"files","limits":{"memoryBytes":..,"addressBytes":..,"cpuSeconds":..,"files":..,"processes":..,"fileBytes":..,
-// "stackBytes":..},"runAs":{"uid":..,"gid":..},"path":"..","read":[..],"write":[..],"workRoot":".."}: all may be absent,
+// "stackBytes":..},"runAs":{"uid":..,"gid":..},"path":"..","read":[..],"write":[..],"workRoot":"..",
+// "unixSockets":..}: all may be absent,
 // other names are E_INVALID. What it points to is in `arena`.
 enum code tool_confinement_parse(const struct json *config, struct arena *arena, struct tool_confinement *out,
                                  struct error *err) MUST_CHECK;
 // Whether steps of this level could be started by this process. E_UNSUPPORTED says what is missing.
 enum code tool_confinement_check(const struct tool_confinement *confinement, struct error *err) MUST_CHECK;
+
+// Whether `auto` keeps what a service promises on this kernel. E_UNSUPPORTED says in one sentence what is missing. Other levels: OK.
+enum code tool_confinement_whole(const struct tool_confinement *confinement, struct error *err) MUST_CHECK;
 
 // ---- where secrets come from: docs/format/secrets.md
 // {"providers":[{"name":"n","type":"env|file|systemd|exec","tenant":"..","environment":"..",...}]}. A reference

@@ -183,8 +183,14 @@ static void full_confinement_has_no_network_X4(void)
     allow_helper();
     open_at(TOOL_LEVEL_FULL);
     struct str output = run_helper(1, "calls", NULL)->output;
+    CHECK(str_ends(output, STR("unix EAFNOSUPPORT\ntcp EAFNOSUPPORT\nudp6 EAFNOSUPPORT\nnetlink EAFNOSUPPORT")));
+    close_all_gone();
+    confinement.unix_sockets = true;
+    open_at(TOOL_LEVEL_FULL);
+    output = run_helper(2, "calls", NULL)->output;
     CHECK(str_ends(output, STR("unix done\ntcp EAFNOSUPPORT\nudp6 EAFNOSUPPORT\nnetlink EAFNOSUPPORT")));
     close_all_gone();
+    confinement.unix_sockets = false;
 }
 
 static void files_outside_are_out_of_reach_X4(void)
