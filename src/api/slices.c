@@ -38,7 +38,7 @@ static struct str plain(struct ask *ask, struct str name)
     char *text = ARENA_ARRAY(&ask->call->arena, name.len + 1, char);
     for (size_t i = 0; text && i < name.len; i++) {
         char c = name.ptr[i];
-        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("._-", c);
+        bool fine = char_is_alnum(c) || strchr("._-", c);
         text[i] = fine ? c : '_';
     }
     return (struct str){text, text ? name.len : 0};

@@ -78,18 +78,13 @@ void civil_format(int64_t ms, char out[CIVIL_SIZE])
     INVARIANT(p == out + CIVIL_SIZE - 1);
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 // Takes exactly `width` digits off the front of *s.
 static bool take_digits(struct str *s, size_t width, int64_t *out)
 {
     if (s->len < width) return false;
     int64_t n = 0;
     for (size_t i = 0; i < width; i++) {
-        if (!is_digit(s->ptr[i])) return false;
+        if (!char_is_digit(s->ptr[i])) return false;
         n = n * 10 + (s->ptr[i] - '0');
     }
     *s = str_slice(*s, width, s->len);
@@ -134,9 +129,9 @@ static bool take_time(struct str *s, int64_t *ms, bool *leap)
     if (hour > 23 || minute > 59 || second > 60) return false;
     int64_t fraction = 0;
     if (take_one_of(s, ".", &c)) {
-        if (s->len == 0 || !is_digit(s->ptr[0])) return false;
+        if (s->len == 0 || !char_is_digit(s->ptr[0])) return false;
         int64_t weight = 100;
-        while (s->len && is_digit(s->ptr[0])) {
+        while (s->len && char_is_digit(s->ptr[0])) {
             fraction += weight * (s->ptr[0] - '0');
             weight /= 10;
             *s = str_slice(*s, 1, s->len);
@@ -194,8 +189,8 @@ struct amount {
 static bool take_amount(struct str *s, struct amount *out)
 {
     *out = (struct amount){0};
-    if (s->len == 0 || !is_digit(s->ptr[0])) return false;
-    while (s->len && is_digit(s->ptr[0])) {
+    if (s->len == 0 || !char_is_digit(s->ptr[0])) return false;
+    while (s->len && char_is_digit(s->ptr[0])) {
         if (__builtin_mul_overflow(out->whole, 10, &out->whole) ||
             __builtin_add_overflow(out->whole, s->ptr[0] - '0', &out->whole))
             return false;
@@ -203,10 +198,10 @@ static bool take_amount(struct str *s, struct amount *out)
     }
     if (s->len == 0 || s->ptr[0] != '.') return true;
     *s = str_slice(*s, 1, s->len);
-    if (s->len == 0 || !is_digit(s->ptr[0])) return false;
+    if (s->len == 0 || !char_is_digit(s->ptr[0])) return false;
     out->fraction = true;
     int64_t weight = 100000000;
-    while (s->len && is_digit(s->ptr[0])) {
+    while (s->len && char_is_digit(s->ptr[0])) {
         out->billionths += weight * (s->ptr[0] - '0');
         weight /= 10;
         *s = str_slice(*s, 1, s->len);
@@ -227,11 +222,11 @@ static bool add_amount(int64_t *total, const struct amount *amount, int64_t unit
 // allowed, so that an ISO duration can go on after its "T".
 static bool take_units(struct str *s, const struct unit *units, size_t count, size_t *next, int64_t *total)
 {
-    while (s->len && is_digit(s->ptr[0])) {
+    while (s->len && char_is_digit(s->ptr[0])) {
         struct amount amount;
         if (!take_amount(s, &amount)) return false;
         size_t letters = 0;
-        while (letters < s->len && !is_digit(s->ptr[letters]) && s->ptr[letters] != 'T') letters++;
+        while (letters < s->len && !char_is_digit(s->ptr[letters]) && s->ptr[letters] != 'T') letters++;
         struct str name = str_slice(*s, 0, letters);
         while (*next < count && !str_is(name, units[*next].name)) (*next)++;
         if (*next == count || !add_amount(total, &amount, units[*next].ms)) return false;
@@ -247,7 +242,7 @@ static bool parse_iso(struct str s, int64_t *ms)
     int64_t total = 0;
     size_t next = 0;
     s = str_slice(s, 1, s.len);
-    bool some = s.len && is_digit(s.ptr[0]);
+    bool some = s.len && char_is_digit(s.ptr[0]);
     if (some && (!take_units(&s, units, 1, &next, &total))) return false;
     if (s.len && s.ptr[0] == 'T') {
         s = str_slice(s, 1, s.len);

@@ -118,7 +118,7 @@ enum { DISTANCE_LEN_MAX = 128 };
 
 static bool same_letter(char a, char b)
 {
-    bool letter = (a >= 'a' && a <= 'z') || (a >= 'A' && a <= 'Z');
+    bool letter = char_is_letter(a);
     return a == b || (letter && (a ^ b) == 0x20);
 }
 

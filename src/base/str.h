@@ -43,4 +43,38 @@ size_t str_utf8_size(struct str s, size_t at);
 // The first `max` bytes at most, cut between characters, never inside one.
 struct str str_head(struct str s, size_t max);
 
+// ---- characters of ASCII
+
+static inline bool char_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static inline bool char_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static inline bool char_is_alnum(char c)
+{
+    return char_is_letter(c) || char_is_digit(c);
+}
+
+static inline bool char_is_word(char c) // of an identifier
+{
+    return char_is_alnum(c) || c == '_';
+}
+
+static inline char char_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+static inline int char_hex(char c) // -1: it is no digit
+{
+    if (char_is_digit(c)) return c - '0';
+    c = char_lower(c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 #endif

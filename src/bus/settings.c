@@ -101,8 +101,7 @@ static void read_headers(struct form *form, struct sink_config *out)
         struct str name = value->members[i].key, text = json_text(&value->members[i].value);
         good = name.len > 0 && text.len > 0;
         for (size_t k = 0; good && k < name.len; k++)
-            good = (name.ptr[k] >= '0' && name.ptr[k] <= '9') || (name.ptr[k] >= 'A' && name.ptr[k] <= 'Z') ||
-                   (name.ptr[k] >= 'a' && name.ptr[k] <= 'z') || name.ptr[k] == '-' || name.ptr[k] == '_';
+            good = char_is_alnum(name.ptr[k]) || name.ptr[k] == '-' || name.ptr[k] == '_';
         for (size_t k = 0; good && k < text.len; k++) good = text.ptr[k] >= ' ' && text.ptr[k] < 127;
     }
     if (!good) form_fail(form, "headers", "must be an object of header names and values of one line each");
@@ -231,7 +230,7 @@ static bool bucket_good(struct str name)
     bool good = name.len > 0 && name.len <= BUCKET_MAX;
     for (size_t i = 0; good && i < name.len; i++) {
         char c = name.ptr[i];
-        good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+        good = char_is_word(c) || c == '-';
     }
     return good;
 }

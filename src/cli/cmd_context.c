@@ -95,7 +95,7 @@ static bool is_name(struct str name)
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
-        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+        bool good = char_is_alnum(c) || c == '-' || c == '_';
         if (!good) return false;
     }
     return name.len > 0;

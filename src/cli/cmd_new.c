@@ -100,7 +100,7 @@ static bool is_name(struct str name)
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+        bool word = char_is_word(c) || c == '-';
         if (!word || (i == 0 && c == '-')) return false;
     }
     return name.len > 0 && name.len <= 64;

@@ -60,14 +60,6 @@ struct str result_ref_format(const struct result_place *place, struct arena *are
     return ref;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return -1;
-}
-
 static bool read_name(struct str text, struct arena *arena, struct str *out)
 {
     char *to = arena_alloc(arena, text.len + 1);
@@ -77,7 +69,7 @@ static bool read_name(struct str text, struct arena *arena, struct str *out)
         char c = text.ptr[i];
         if (c == '%') {
             if (text.len - i < 3) return false;
-            int high = hex_value(text.ptr[i + 1]), low = hex_value(text.ptr[i + 2]);
+            int high = char_hex(text.ptr[i + 1]), low = char_hex(text.ptr[i + 2]);
             if (high < 0 || low < 0) return false;
             c = (char)(high * 16 + low);
             i += 2;

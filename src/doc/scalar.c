@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_one_of(struct str text, const char *const *words)
 {
     for (; *words; words++)
@@ -18,7 +13,7 @@ static bool is_one_of(struct str text, const char *const *words)
 
 static size_t skip_digits(struct str text, size_t at)
 {
-    while (at < text.len && is_digit(text.ptr[at])) at++;
+    while (at < text.len && char_is_digit(text.ptr[at])) at++;
     return at;
 }
 
@@ -34,7 +29,7 @@ static unsigned radix_of(struct str text)
     bool hex = text.ptr[1] == 'x';
     for (size_t i = 2; i < text.len; i++) {
         char c = text.ptr[i];
-        bool fits = hex ? is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') : c >= '0' && c <= '7';
+        bool fits = hex ? char_is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') : c >= '0' && c <= '7';
         if (!fits) return 0;
     }
     return hex ? 16 : 8;

@@ -72,7 +72,7 @@ static enum code end_of_line(struct reader *r)
 
 static bool is_bare(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    return char_is_word(c) || c == '-';
 }
 
 // ---- strings

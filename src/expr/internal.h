@@ -20,7 +20,6 @@ bool ref_at(struct str text, size_t at, const struct scope *scope, enum ref_styl
 // scope->lookup, with a message in `err` whatever the caller's function does.
 enum code ref_value(const struct ref *ref, const struct scope *scope, struct arena *arena, struct json *out,
                     struct error *err) MUST_CHECK;
-bool is_name_char(char c); // [A-Za-z0-9_]
 
 // ---- the shell tracker: where in a script we are. shell.c knows quotes and expansions, shell_word.c commands and words.
 enum frame_kind {

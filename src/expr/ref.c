@@ -2,11 +2,6 @@
 
 #include <string.h>
 
-bool is_name_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 enum { NODE_SIZE_MAX = 256 }; // what comes later in a run of name characters is not looked at
 
 static char char_at(struct str s, size_t i)
@@ -24,7 +19,7 @@ static size_t path_end(struct str text, size_t at, enum ref_style style)
 {
     while (char_at(text, at) == '.') {
         size_t end = at + 1;
-        while (is_name_char(char_at(text, end)) || (style == REF_IN_WHEN && char_at(text, end) == '-')) end++;
+        while (char_is_word(char_at(text, end)) || (style == REF_IN_WHEN && char_at(text, end) == '-')) end++;
         if (end == at + 1) break;
         at = end;
     }
@@ -54,7 +49,7 @@ static bool reserved_at(struct str text, size_t name, enum ref_style style, stru
     struct str rest = str_slice(text, name, text.len);
     for (size_t i = 0; i < ARRAY_COUNT(reserved); i++) {
         size_t len = strlen(reserved[i].name);
-        if (str_starts(rest, str_from(reserved[i].name)) && !is_name_char(char_at(rest, len)))
+        if (str_starts(rest, str_from(reserved[i].name)) && !char_is_word(char_at(rest, len)))
             return finish(out, text, reserved[i].kind, name + len, name + len, true);
     }
     if (!str_starts(rest, STR("INPUTS."))) return false;
@@ -67,7 +62,7 @@ static bool reserved_at(struct str text, size_t name, enum ref_style style, stru
 static bool output_at(struct str text, size_t dot)
 {
     struct str rest = str_slice(text, dot, text.len);
-    return str_starts(rest, STR(".output")) && !is_name_char(char_at(rest, strlen(".output")));
+    return str_starts(rest, STR(".output")) && !char_is_word(char_at(rest, strlen(".output")));
 }
 
 static bool node_at(struct str text, size_t name, size_t dot, enum ref_style style, bool known, struct ref_match *out)
@@ -84,11 +79,11 @@ bool ref_at(struct str text, size_t at, const struct scope *scope, enum ref_styl
 {
     *out = (struct ref_match){.offset = at};
     size_t name = at + 1;
-    if (char_at(text, at) != '$' || !is_name_char(char_at(text, name))) return false;
+    if (char_at(text, at) != '$' || !char_is_word(char_at(text, name))) return false;
     if (reserved_at(text, name, style, out)) return true;
     size_t end = name;
     while (end - name <= NODE_SIZE_MAX &&
-           (is_name_char(char_at(text, end)) || char_at(text, end) == '.' || char_at(text, end) == '-'))
+           (char_is_word(char_at(text, end)) || char_at(text, end) == '.' || char_at(text, end) == '-'))
         end++;
     // Longest name first; `unknown` ends as the shortest, preferably one with ".output".
     size_t unknown = end, unknown_output = end;

@@ -173,9 +173,9 @@ static enum code brace_open(struct shell *sh)
     sh->at += 2;
     char c = char_at(sh, sh->at);
     char next = char_at(sh, sh->at + 1);
-    if ((c == '!' || c == '#') && (is_name_char(next) || (next && strchr("@*?$-", next)))) sh->at++;
+    if ((c == '!' || c == '#') && (char_is_word(next) || (next && strchr("@*?$-", next)))) sh->at++;
     size_t name = sh->at;
-    while (is_name_char(char_at(sh, sh->at))) sh->at++;
+    while (char_is_word(char_at(sh, sh->at))) sh->at++;
     if (sh->at == name && char_at(sh, sh->at) && strchr("@*#?$!-", char_at(sh, sh->at))) sh->at++;
     rc = shell_variable(sh, str_slice(sh->text, name, sh->at));
     brace_operator(sh, f);

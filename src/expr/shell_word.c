@@ -32,7 +32,7 @@ static void word_begin(struct shell *sh, struct frame *f, bool plain)
 static bool is_assignment(struct str word)
 {
     size_t i = 0;
-    while (i < word.len && is_name_char(word.ptr[i])) i++;
+    while (i < word.len && char_is_word(word.ptr[i])) i++;
     return i && i < word.len && (word.ptr[i] == '=' || word.ptr[i] == '[' || word.ptr[i] == '+');
 }
 
@@ -170,11 +170,6 @@ static enum code separator(struct shell *sh, char c)
     return OK;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 // Is the text from `start` up to here made of such characters only?
 static bool all_chars(const struct shell *sh, size_t start, bool (*such)(char))
 {
@@ -196,7 +191,7 @@ static enum code redirection(struct shell *sh, char c)
         sh->at++;
         return rc;
     }
-    if (f->word != NO_WORD && all_chars(sh, f->word, is_digit)) {
+    if (f->word != NO_WORD && all_chars(sh, f->word, char_is_digit)) {
         f->word = NO_WORD; // "2>": the number is no word of the command
     } else {
         enum code rc = word_end(sh);
@@ -292,7 +287,7 @@ static enum code escape(struct shell *sh)
 static enum code word_char(struct shell *sh, char c)
 {
     struct frame *f = shell_top(sh);
-    if (c == '[' && f->word != NO_WORD && f->plain && all_chars(sh, f->word, is_name_char)) f->subscript = true;
+    if (c == '[' && f->word != NO_WORD && f->plain && all_chars(sh, f->word, char_is_word)) f->subscript = true;
     if (c == ']') f->subscript = false;
     word_begin(sh, f, true);
     sh->at++;

@@ -223,7 +223,7 @@ static enum code check_number(struct shell *sh, struct str ref, struct str value
 static bool follows_variable(const struct shell *sh, size_t at)
 {
     size_t i = at;
-    while (i && is_name_char(sh->text.ptr[i - 1])) i--;
+    while (i && char_is_word(sh->text.ptr[i - 1])) i--;
     return i && i < at && sh->text.ptr[i - 1] == '$';
 }
 

@@ -81,7 +81,7 @@ static enum code parse_right(struct parser *p, struct arena *arena, struct when_
         p->at = end + 1;
         return OK;
     }
-    while (p->at < p->text.len && (is_name_char(p->text.ptr[p->at]) || strchr("+-.", p->text.ptr[p->at]))) p->at++;
+    while (p->at < p->text.len && (char_is_word(p->text.ptr[p->at]) || strchr("+-.", p->text.ptr[p->at]))) p->at++;
     struct json unused;
     atom->right = str_slice(p->text, start, p->at);
     if (!str_is(atom->right, "true") && !str_is(atom->right, "false") && !number_of(atom->right, arena, &unused))

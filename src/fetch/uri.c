@@ -8,32 +8,10 @@
 #define LABEL_MAX 63
 #define DECODE_ROUNDS 4 // %252e is a dot to a server that decodes twice
 
-static bool alpha(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
-static int hex(char c)
-{
-    if (digit(c)) return c - '0';
-    c = lower(c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 // What may stand in a path or a query beside escapes.
 static bool plain(char c)
 {
-    return alpha(c) || digit(c) || (c && strchr("-._~!$&'()*+,;=:@/", c));
+    return char_is_letter(c) || char_is_digit(c) || (c && strchr("-._~!$&'()*+,;=:@/", c));
 }
 
 // ---- scheme and authority
@@ -49,7 +27,7 @@ static bool scheme_parse(struct str name, struct uri *out)
 {
     for (size_t i = 0; i < ARRAY_COUNT(schemes); i++) {
         size_t at = 0;
-        while (at < name.len && lower(name.ptr[at]) == schemes[i].name[at]) at++;
+        while (at < name.len && char_lower(name.ptr[at]) == schemes[i].name[at]) at++;
         if (at != name.len || schemes[i].name[at]) continue;
         out->scheme = schemes[i].scheme;
         out->port = schemes[i].port;
@@ -63,7 +41,7 @@ static bool port_parse(struct str text, uint16_t *out)
     int64_t port;
     if (text.len == 0 || text.len > 5 || text.ptr[0] == '0') return false;
     for (size_t i = 0; i < text.len; i++)
-        if (!digit(text.ptr[i])) return false;
+        if (!char_is_digit(text.ptr[i])) return false;
     if (!str_int64(text, &port) || port > 65535) return false;
     *out = (uint16_t)port;
     return true;
@@ -73,13 +51,13 @@ static bool port_parse(struct str text, uint16_t *out)
 // like a number.
 static bool numeric(struct str label)
 {
-    if (label.len >= 2 && label.ptr[0] == '0' && lower(label.ptr[1]) == 'x') {
+    if (label.len >= 2 && label.ptr[0] == '0' && char_lower(label.ptr[1]) == 'x') {
         for (size_t i = 2; i < label.len; i++)
-            if (hex(label.ptr[i]) < 0) return false;
+            if (char_hex(label.ptr[i]) < 0) return false;
         return true;
     }
     for (size_t i = 0; i < label.len; i++)
-        if (!digit(label.ptr[i])) return false;
+        if (!char_is_digit(label.ptr[i])) return false;
     return label.len > 0;
 }
 
@@ -89,7 +67,7 @@ static const char *label_check(struct str label)
     if (label.len > LABEL_MAX) return "a label of the host is too long";
     if (label.ptr[0] == '-' || label.ptr[label.len - 1] == '-') return "a label of the host begins or ends with '-'";
     for (size_t i = 0; i < label.len; i++)
-        if (!alpha(label.ptr[i]) && !digit(label.ptr[i]) && label.ptr[i] != '-') return "the host is not a plain name";
+        if (!char_is_letter(label.ptr[i]) && !char_is_digit(label.ptr[i]) && label.ptr[i] != '-') return "the host is not a plain name";
     return NULL;
 }
 
@@ -116,7 +94,7 @@ static struct str last_label(struct str host)
 static bool host_copy(struct str host, struct uri *out)
 {
     if (host.len == 0 || host.len > HOST_MAX) return false;
-    for (size_t i = 0; i < host.len; i++) out->host[i] = lower(host.ptr[i]);
+    for (size_t i = 0; i < host.len; i++) out->host[i] = char_lower(host.ptr[i]);
     out->host[host.len] = '\0';
     return true;
 }
@@ -152,7 +130,7 @@ static const char *bucket_check(struct str name, size_t min, size_t max, const c
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
         bool edge = i == 0 || i + 1 == name.len;
-        if ((c >= 'a' && c <= 'z') || digit(c) || (!edge && c && strchr(extra, c))) continue;
+        if ((c >= 'a' && c <= 'z') || char_is_digit(c) || (!edge && c && strchr(extra, c))) continue;
         return "the bucket, account or container is not a plain name";
     }
     return NULL;
@@ -207,8 +185,8 @@ static bool decode(struct str text, char *to, size_t *length)
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
         if (c == '%') {
-            if (i + 2 >= text.len || hex(text.ptr[i + 1]) < 0 || hex(text.ptr[i + 2]) < 0) return false;
-            c = (char)(hex(text.ptr[i + 1]) * 16 + hex(text.ptr[i + 2]));
+            if (i + 2 >= text.len || char_hex(text.ptr[i + 1]) < 0 || char_hex(text.ptr[i + 2]) < 0) return false;
+            c = (char)(char_hex(text.ptr[i + 1]) * 16 + char_hex(text.ptr[i + 2]));
             i += 2;
         }
         to[n++] = c;

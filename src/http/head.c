@@ -101,7 +101,7 @@ static enum http_step take_host(struct http_parser *parser, struct str value)
 static enum http_step take_framing(struct http_parser *parser, struct str name, struct str value)
 {
     bool request = parser->kind == HTTP_REQUESTS;
-    switch (http_lower(name.ptr[0])) {
+    switch (char_lower(name.ptr[0])) {
     case 'c':
         return http_name_is(name, "content-length") ? take_length(parser, value) : HTTP_DONE;
     case 't':

@@ -17,8 +17,6 @@ enum char_class {
 };
 extern const unsigned char http_chars[256];
 bool http_all(struct str text, enum char_class mask);
-int http_hex(char c); // -1 when it is none
-char http_lower(char c);
 
 // Remembers why; returns HTTP_BAD.
 enum http_step http_bad(struct http_parser *parser, int status, const char *reason);

@@ -205,9 +205,9 @@ static bool read_chunk_size(struct str line, uint64_t *size)
 {
     size_t digits = 0;
     uint64_t value = 0;
-    while (digits < line.len && http_hex(line.ptr[digits]) >= 0) {
+    while (digits < line.len && char_hex(line.ptr[digits]) >= 0) {
         if (digits == CHUNK_DIGITS_MAX) return false;
-        value = value << 4 | (uint64_t)http_hex(line.ptr[digits++]);
+        value = value << 4 | (uint64_t)char_hex(line.ptr[digits++]);
     }
     struct str extension = str_slice(line, digits, line.len);
     *size = value;

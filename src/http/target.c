@@ -7,7 +7,7 @@ enum { PORT_DIGITS_MAX = 5, PORT_MAX = 65535, NAME_MAX_LEN = 253, IPV6_TEXT_MAX 
 static int escaped(struct str text, size_t at)
 {
     if (text.len - at < 3) return -1;
-    int high = http_hex(text.ptr[at + 1]), low = http_hex(text.ptr[at + 2]);
+    int high = char_hex(text.ptr[at + 1]), low = char_hex(text.ptr[at + 2]);
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
@@ -154,7 +154,7 @@ static bool is_ipv6_text(struct str text)
 {
     if (text.len < 2 || text.len > IPV6_TEXT_MAX) return false;
     for (size_t i = 0; i < text.len; i++)
-        if (http_hex(text.ptr[i]) < 0 && text.ptr[i] != ':' && text.ptr[i] != '.') return false;
+        if (char_hex(text.ptr[i]) < 0 && text.ptr[i] != ':' && text.ptr[i] != '.') return false;
     return str_find(text, ':', 0) < text.len;
 }
 

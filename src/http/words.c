@@ -36,24 +36,11 @@ bool http_all(struct str text, enum char_class mask)
     return true;
 }
 
-int http_hex(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
-char http_lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
 bool http_same(struct str a, struct str b)
 {
     if (a.len != b.len) return false;
     for (size_t i = 0; i < a.len; i++)
-        if (http_lower(a.ptr[i]) != http_lower(b.ptr[i])) return false;
+        if (char_lower(a.ptr[i]) != char_lower(b.ptr[i])) return false;
     return true;
 }
 
@@ -61,7 +48,7 @@ bool http_name_is(struct str name, const char *text)
 {
     size_t i = 0;
     for (; i < name.len && text[i]; i++)
-        if (http_lower(name.ptr[i]) != http_lower(text[i])) return false;
+        if (char_lower(name.ptr[i]) != char_lower(text[i])) return false;
     return i == name.len && !text[i];
 }
 

@@ -7,21 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static size_t skip_digits(struct str text, size_t i)
 {
-    while (i < text.len && is_digit(text.ptr[i])) i++;
+    while (i < text.len && char_is_digit(text.ptr[i])) i++;
     return i;
 }
 
 size_t json_number_scan(struct str text, bool *integral)
 {
     size_t i = text.len && text.ptr[0] == '-' ? 1 : 0;
-    if (i == text.len || !is_digit(text.ptr[i])) return 0;
+    if (i == text.len || !char_is_digit(text.ptr[i])) return 0;
     i = text.ptr[i] == '0' ? i + 1 : skip_digits(text, i);
     *integral = true;
     if (i < text.len && text.ptr[i] == '.') {

@@ -74,21 +74,13 @@ static void skip_space(struct reader *r)
     r->p = p;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 // The code unit of "\uXXXX" at p, or -1.
 static int32_t code_unit(const char *p, const char *end)
 {
     if (end - p < 6 || p[0] != '\\' || p[1] != 'u') return -1;
     int32_t unit = 0;
     for (int i = 2; i < 6; i++) {
-        int digit = hex_value(p[i]);
+        int digit = char_hex(p[i]);
         if (digit < 0) return -1;
         unit = unit * 16 + digit;
     }

@@ -13,8 +13,7 @@ enum code result_check(const struct cairn_result *result, struct error *err)
         return error_set(err, E_INVALID, "a result is CAIRN_DONE or CAIRN_FAIL, not %d", (int)result->answer);
     bool word = code.len <= 64;
     for (size_t i = 0; i < code.len; i++)
-        word = word && ((code.ptr[i] >= 'A' && code.ptr[i] <= 'Z') || (code.ptr[i] >= 'a' && code.ptr[i] <= 'z') ||
-                        (code.ptr[i] >= '0' && code.ptr[i] <= '9') || strchr("_.-", code.ptr[i]));
+        word = word && (char_is_alnum(code.ptr[i]) || strchr("_.-", code.ptr[i]));
     if (!word) return error_set(err, E_INVALID, "the code of a fault has up to 64 letters, digits, '_', '.' and '-'");
     if (!str_utf8(str_from(result->message))) return error_set(err, E_INVALID, "the message of a fault is not UTF-8");
     return OK;

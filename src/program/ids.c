@@ -4,11 +4,6 @@
 
 enum { ID_SIZE_MAX = 128 };
 
-static bool is_alnum(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
 // Every byte is a letter, a digit or in `extra`; nothing that could be read as a path goes up, and no dot at the end.
 static bool id_bytes(struct str id, const char *first_extra, const char *extra)
 {
@@ -16,7 +11,7 @@ static bool id_bytes(struct str id, const char *first_extra, const char *extra)
     for (size_t i = 0; i < id.len; i++) {
         char c = id.ptr[i];
         const char *allowed = i == 0 ? first_extra : extra;
-        if (!is_alnum(c) && (c == '\0' || !strchr(allowed, c))) return false;
+        if (!char_is_alnum(c) && (c == '\0' || !strchr(allowed, c))) return false;
         if (c == '.' && (i + 1 == id.len || id.ptr[i + 1] == '.')) return false;
     }
     return true;

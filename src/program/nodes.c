@@ -168,7 +168,7 @@ static bool is_script_name(struct str text)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
-        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+        bool ok = char_is_word(c) || c == '.' ||
                   c == '/' || c == '-';
         if (!ok) return false;
     }

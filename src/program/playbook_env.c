@@ -2,15 +2,10 @@
 // process that starts a run from a command line gives them as the input `env`, so that the log has what was read.
 #include "program/playbook.h"
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 static struct str word_at(struct str text)
 {
     size_t len = 0;
-    while (len < text.len && is_word(text.ptr[len])) len++;
+    while (len < text.len && char_is_word(text.ptr[len])) len++;
     return str_slice(text, 0, len);
 }
 
@@ -30,7 +25,7 @@ static void scan_text(struct playbook *pb, struct str text, struct name_list *li
     static const struct str env = STR_INIT("env");
     for (size_t at = str_find(text, 'e', 0); at < text.len; at = str_find(text, 'e', at + 1)) {
         struct str rest = str_slice(text, at, text.len);
-        bool inside = at > 0 && (is_word(text.ptr[at - 1]) || text.ptr[at - 1] == '.');
+        bool inside = at > 0 && (char_is_word(text.ptr[at - 1]) || text.ptr[at - 1] == '.');
         if (inside || !str_starts(rest, env)) continue;
         struct str name = asked_name(str_slice(rest, env.len, rest.len));
         if (name.len > 0 && !str_is(name, "get")) name_list_add(pb, list, name);

@@ -161,19 +161,12 @@ static enum code finish_set(struct parser *p, struct builder *b, bool negated, c
 
 // ---- escapes
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool hex_digits(struct parser *p, size_t count, uint32_t *out)
 {
     if (p->text.len - p->at < count) return false;
     *out = 0;
     for (size_t i = 0; i < count; i++) {
-        int digit = hex_value(p->text.ptr[p->at + i]);
+        int digit = char_hex(p->text.ptr[p->at + i]);
         if (digit < 0) return false;
         *out = *out * 16 + (uint32_t)digit;
     }
@@ -187,7 +180,7 @@ static enum code unicode_escape(struct parser *p, int32_t *out)
     uint32_t value = 0, low = 0;
     if (accept(p, "{")) {
         size_t start = p->at;
-        for (int digit; (digit = hex_value(peek(p))) >= 0 && value <= CODE_POINT_MAX; p->at++)
+        for (int digit; (digit = char_hex(peek(p))) >= 0 && value <= CODE_POINT_MAX; p->at++)
             value = value * 16 + (uint32_t)digit;
         if (p->at == start || value > CODE_POINT_MAX || !accept(p, "}"))
             return refuse(p, E_INVALID, "malformed \\u{...}");
@@ -246,16 +239,6 @@ static bool control_escape(char c, int32_t *out)
     return found != NULL;
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 // After the backslash. Either one code point (*single) or a class (added to b, *single is NO_CODE_POINT).
 static enum code parse_escape(struct parser *p, struct builder *b, int32_t *single)
 {
@@ -273,16 +256,16 @@ static enum code parse_escape(struct parser *p, struct builder *b, int32_t *sing
         *single = (int32_t)value;
         return OK;
     }
-    if (c == 'c' && is_letter(peek(p))) {
+    if (c == 'c' && char_is_letter(peek(p))) {
         *single = p->text.ptr[p->at++] % 32;
         return OK;
     }
-    if (c == '0' && !is_digit(peek(p))) {
+    if (c == '0' && !char_is_digit(peek(p))) {
         *single = 0;
         return OK;
     }
-    if (c == 'k' || is_digit(c)) return refuse(p, E_UNSUPPORTED, "back references are not supported");
-    if (is_letter(c) || (unsigned char)c >= 0x80) return refuse(p, E_INVALID, "unknown escape");
+    if (c == 'k' || char_is_digit(c)) return refuse(p, E_UNSUPPORTED, "back references are not supported");
+    if (char_is_letter(c) || (unsigned char)c >= 0x80) return refuse(p, E_INVALID, "unknown escape");
     *single = (unsigned char)c;
     return OK;
 }
@@ -394,7 +377,7 @@ static bool parse_count(struct parser *p, int32_t *out)
 {
     size_t start = p->at;
     int32_t value = 0;
-    for (; is_digit(peek(p)); p->at++) {
+    for (; char_is_digit(peek(p)); p->at++) {
         if (value <= REPEAT_MAX) value = value * 10 + (peek(p) - '0');
     }
     *out = value;

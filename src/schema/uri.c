@@ -22,7 +22,7 @@ static bool is_scheme(struct str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         char c = s.ptr[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        bool letter = char_is_letter(c);
         bool other = (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
         if (!letter && !(i && other)) return false;
     }
@@ -110,13 +110,6 @@ struct str uri_resolve(struct arena *arena, struct str base_text, struct str ref
     return (struct str){out, len};
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 struct str uri_unescape(struct arena *arena, struct str text)
 {
     if (str_find(text, '%', 0) == text.len) return text;
@@ -124,10 +117,10 @@ struct str uri_unescape(struct arena *arena, struct str text)
     if (!out) return (struct str){0};
     size_t len = 0;
     for (size_t i = 0; i < text.len; i++) {
-        bool escape = text.ptr[i] == '%' && text.len - i > 2 && hex_value(text.ptr[i + 1]) >= 0 &&
-                      hex_value(text.ptr[i + 2]) >= 0;
+        bool escape = text.ptr[i] == '%' && text.len - i > 2 && char_hex(text.ptr[i + 1]) >= 0 &&
+                      char_hex(text.ptr[i + 2]) >= 0;
         if (escape) {
-            out[len++] = (char)(hex_value(text.ptr[i + 1]) * 16 + hex_value(text.ptr[i + 2]));
+            out[len++] = (char)(char_hex(text.ptr[i + 1]) * 16 + char_hex(text.ptr[i + 2]));
             i += 2;
         } else {
             out[len++] = text.ptr[i];

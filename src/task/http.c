@@ -57,7 +57,7 @@ static struct fetch_link *link_to(struct task_call *call, struct str origin)
 
 static bool is_plain(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-._~", c));
+    return char_is_alnum(c) || (c && strchr("-._~", c));
 }
 
 static void add_escaped(struct buf *out, struct str text, bool plus)

@@ -13,7 +13,7 @@ static bool path_of(const char *dir, struct str name, char path[PATH_SIZE])
     if (!dir || !name.len || name.ptr[0] == '.') return false;
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+        bool word = char_is_word(c) ||
                     c == '-' || c == '.';
         if (!word) return false;
     }

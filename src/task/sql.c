@@ -8,7 +8,7 @@ enum { STATEMENTS_MAX = 1001, PARAMETERS_MAX = 1000 };
 
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+    return char_is_word(c) ||
            (unsigned char)c >= 0x80;
 }
 

@@ -8,11 +8,6 @@
 #undef parser_fault // the analyzer's
 #undef parser_nomem
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
@@ -42,7 +37,7 @@ enum code parser_fault(const struct parser *p, enum code code, size_t at, const 
 
 static int digit_value(char c)
 {
-    if (is_digit(c)) return c - '0';
+    if (char_is_digit(c)) return c - '0';
     if (c >= 'a' && c <= 'z') return c - 'a' + 10;
     return c >= 'A' && c <= 'Z' ? c - 'A' + 10 : 99;
 }
@@ -78,10 +73,10 @@ static size_t copy_digits(struct str text, size_t at, char *out, size_t *len, si
 {
     size_t start = at;
     while (at < text.len) {
-        if (is_digit(text.ptr[at])) {
+        if (char_is_digit(text.ptr[at])) {
             if (*len == max) return start;
             out[(*len)++] = text.ptr[at++];
-        } else if (text.ptr[at] == '_' && at > start && at + 1 < text.len && is_digit(text.ptr[at + 1])) {
+        } else if (text.ptr[at] == '_' && at > start && at + 1 < text.len && char_is_digit(text.ptr[at + 1])) {
             at++;
         } else {
             break;
@@ -104,7 +99,7 @@ bool text_float(struct str text, double *out)
     size_t start = at;
     for (;;) { // JSON has no zeros in front, with or without an underscore behind them
         size_t next = at + 1 < text.len && text.ptr[at + 1] == '_' ? at + 2 : at + 1;
-        if (next >= text.len || text.ptr[at] != '0' || !is_digit(text.ptr[next])) break;
+        if (next >= text.len || text.ptr[at] != '0' || !char_is_digit(text.ptr[next])) break;
         at = next;
     }
     size_t whole = at;
@@ -135,7 +130,7 @@ bool text_float(struct str text, double *out)
 static size_t skip_digits(struct str text, size_t at)
 {
     while (at < text.len &&
-           (is_digit(text.ptr[at]) || (text.ptr[at] == '_' && at + 1 < text.len && is_digit(text.ptr[at + 1]))))
+           (char_is_digit(text.ptr[at]) || (text.ptr[at] == '_' && at + 1 < text.len && char_is_digit(text.ptr[at + 1]))))
         at++;
     return at;
 }
@@ -152,14 +147,14 @@ static size_t number_end(struct str text, size_t at, bool after_dot, bool *is_fl
     }
     size_t end = skip_digits(text, at);
     if (after_dot) return end; // x.0.1
-    if (end + 1 < text.len && text.ptr[end] == '.' && is_digit(text.ptr[end + 1])) {
+    if (end + 1 < text.len && text.ptr[end] == '.' && char_is_digit(text.ptr[end + 1])) {
         end = skip_digits(text, end + 1);
         *is_float = true;
     }
     if (end < text.len && (text.ptr[end] == 'e' || text.ptr[end] == 'E')) {
         size_t digits = end + 1;
         if (digits < text.len && (text.ptr[digits] == '+' || text.ptr[digits] == '-')) digits++;
-        if (digits < text.len && is_digit(text.ptr[digits])) {
+        if (digits < text.len && char_is_digit(text.ptr[digits])) {
             end = skip_digits(text, digits);
             *is_float = true;
         }
@@ -186,7 +181,7 @@ static enum code read_number(struct parser *p)
     enum code rc = text_int(p->arena, text, 0, &p->token.value);
     if (rc == E_NOMEM) return error_nomem(p->err);
     if (rc == E_LIMIT) return parser_fault(p, rc, start, "an integer of too many digits", text);
-    bool padded = text.len > 1 && text.ptr[0] == '0' && is_digit(text.ptr[1]);
+    bool padded = text.len > 1 && text.ptr[0] == '0' && char_is_digit(text.ptr[1]);
     if (rc || (padded && integer_sign(&p->token.value)))
         return parser_fault(p, E_INVALID, start, "not a number", text);
     return OK;
@@ -322,11 +317,11 @@ enum code token_next(struct parser *p)
     }
     char c = p->text.ptr[p->at];
     if (read_end(p)) return OK;
-    if (is_digit(c)) return read_number(p);
+    if (char_is_digit(c)) return read_number(p);
     if (c == '\'' || c == '"') return read_string(p);
     if (!is_letter(c)) return read_operator(p);
     size_t end = p->at;
-    while (end < p->text.len && (is_letter(p->text.ptr[end]) || is_digit(p->text.ptr[end]))) end++;
+    while (end < p->text.len && (is_letter(p->text.ptr[end]) || char_is_digit(p->text.ptr[end]))) end++;
     p->token.kind = TOKEN_NAME;
     p->token.text = str_slice(p->text, p->at, end);
     p->at = end;

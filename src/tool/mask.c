@@ -41,20 +41,13 @@ struct mask {
     bool failed;
 };
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 // Whether the text at `at` is `want`, hex digits in any case.
 static int take_text(struct str text, size_t at, const char *want, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         if (at + i >= text.len) return UNKNOWN_YET;
         char c = text.ptr[at + i];
-        if (c != want[i] && (hex_value(c) < 0 || hex_value(c) != hex_value(want[i]))) return 0;
+        if (c != want[i] && (char_hex(c) < 0 || char_hex(c) != char_hex(want[i]))) return 0;
     }
     return (int)size;
 }
@@ -122,9 +115,9 @@ static int take_hex(struct str text, size_t at, struct str value, size_t unit)
     // 73:65:63, 73 65 63
     if (unit % 2 == 0 && unit && (text.ptr[at] == ':' || text.ptr[at] == ' ')) {
         if (at + 1 >= text.len) return UNKNOWN_YET;
-        return hex_value(text.ptr[at + 1]) == nibble ? 2 : 0;
+        return char_hex(text.ptr[at + 1]) == nibble ? 2 : 0;
     }
-    return hex_value(text.ptr[at]) == nibble;
+    return char_hex(text.ptr[at]) == nibble;
 }
 
 static int take_base64(struct str text, size_t at, char c)

@@ -15,7 +15,7 @@ bool provider_word(struct str word)
     if (word.len == 0 || word.len > WORD_MAX_SIZE || word.ptr[0] == '.') return false;
     for (size_t i = 0; i < word.len; i++) {
         char c = word.ptr[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        bool plain = char_is_alnum(c);
         if (!plain && c != '.' && c != '_' && c != '-') return false;
     }
     return true;

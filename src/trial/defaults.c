@@ -14,7 +14,7 @@ struct guess {
 
 static bool is_field_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    return char_is_word(c) || c == '-';
 }
 
 // Puts 0 at a dotted path below `object`, unless something is there.

@@ -3,16 +3,11 @@
 
 // ---- texts
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 static bool holds(struct str text, struct str part)
 {
     for (size_t at = 0; at + part.len <= text.len; at++) {
         size_t i = 0;
-        while (i < part.len && lower(text.ptr[at + i]) == lower(part.ptr[i])) i++;
+        while (i < part.len && char_lower(text.ptr[at + i]) == char_lower(part.ptr[i])) i++;
         if (i == part.len) return true;
     }
     return false;
