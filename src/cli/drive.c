@@ -11,7 +11,6 @@
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { TICK_MS = 100, LOOK_MS = 50, KILL_MS = 1500, STALL_MS = 2000, PATIENCE_MS = 60000 };

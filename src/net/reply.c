@@ -4,7 +4,6 @@
 #include "json/json.h"
 #include "json/make.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "reach/reach.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { ANSWER_SIZE_MAX = 8 << 20, WORKER_NAME_MAX = 128 }; // a poll's answer ends once it is that large

@@ -1,7 +1,6 @@
 // The container: ustar, with every byte decided. A header is compared with the one that we would write, so nothing can hide in it.
 #include "store/bundle.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { NAME_SIZE_MAX = 100 };

@@ -3,7 +3,6 @@
 #include "store/files.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NOTES_PATH ".cairn/notes"

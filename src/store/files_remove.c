@@ -3,7 +3,6 @@
 // next opening removes.
 #include "store/files.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,6 @@
 
 #include "store/backend.h"
 
-#include <stdio.h>
-
 bool store_kept_note(const struct keep *keep, const struct digest *sha256, uint64_t bytes, struct arena *arena,
                      struct note_put *out)
 {

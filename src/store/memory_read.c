@@ -1,8 +1,6 @@
 // Reading from memory, and the inbox: what is returned is copied into the caller's arena.
 #include "store/memory.h"
 
-#include <string.h>
-
 enum code memory_head(struct store *base, struct str tenant, struct str name, struct arena *arena, struct run_head *out,
                       struct error *err)
 {

@@ -8,7 +8,6 @@
 #include "store/postgres.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { KEY_SIZE = 16, TRIES_MAX = 10 };
 

@@ -8,7 +8,6 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

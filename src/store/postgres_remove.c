@@ -1,8 +1,6 @@
 // Removing runs through the one door for it, and where the bytes are.
 #include "store/postgres.h"
 
-#include <string.h>
-
 static enum code refusal(struct pg_store *store, const PGresult *result, struct error *err)
 {
     const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);

@@ -1,8 +1,6 @@
 // Several engines on one database (S17): what the functions of postgres_doors.c tell and do.
 #include "store/postgres.h"
 
-#include <string.h>
-
 enum code pg_fenced(struct pg_store *store, struct error *err)
 {
     store->engine = 0;

@@ -6,7 +6,7 @@
 
 enum { PAGE = 256 };
 
-struct lane {
+struct record_source {
     struct records page;
     size_t at;
     uint64_t after, end; // last number taken, last one to take
@@ -16,7 +16,7 @@ struct lane {
 struct replay {
     struct store *store;
     struct run_head head;
-    struct lane events, ledger;
+    struct record_source events, ledger;
     struct arena scratch;
     struct replay_cursor *cursor;
     struct run_log *log; // whose keys are collected; or NULL
@@ -44,36 +44,36 @@ static enum code collect_key(struct replay *replay, const struct record *record,
     return rc;
 }
 
-// The record that is next in a lane; NULL at the end.
-static enum code peek(struct replay *replay, struct lane *lane, const struct record **out)
+// The record that is next of a source; NULL at the end.
+static enum code peek(struct replay *replay, struct record_source *source, const struct record **out)
 {
     *out = NULL;
-    if (lane->after >= lane->end) return OK;
-    INVARIANT(lane->at <= lane->page.count);
-    bool ledger = lane == &replay->ledger;
-    if (lane->at == lane->page.count) {
-        arena_reset(&lane->arena);
+    if (source->after >= source->end) return OK;
+    INVARIANT(source->at <= source->page.count);
+    bool ledger = source == &replay->ledger;
+    if (source->at == source->page.count) {
+        arena_reset(&source->arena);
         const struct run_ids *ids = &replay->head.ids;
         struct record_range range = {
-            .tenant = ids->tenant, .run = ids->run, .ledger = ledger, .after = lane->after, .limit = PAGE};
-        enum code rc = store_read(replay->store, &range, &lane->arena, &lane->page, replay->err);
+            .tenant = ids->tenant, .run = ids->run, .ledger = ledger, .after = source->after, .limit = PAGE};
+        enum code rc = store_read(replay->store, &range, &source->arena, &source->page, replay->err);
         if (rc) return rc;
-        lane->at = 0;
+        source->at = 0;
     }
-    const struct record *record = lane->page.count ? &lane->page.items[lane->at] : NULL;
-    if (!record || (ledger ? record->ledger_seq : record->seq) != lane->after + 1)
+    const struct record *record = source->page.count ? &source->page.items[source->at] : NULL;
+    if (!record || (ledger ? record->ledger_seq : record->seq) != source->after + 1)
         return error_set(replay->err, E_CORRUPT, "run %.*s: %s %llu is missing", STR_ARG(replay->head.ids.run),
-                         ledger ? "ledger entry" : "event", (unsigned long long)lane->after + 1);
+                         ledger ? "ledger entry" : "event", (unsigned long long)source->after + 1);
     *out = record;
     return OK;
 }
 
-static void advance(struct lane *lane)
+static void advance(struct record_source *source)
 {
-    INVARIANT(lane->at < lane->page.count);
-    INVARIANT(lane->after < lane->end);
-    lane->at++;
-    lane->after++;
+    INVARIANT(source->at < source->page.count);
+    INVARIANT(source->after < source->end);
+    source->at++;
+    source->after++;
 }
 
 static enum code broken_chain(const struct replay *replay, const char *what, uint64_t number)

@@ -3,7 +3,6 @@
 #include "store/backend.h"
 
 #include <stdio.h>
-#include <string.h>
 
 // ---- heads
 

@@ -102,6 +102,20 @@ struct world {
 void world_run(struct choice *choice, const struct world_options *options, struct world_result *result);
 void world_trace(struct world *w, const char *format, ...) PRINTF_LIKE(2, 3);
 
+// world_process.c
+bool process_open(struct world *w, bool only_signals);
+void process_adopt(struct world *w); // runs without an owner
+void process_restart(struct world *w);
+void process_turn(struct world *w);
+void process_note(struct world *w, bool fits); // stores a note with a version that fits or does not
+void process_crash(struct world *w, const char *why);
+void process_stop(struct world *w); // its engines
+
+// world_acts.c
+void world_act(struct world *w, bool *more);
+void world_poll(struct world *w); // the engine looks into its inbox
+bool world_settled(const struct world *w); // every run has ended
+
 // world_store.c
 bool world_store_open(struct world *w); // false: it died on the way
 void world_store_close(struct world *w);

@@ -2,16 +2,14 @@
 // kinds of lives: nothing goes wrong, everything fails once, executors are lost, the engine dies, people pause and cancel. The golden
 // has a hash of the log and one of the ledger for each, so that a change inside the kernel that was not to change a log shows that it
 // did not. CAIRN_GOLDEN_UPDATE=1 rewrites it.
-#include "harness/test.h"
-#include "kernel/kernel.h"
 #include "sim/workload.h"
+#include "unit/support/life_kit.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { BATCHES_MAX = 160, RECORDS_MAX = 20000, DUE_MAX = 4096, LINE_MS = 7 };
+enum { BATCHES_MAX = 160, LINE_MS = 7 };
 
 enum mode {
     MODE_CALM,
@@ -28,128 +26,14 @@ enum mode {
 static const char *const mode_names[] = {"calm",  "stumble", "fail",      "lost",  "late",
                                          "crash", "pause",   "interrupt", "cancel"};
 
-struct blob {
-    struct digest sha256;
-    struct str bytes;
-};
-
-static struct life {
-    struct program *program;
-    enum vocabulary words;
-    enum mode mode;
-    struct run *run;
-    struct run_holds holds;
-    struct arena kept, turn;
-    struct moment_bytes {
-        struct str bytes;
-        bool in_ledger;
-    } records[RECORDS_MAX];
-    size_t record_count;
-    struct blob blobs[256];
-    size_t blob_count;
-    struct effect due[DUE_MAX];
-    size_t due_count;
-    int64_t now;
-    uint64_t seq;
-    uint32_t batches, signals;
-    bool asked; // the pause, or the cancellation, of the mode
-} life;
-static const struct contract *contract;
-
-static const struct run_ids ids = {.tenant = {"default", 7},
-                                   .project = {"default", 7},
-                                   .environment = {"default", 7},
-                                   .run = {"exec-1", 6},
-                                   .plan_id = {"golden", 6},
-                                   .plan_version = {"1", 1}};
-
-static enum code find_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
-                           struct error *err)
-{
-    (void)context, (void)arena;
-    for (size_t i = 0; i < life.blob_count; i++) {
-        if (!digest_eq(&life.blobs[i].sha256, sha256)) continue;
-        *out = life.blobs[i].bytes;
-        return OK;
-    }
-    return error_set(err, E_NOT_FOUND, "no such blob");
-}
-static const struct kernel_env env = {.blob = find_blob};
-
-static void store_moment(const struct moment *m)
-{
-    struct error err = {0};
-    struct moment_bytes *record = &life.records[life.record_count++];
-    CHECK(life.record_count < RECORDS_MAX);
-    record->in_ledger = !moment_word(m->kind, life.words);
-    if (record->in_ledger) {
-        CHECK_OK(contract_encode_ledger(m, &life.kept, &record->bytes, &err), &err);
-        return;
-    }
-    struct seal seal = {.seq = ++life.seq, .persisted_ms = m->at_ms};
-    uint8_t raw[16] = {(uint8_t)(life.seq >> 8), (uint8_t)life.seq};
-    uuid_format(raw, seal.event_id);
-    struct encoded encoded;
-    CHECK_OK(contract_encode(contract, life.words, &ids, m, &seal, &life.kept, &encoded, &err), &err);
-    record->bytes = encoded.bytes;
-}
-
-static void step(struct input *input)
-{
-    struct outcome out = {.turn = &life.turn};
-    struct error err = {0};
-    life.now += LINE_MS;
-    input->now_ms = life.now;
-    input->random = 0x9e3779b97f4a7c15u * (life.batches + 1);
-    CHECK_OK(kernel_step(life.run, &life.holds, input, &env, &out, &err), &err);
-    run_verify(life.run);
-    for (size_t i = 0; i < out.blob_count; i++) {
-        CHECK(life.blob_count < ARRAY_COUNT(life.blobs));
-        life.blobs[life.blob_count].sha256 = out.blobs[i].sha256;
-        life.blobs[life.blob_count++].bytes = arena_copy(&life.kept, out.blobs[i].bytes);
-    }
-    for (size_t i = 0; i < out.moment_count; i++) store_moment(&out.moments[i]);
-    for (size_t i = 0; i < out.effect_count; i++) {
-        enum effect_kind kind = out.effects[i].kind;
-        CHECK(life.due_count < DUE_MAX);
-        if (kind == EFFECT_EXECUTE || kind == EFFECT_SUBRUN || kind == EFFECT_TIMER || kind == EFFECT_CANCEL ||
-            kind == EFFECT_SUBRUN_CANCEL)
-            life.due[life.due_count++] = out.effects[i];
-    }
-    life.batches++;
-}
-
-static void fold_all(void)
-{
-    struct error err = {0};
-    run_free(life.run);
-    life.run = run_new(life.program, &ids);
-    CHECK(life.run);
-    life.run->env = &env;
-    for (size_t i = 0; i < life.record_count; i++) {
-        struct moment m = {0};
-        struct seal seal = {0};
-        const struct moment_bytes *r = &life.records[i];
-        enum code rc = r->in_ledger ? contract_decode_ledger(r->bytes, &life.turn, &m, &err)
-                                    : contract_decode(life.words, r->bytes, &life.turn, &m, &seal, NULL, &err);
-        CHECK_OK(rc, &err);
-        CHECK_OK(kernel_fold(life.run, &m, &err), &err);
-    }
-}
-
-static void crash(void)
-{
-    fold_all();
-    holds_release(&life.holds);
-    life.due_count = 0;
-    struct input input = {.kind = INPUT_RECOVER};
-    step(&input);
-}
+static enum mode mode;
+static uint32_t signals;
+static bool asked; // for the pause, or the cancellation, of the mode
 
 static void ask(enum signal_type type, struct str path)
 {
     char id[UUID_SIZE];
-    uint8_t raw[16] = {0xff, (uint8_t)(++life.signals >> 8), (uint8_t)life.signals};
+    uint8_t raw[16] = {0xff, (uint8_t)(++signals >> 8), (uint8_t)signals};
     uuid_format(raw, id);
     struct signal signal = {.type = type,
                             .id = str_from(id),
@@ -160,7 +44,7 @@ static void ask(enum signal_type type, struct str path)
                             .payload = json_object()};
     struct input input = {
         .kind = INPUT_SIGNAL, .signal = &signal, .decision_id = STR("00000000-0000-4000-8000-000000000000")};
-    step(&input);
+    life_step(&input);
 }
 
 // ---- what executors say
@@ -174,7 +58,7 @@ static struct json text_value(const char *text)
 
 static bool fails(const struct effect *e)
 {
-    return life.mode == MODE_FAIL || (life.mode == MODE_STUMBLE && e->logical % 2 == 1 && e->engine == 1);
+    return mode == MODE_FAIL || (mode == MODE_STUMBLE && e->logical % 2 == 1 && e->engine == 1);
 }
 
 static void answer(const struct effect *e)
@@ -187,12 +71,12 @@ static void answer(const struct effect *e)
                           .member = e->member,
                           .duration_ms = 3,
                           .ok = !fails(e),
-                          .lost = life.mode == MODE_LOST && e->engine < 3 && e->member == 0};
+                          .lost = mode == MODE_LOST && e->engine < 3 && e->member == 0};
     if (!input.ok)
         input.fault = (struct fault){.code = STR("TIMEOUT"),
                                      .message = STR("no"),
                                      .category = STR("infrastructure"),
-                                     .retryable = life.mode == MODE_STUMBLE};
+                                     .retryable = mode == MODE_STUMBLE};
     else if (lane)
         input.value = text_value("{\"result\":{\"items\":[1,2],\"more\":false,\"n\":1},\"status\":\"ok\"}");
     else
@@ -202,8 +86,8 @@ static void answer(const struct effect *e)
         input.value = text_value("{\"error\":{\"code\":\"E\",\"kind\":\"timeout\",\"message\":\"no\",\"retryable\":true},"
                                  "\"status\":\"error\"}");
     }
-    step(&input);
-    if (life.mode == MODE_LATE) step(&input);
+    life_step(&input);
+    if (mode == MODE_LATE) life_step(&input);
 }
 
 // An attempt that was asked to stop: what is due of it is what it says about that.
@@ -215,8 +99,7 @@ static void stop(const struct effect *e)
         bool same = running.step == e->step && running.logical == e->logical && running.engine == e->engine &&
                     running.member == e->member;
         if (!attempt || !same) continue;
-        memmove(&life.due[i], &life.due[i + 1], (life.due_count - i - 1) * sizeof(running));
-        life.due_count--;
+        life_forget_due(i);
         struct input input = {.kind = INPUT_RESULT,
                               .step = e->step,
                               .logical = e->logical,
@@ -224,7 +107,7 @@ static void stop(const struct effect *e)
                               .member = e->member,
                               .duration_ms = 4,
                               .fault = {.code = STR("CANCELLED"), .message = STR("stopped"), .category = STR("")}};
-        step(&input);
+        life_step(&input);
         return;
     }
 }
@@ -247,67 +130,45 @@ static bool people(void)
         if (!gate && state != NODE_HELD) continue;
         struct str path = kernel_path(life.run, i, &life.turn);
         CHECK(path.ptr);
-        ask(gate ? (life.mode == MODE_FAIL ? SIGNAL_REJECT : SIGNAL_APPROVE)
-                 : (life.mode == MODE_FAIL ? SIGNAL_SKIP_STEP : SIGNAL_RETRY_STEP),
+        ask(gate ? (mode == MODE_FAIL ? SIGNAL_REJECT : SIGNAL_APPROVE)
+                 : (mode == MODE_FAIL ? SIGNAL_SKIP_STEP : SIGNAL_RETRY_STEP),
             path);
         return true;
     }
     return false;
 }
 
-static struct effect take_due(void)
-{
-    size_t first = 0;
-    for (size_t i = 1; i < life.due_count; i++) // what needs no time first, then the earliest
-        if (life.due[i].due_ms < life.due[first].due_ms) first = i;
-    struct effect e = life.due[first];
-    memmove(&life.due[first], &life.due[first + 1], (life.due_count - first - 1) * sizeof(e));
-    life.due_count--;
-    return e;
-}
-
 // False: nobody does anything any more.
 static bool act(void)
 {
-    bool pauses = life.mode == MODE_PAUSE || life.mode == MODE_INTERRUPT;
-    if (life.mode == MODE_CRASH && life.batches % 3 == 2) {
-        crash();
+    bool pauses = mode == MODE_PAUSE || mode == MODE_INTERRUPT;
+    if (mode == MODE_CRASH && life.batches % 3 == 2) {
+        life_crash();
         return true;
     }
-    if (!life.asked && life.batches >= 2 && (pauses || life.mode == MODE_CANCEL)) {
-        life.asked = true;
+    if (!asked && life.batches >= 2 && (pauses || mode == MODE_CANCEL)) {
+        asked = true;
         ask(pauses ? SIGNAL_PAUSE : SIGNAL_CANCEL, (struct str){0});
         return true;
     }
     if (life.due_count == 0) return people();
-    struct effect e = take_due();
+    struct effect e = life_take_due();
     if (e.kind == EFFECT_CANCEL || e.kind == EFFECT_SUBRUN_CANCEL) {
         stop(&e);
     } else if (e.kind != EFFECT_TIMER) {
         answer(&e);
     } else {
-        if (e.due_ms > life.now) life.now = e.due_ms;
-        struct input input = {.kind = e.timer == TIMER_LOOK ? INPUT_RECOVER : INPUT_TIMER,
-                              .step = e.step,
-                              .logical = e.logical,
-                              .timer = e.timer,
-                              .due_ms = e.due_ms};
-        step(&input);
+        life_fire(&e);
     }
     return true;
 }
 
-static void begin(struct program *program, enum mode mode)
+static void begin(struct program *program, enum mode of)
 {
-    memset(&life, 0, sizeof(life));
-    life.program = program;
-    life.words = program_vocabulary(program);
-    life.mode = mode;
-    life.now = 1000;
-    arena_init(&life.kept, 65536, (size_t)512 << 20);
-    arena_init(&life.turn, 65536, (size_t)512 << 20);
-    life.run = run_new(program, &ids);
-    CHECK(life.run);
+    mode = of;
+    signals = 0;
+    asked = false;
+    life_begin(program);
     struct start_facts facts = {.document_sha256 = {program->sha256_hex, SHA256_HEX},
                                 .document_kind = str_from(document_kind_name(program->kind)),
                                 .inputs = json_object(),
@@ -318,7 +179,7 @@ static void begin(struct program *program, enum mode mode)
                                 .cancel_on_pause = mode == MODE_INTERRUPT,
                                 .requires_approval = program->requires_approval};
     struct input start = {.kind = INPUT_START, .start = &facts};
-    step(&start);
+    life_step(&start);
     while (!run_status_terminal(life.run->status) && life.batches < BATCHES_MAX && act()) {
     }
 }
@@ -343,18 +204,15 @@ static void hash_of(bool ledger, char hex[SHA256_HEX + 1], size_t *count)
 
 static void tell(struct buf *out, const char *name, struct program *program)
 {
-    for (int mode = 0; mode < MODE_COUNT; mode++) {
+    for (int i = 0; i < MODE_COUNT; i++) {
         char log[SHA256_HEX + 1], ledger[SHA256_HEX + 1];
         size_t events, entries;
-        begin(program, (enum mode)mode);
+        begin(program, (enum mode)i);
         hash_of(false, log, &events);
         hash_of(true, ledger, &entries);
-        buf_printf(out, "%s %s %s: log %zu %.16s, ledger %zu %.16s\n", name, mode_names[mode],
+        buf_printf(out, "%s %s %s: log %zu %.16s, ledger %zu %.16s\n", name, mode_names[i],
                    run_status_name(life.run->status), events, log, entries, ledger);
-        run_free(life.run);
-        holds_release(&life.holds);
-        arena_release(&life.kept);
-        arena_release(&life.turn);
+        life_end();
     }
 }
 
@@ -434,7 +292,11 @@ int main(int argc, char **argv)
     static struct arena arena;
     arena_init(&arena, 65536, (size_t)256 << 20);
     struct error err = {0};
-    if (contract_open(&arena, &contract, &err) != OK) return 1;
+    if (contract_open(&arena, &life.settings.contract, &err) != OK) return 1;
+    life.settings.wanted = 1u << EFFECT_EXECUTE | 1u << EFFECT_SUBRUN | 1u << EFFECT_TIMER | 1u << EFFECT_CANCEL |
+                           1u << EFFECT_SUBRUN_CANCEL;
+    life.settings.pace_ms = LINE_MS;
+    life.settings.lucky = true;
     workloads_load();
     static const struct test tests[] = {TEST(the_bytes_of_every_log_and_ledger_are_as_before)};
     return test_main("log_bytes", tests, ARRAY_COUNT(tests), argc, argv);

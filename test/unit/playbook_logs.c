@@ -6,65 +6,16 @@
 //   fail N KIND [then VALUE]    the first N tries fail, retryable when KIND is timeout
 //   page P of N                 a page of results
 //   big N                       a text of N bytes, which is kept beside the log
-#include "harness/test.h"
-#include "kernel/kernel.h"
+#include "unit/support/life_kit.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { BATCHES_MAX = 2000, BLOBS_MAX = 64, INLINE_MAX = 65536 };
+enum { BATCHES_MAX = 2000, INLINE_MAX = 65536 };
 
-struct life {
-    struct program *program;
-    const struct contract *contract;
-    struct run *run;
-    struct run_holds holds;
-    struct arena kept, turn;
-    struct str records[40000]; // as the store would have them; moments without a word in ledger form
-    bool in_ledger[40000];
-    size_t record_count;
-    struct append_one {
-        struct digest sha256;
-        struct str bytes;
-    } blobs[BLOBS_MAX];
-    size_t blob_count;
-    struct effect due[4096];
-    size_t due_count;
-    int64_t now;
-    uint64_t seq;
-    struct buf log; // golden
-    int batches, crash_after;
-};
-
-static const struct run_ids ids = {.tenant = {"default", 7},
-                                   .project = {"default", 7},
-                                   .environment = {"default", 7},
-                                   .run = {"exec-1", 6},
-                                   .plan_id = {"golden", 6},
-                                   .plan_version = {"1", 1}};
-static struct life life;
-
-static enum code find_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
-                           struct error *err)
-{
-    (void)context, (void)arena;
-    for (size_t i = 0; i < life.blob_count; i++) {
-        if (!digest_eq(&life.blobs[i].sha256, sha256)) continue;
-        *out = life.blobs[i].bytes;
-        return OK;
-    }
-    return error_set(err, E_NOT_FOUND, "no such blob");
-}
-static const struct kernel_env env = {.blob = find_blob};
-
-static void keep_blob(const struct digest *sha256, struct str bytes)
-{
-    CHECK(life.blob_count < BLOBS_MAX);
-    life.blobs[life.blob_count].sha256 = *sha256;
-    life.blobs[life.blob_count++].bytes = arena_copy(&life.kept, bytes);
-}
+static struct buf events; // golden
+static uint32_t crash_after;
 
 // What is left when ids, times and hashes are taken out.
 static void tell(struct str record)
@@ -78,74 +29,8 @@ static void tell(struct str record)
         for (size_t k = 0; k < ARRAY_COUNT(gone); k++) drop = drop || str_is(whole.members[i].key, gone[k]);
         if (!drop) CHECK(json_put(&life.turn, &out, whole.members[i].key, whole.members[i].value));
     }
-    json_write(&life.log, &out);
-    buf_byte(&life.log, '\n');
-}
-
-static void store_moment(const struct moment *m)
-{
-    struct error err = {0};
-    struct str bytes;
-    CHECK(life.record_count < ARRAY_COUNT(life.records));
-    life.in_ledger[life.record_count] = !moment_word(m->kind, VOCABULARY_NOETL);
-    if (life.in_ledger[life.record_count]) {
-        CHECK_OK(contract_encode_ledger(m, &life.kept, &bytes, &err), &err);
-    } else {
-        struct seal seal = {.seq = ++life.seq, .persisted_ms = m->at_ms};
-        uint8_t raw[16] = {(uint8_t)(life.seq >> 8), (uint8_t)life.seq};
-        uuid_format(raw, seal.event_id);
-        struct encoded encoded;
-        CHECK_OK(contract_encode(life.contract, VOCABULARY_NOETL, &ids, m, &seal, &life.kept, &encoded, &err), &err);
-        bytes = encoded.bytes;
-        tell(bytes);
-    }
-    life.records[life.record_count++] = bytes;
-}
-
-static void step(struct input *input)
-{
-    struct outcome out = {.turn = &life.turn};
-    struct error err = {0};
-    input->now_ms = life.now;
-    CHECK_OK(kernel_step(life.run, &life.holds, input, &env, &out, &err), &err);
-    run_verify(life.run);
-    for (size_t i = 0; i < out.blob_count; i++) keep_blob(&out.blobs[i].sha256, out.blobs[i].bytes);
-    for (size_t i = 0; i < out.moment_count; i++) store_moment(&out.moments[i]);
-    for (size_t i = 0; i < out.effect_count; i++) {
-        bool wanted = out.effects[i].kind == EFFECT_EXECUTE || out.effects[i].kind == EFFECT_TIMER;
-        CHECK(life.due_count < ARRAY_COUNT(life.due));
-        if (wanted) life.due[life.due_count++] = out.effects[i];
-    }
-    life.batches++;
-}
-
-static void fold_all(void)
-{
-    struct error err = {0};
-    run_free(life.run);
-    life.run = run_new(life.program, &ids);
-    CHECK(life.run);
-    life.run->env = &env;
-    for (size_t i = 0; i < life.record_count; i++) {
-        struct moment m = {0};
-        struct seal seal = {0};
-        arena_reset(&life.turn);
-        enum code rc = life.in_ledger[i]
-                           ? contract_decode_ledger(life.records[i], &life.turn, &m, &err)
-                           : contract_decode(VOCABULARY_NOETL, life.records[i], &life.turn, &m, &seal, NULL, &err);
-        CHECK_OK(rc, &err);
-        CHECK_OK(kernel_fold(life.run, &m, &err), &err);
-    }
-    arena_reset(&life.turn);
-}
-
-static void crash(void)
-{
-    fold_all();
-    holds_release(&life.holds);
-    life.due_count = 0;
-    struct input input = {.kind = INPUT_RECOVER};
-    step(&input);
+    json_write(&events, &out);
+    buf_byte(&events, '\n');
 }
 
 // ---- tools
@@ -179,7 +64,7 @@ static void execute(const struct effect *e)
     struct json task;
     struct error err = {0};
     struct buf text;
-    CHECK_OK(kernel_task(life.run, e->step, &env, &life.turn, &task, &err), &err);
+    CHECK_OK(kernel_task(life.run, e->step, &life_env, &life.turn, &task, &err), &err);
     buf_init(&text, 1 << 20);
     play(json_text(json_at(&task, STR("with.cmds"))), (uint32_t)json_integer(json_key(&task, "attempt"), 0), &text);
     struct input input = {
@@ -193,10 +78,10 @@ static void execute(const struct effect *e)
         input.blob = sha256(buf_str(&text));
         input.has_blob = true;
         input.blob_size = text.len;
-        keep_blob(&input.blob, buf_str(&text));
+        life_keep_blob(&input.blob, buf_str(&text));
     }
     buf_release(&text);
-    step(&input);
+    life_step(&input);
 }
 
 static void live(void)
@@ -206,72 +91,52 @@ static void live(void)
                                 .inputs = json_object(),
                                 .trigger_source = STR("manual")};
     struct input start = {.kind = INPUT_START, .start = &facts};
-    step(&start);
+    life_step(&start);
     bool crashed = false;
     while (!run_status_terminal(life.run->status) && life.batches < BATCHES_MAX) {
-        if (!crashed && life.batches >= life.crash_after) {
+        if (!crashed && life.batches >= crash_after) {
             crashed = true;
-            crash();
+            life_crash();
             continue;
         }
         arena_reset(&life.turn);
         CHECK(life.due_count > 0);
-        size_t first = 0;
-        for (size_t i = 1; i < life.due_count; i++) // what needs no time first, then the earliest
-            if (life.due[i].due_ms < life.due[first].due_ms) first = i;
-        struct effect e = life.due[first];
-        memmove(&life.due[first], &life.due[first + 1], (life.due_count - first - 1) * sizeof(e));
-        life.due_count--;
-        if (e.kind == EFFECT_EXECUTE) {
+        struct effect e = life_take_due();
+        if (e.kind == EFFECT_EXECUTE)
             execute(&e);
-            continue;
-        }
-        if (e.due_ms > life.now) life.now = e.due_ms;
-        struct input input = {.kind = e.timer == TIMER_LOOK ? INPUT_RECOVER : INPUT_TIMER,
-                              .step = e.step,
-                              .logical = e.logical,
-                              .timer = e.timer,
-                              .due_ms = e.due_ms};
-        step(&input);
+        else
+            life_fire(&e);
     }
     CHECK(run_status_terminal(life.run->status));
 }
 
-static void begin(const char *file, int crash_after)
+static void begin(const char *file, uint32_t crash)
 {
-    run_free(life.run);
-    holds_release(&life.holds);
-    program_release(life.program);
-    arena_release(&life.kept);
-    arena_release(&life.turn);
-    buf_release(&life.log);
-    const struct contract *contract = life.contract;
-    memset(&life, 0, sizeof(life));
-    life.contract = contract;
-    life.crash_after = crash_after;
-    life.now = 1000;
-    arena_init(&life.kept, 65536, (size_t)512 << 20);
-    arena_init(&life.turn, 65536, (size_t)512 << 20);
-    buf_init(&life.log, (size_t)64 << 20);
+    struct arena arena = arena_of(65536, (size_t)64 << 20);
+    struct program *program = NULL, *before = life.program;
     struct diagnostics diagnostics;
-    diagnostics_init(&diagnostics, &life.kept);
     struct error err = {0};
     char path[300];
+    diagnostics_init(&diagnostics, &arena);
     snprintf(path, sizeof(path), "test/golden/playbooks/%s", file);
-    enum code rc = program_load(test_read_file(path), str_from(file), NULL, &diagnostics, &life.program, &err);
+    enum code rc = program_load(test_read_file(path), str_from(file), NULL, &diagnostics, &program, &err);
     if (rc && diagnostics.count > 0)
         test_fail(__FILE__, __LINE__, "%s:%u: %.*s", file, diagnostics.items[0].line,
                   STR_ARG(diagnostics.items[0].message));
     CHECK_OK(rc, &err);
-    life.run = run_new(life.program, &ids);
-    CHECK(life.run);
+    arena_release(&arena);
+    buf_release(&events);
+    events = buf_of((size_t)64 << 20);
+    crash_after = crash;
+    life_begin(program);
+    program_release(before);
     live();
 }
 
 static size_t count_words(const char *word)
 {
     size_t found = 0, len = strlen(word);
-    struct str log = buf_str(&life.log);
+    struct str log = buf_str(&events);
     for (size_t at = 0; at + len <= log.len; at++) found += memcmp(log.ptr + at, word, len) == 0;
     return found;
 }
@@ -301,7 +166,7 @@ static void the_log_of_every_construct_NX_1_1A_NX_1_1B_NX_1_1C_NX_2A_NX_2J_NX_7_
         char golden[128];
         begin(names[i], BATCHES_MAX);
         snprintf(golden, sizeof(golden), "playbooks/%s.jsonl", names[i]);
-        test_golden(golden, buf_str(&life.log));
+        test_golden(golden, buf_str(&events));
     }
 }
 
@@ -312,14 +177,14 @@ static void a_crash_after_any_batch_changes_nothing_NX_2T_I1_I11_I14(void)
     int worlds = 0;
     for (size_t i = 0; i < count; i++) {
         begin(names[i], BATCHES_MAX);
-        int batches = life.batches;
+        uint32_t batches = life.batches;
         enum run_status status = life.run->status;
         size_t done = count_words("\"event_type\":\"task.done\""),
                failed = count_words("\"event_type\":\"task.failed\"");
         struct buf ctx;
         buf_init(&ctx, 1 << 20);
         json_canon(&ctx, kernel_ctx(life.run));
-        for (int at = 1; at < batches; at++, worlds++) {
+        for (uint32_t at = 1; at < batches; at++, worlds++) {
             begin(names[i], at);
             struct buf again;
             buf_init(&again, 1 << 20);
@@ -327,10 +192,10 @@ static void a_crash_after_any_batch_changes_nothing_NX_2T_I1_I11_I14(void)
             if (life.run->status != status || count_words("\"event_type\":\"task.done\"") != done ||
                 count_words("\"event_type\":\"task.failed\"") != failed || !str_eq(buf_str(&again), buf_str(&ctx)))
                 test_fail(__FILE__, __LINE__,
-                          "%s, crash after batch %d: status %d for %d, done %zu for %zu, ctx %.*s for %.*s", names[i],
+                          "%s, crash after batch %u: status %d for %d, done %zu for %zu, ctx %.*s for %.*s", names[i],
                           at, life.run->status, status, count_words("\"event_type\":\"task.done\""), done,
                           (int)again.len, again.ptr, (int)ctx.len, ctx.ptr);
-            fold_all(); // K1, over the stored bytes
+            life_fold(); // K1, over the stored bytes
             CHECK_INT(life.run->status, status);
             buf_release(&again);
         }
@@ -373,7 +238,9 @@ int main(int argc, char **argv)
     static struct arena arena;
     arena_init(&arena, 65536, (size_t)256 << 20);
     struct error err = {0};
-    if (contract_open(&arena, &life.contract, &err) != OK) return 1;
+    if (contract_open(&arena, &life.settings.contract, &err) != OK) return 1;
+    life.settings.wanted = 1u << EFFECT_EXECUTE | 1u << EFFECT_TIMER;
+    life.settings.told = tell;
     static const struct test tests[] = {
         TEST(the_log_of_every_construct_NX_1_1A_NX_1_1B_NX_1_1C_NX_2A_NX_2J_NX_7_1_NX_7_2_NX_7_3_NX_7_4),
         TEST(results_are_what_their_authors_mean),
