@@ -119,6 +119,7 @@ struct cairn_options {
     void (*output)(void *context, const char *run, const char *step, int is_stderr, const char *line);
     // A run has its last event. From the thread that turns the engine, after it was let go.
     void (*ended)(void *context, const char *run, enum cairn_status status);
+    uint32_t max_steps; // that a document may have, up to 100,000. 0 = 10,000
 };
 
 // "sqlite:PATH", "files:DIR", "postgres://HOST/DATABASE" or "memory:"; a path without a word before it is sqlite. `options` may be NULL.

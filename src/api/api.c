@@ -57,6 +57,12 @@ void api_close(struct api *api)
 }
 
 // Who shows no token that opens anything is not listened to for long, whatever the path.
+static uint64_t body_max_of(const struct api *api, const struct route *route)
+{
+    uint64_t max = route->body_max ? route->body_max : 1u << 20;
+    return max == DOCUMENT_BODY_MAX ? max * service_scale(api->service) : max;
+}
+
 uint64_t api_body_max(void *context, const struct http_request *head)
 {
     const struct api *api = context;
@@ -64,7 +70,7 @@ uint64_t api_body_max(void *context, const struct http_request *head)
     int status;
     char allow[64];
     const struct route *route = route_find(head->method, head->path, params, &status, allow);
-    uint64_t max = route && route->body_max ? route->body_max : 1u << 20;
+    uint64_t max = route ? body_max_of(api, route) : 1u << 20;
     if (max <= STRANGER_BODY_MAX || service_knows(api->service, auth_bearer(http_find(head, "authorization"))))
         return max;
     return STRANGER_BODY_MAX;
@@ -81,7 +87,10 @@ static bool read_body(struct ask *ask)
     }
     if (!(ask->route->flags & ROUTE_BODY)) return true;
     struct json_limits limits = json_limits_default; // of strings that are no documents: body_fits
-    if (ask->route->body_max > limits.string_size_max) limits.string_size_max = ask->route->body_max;
+    limits.node_count_max *= service_scale(ask->api->service);
+    uint64_t max = body_max_of(ask->api, ask->route);
+    if (max > limits.size_max) limits.size_max = max;
+    if (max > limits.string_size_max) limits.string_size_max = max;
     enum code rc = json_parse(request->body, &limits, &ask->call->arena, &ask->body, &err);
     if (!rc && ask->body.type == JSON_OBJECT) return body_fits(ask);
     if (!rc)

@@ -93,7 +93,7 @@ bool body_document(struct ask *ask, struct str *out)
     struct buf text;
     *out = json_text(value);
     if (!json_is(value, JSON_OBJECT)) return true;
-    buf_init(&text, (size_t)16 << 20);
+    buf_init(&text, (size_t)16 * service_scale(ask->api->service) << 20);
     json_write(&text, value);
     *out = buf_keep(&text, &ask->call->arena);
     if (!out->ptr) call_nomem(ask->call);

@@ -49,6 +49,8 @@ enum route_flags {
 typedef void route_handler(struct ask *ask); // net thread: must be quick
 typedef void route_tell(struct ask *ask, struct store *store, const struct run_head *head);
 
+#define DOCUMENT_BODY_MAX (8u << 20)
+
 struct route {
     const char *method, *pattern;   // "{x}" stands for one segment
     const char *summary;            // for people
@@ -58,7 +60,7 @@ struct route {
     enum remote_call call;          // of what workers send
     const char *how;                // of forks: "fork", "rerun", "retry"
     unsigned flags;                 // enum route_flags
-    uint32_t body_max;              // 0 = 1 MiB
+    uint32_t body_max;              // 0 = 1 MiB; DOCUMENT_BODY_MAX grows with the steps that documents may have
     const char *query;              // names of its parameters, with blanks between them; NULL = none
     const char *body, *answer;      // names in the components of openapi.json; NULL = none
     int status;                     // of its success; 0 = 200

@@ -2,6 +2,7 @@
 #include "api/api.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
+#include "cli/document.h"
 #include "cli/interrupt.h"
 #include "cli/serve_config.h"
 #include "cli/session.h"
@@ -167,6 +168,8 @@ static int read_settings(struct serving *serving)
     if (!code && !args_int(&cli->args, FLAG_MAX_RUNS, 0, 1000000, settings->runs_max, &cli->io.arena, &runs))
         code = cli_usage(cli);
     settings->runs_max = (uint32_t)runs;
+    bool steps_said = args_text(&cli->args, FLAG_MAX_STEPS, "").len > 0;
+    if (!code && (steps_said || !settings->steps_max)) code = steps_max_read(cli, &settings->steps_max);
     if (!code) code = confine_open(cli, &steps, false);
     if (code) return code;
     if (args_has(&cli->args, FLAG_CONFINE) || !settings->confinement_said) settings->confinement = steps.confinement;

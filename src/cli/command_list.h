@@ -10,34 +10,36 @@ COMMAND("Author", example, "example", "[ID]", "print an example, or list them", 
 COMMAND("Author", new, "new", "NAME", "begin a document from an example", NULL, 1, 1, FLAG_TEMPLATE)
 COMMAND("Author", init, "init", "[DIR]", "make a directory for documents of your own", NULL, 0, 1, FLAG_NONE)
 COMMAND("Author", validate, "validate", "FILE...", "check documents without running them", "text|json|jsonl", 1,
-        SIZE_MAX, FLAG_STRICT, FLAG_SOUND, FLAG_PLUGIN, FLAG_TOOLS, FLAG_OUTPUT)
+        SIZE_MAX, FLAG_STRICT, FLAG_SOUND, FLAG_MAX_STEPS, FLAG_PLUGIN, FLAG_TOOLS, FLAG_OUTPUT)
 COMMAND("Author", fmt, "fmt", "FILE...", "lay documents out in the canonical way", NULL, 1, SIZE_MAX, FLAG_WRITE,
-        FLAG_CHECK)
+        FLAG_CHECK, FLAG_MAX_STEPS)
 COMMAND("Author", plan, "plan", "FILE", "show what a document will do, before it does it", "text|json|yaml", 1, 1,
-        FLAG_OUT, FLAG_OUTPUT)
+        FLAG_OUT, FLAG_MAX_STEPS, FLAG_OUTPUT)
 COMMAND("Author", render, "render", "FILE | RUN[/STEP][@SEQ]", "show steps with every reference replaced",
-        "text|json|yaml", 1, 1, STORE_FLAGS, FLAG_STEP, FLAG_SET, FLAG_INPUT, FLAG_ARGUMENTS, FLAG_RESULT, FLAG_OUTPUT)
+        "text|json|yaml", 1, 1, STORE_FLAGS, FLAG_STEP, FLAG_SET, FLAG_INPUT, FLAG_ARGUMENTS, FLAG_RESULT, FLAG_MAX_STEPS,
+        FLAG_OUTPUT)
 COMMAND("Author", convert, "convert", "FILE --to plan|nodes", "turn a plan into a node workflow, or back", NULL, 1, 1,
-        FLAG_TO)
+        FLAG_TO, FLAG_MAX_STEPS)
 COMMAND("Author", schema, "schema", "[plan | nodes | event TYPE | signal TYPE] [PATH]",
         "explain a field of a document, an event or a signal", "text|json", 0, 3, FLAG_OUTPUT)
 COMMAND("Author", graph, "graph", "FILE | RUN[@SEQ]", "draw a document, or a run with the states of its steps",
-        "text|ascii|dot|mermaid|svg", 1, 1, STORE_FLAGS, FLAG_ALL, FLAG_OUTPUT)
+        "text|ascii|dot|mermaid|svg", 1, 1, STORE_FLAGS, FLAG_ALL, FLAG_MAX_STEPS, FLAG_OUTPUT)
 
 // ---- Test
 COMMAND("Test", test, "test", "[FILE | DIR...]", "play the tests of documents, with mocked steps in virtual time",
-        "text|json|junit", 0, 1000, FLAG_UPDATE, FLAG_FILTER, FLAG_OUTPUT)
+        "text|json|junit", 0, 1000, FLAG_UPDATE, FLAG_FILTER, FLAG_MAX_STEPS, FLAG_OUTPUT)
 COMMAND("Test", test_record, "test record", "RUN", "make a test of a run that has been", NULL, 1, 1, STORE_FLAGS,
         FLAG_REDACT, FLAG_OUT)
 COMMAND("Test", crashtest, "crashtest", "FILE | TEST",
         "kill a run at every boundary, recover it, and tell what could happen twice", "text|json", 1, 1, FLAG_SANDBOX,
-        FLAG_SEED, FLAG_MAX, FLAG_DOUBLE, FLAG_STRICT, FLAG_WORLD, FLAG_FILTER, FLAG_OUTPUT)
+        FLAG_SEED, FLAG_MAX, FLAG_DOUBLE, FLAG_STRICT, FLAG_WORLD, FLAG_FILTER, FLAG_MAX_STEPS, FLAG_OUTPUT)
 
 // ---- Run
 COMMAND("Run", run, "run", "FILE [-- ARGUMENTS...]", "run a plan, a node workflow or a playbook to its end",
         "json|yaml|name", 1, 1, STORE_FLAGS, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_RUN_ID, FLAG_SET, FLAG_INPUT,
         FLAG_ARGUMENTS, FLAG_PROGRESS, FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT,
-        FLAG_REASON, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_DETACH, FLAG_OUTPUT)
+        FLAG_REASON, FLAG_MAX_STEPS, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_DETACH,
+        FLAG_OUTPUT)
 COMMAND("Run", worker, "worker", "", "execute steps of a server", NULL, 0, 0, FLAG_SERVER, FLAG_TOKEN_FILE,
         FLAG_CA_FILE, FLAG_POOL, FLAG_KINDS, FLAG_CONCURRENCY, FLAG_NAME, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS,
         FLAG_CREDENTIALS, FLAG_TOOLS)
@@ -46,7 +48,7 @@ COMMAND("Run", recover, "recover", "[RUN...]", "go on with unfinished runs that 
         FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_OUTPUT)
 COMMAND("Run", serve, "serve", "", "the engine as a service over HTTP", NULL, 0, 0, FLAG_LISTEN, FLAG_HOST,
         FLAG_TLS_CERT, FLAG_TLS_KEY, FLAG_INSECURE, FLAG_TOKEN_FILE, FLAG_ROUTE, FLAG_LEASE, FLAG_DRAIN, FLAG_MAX_RUNS,
-        FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_NO_LOCAL_STEPS, FLAG_STORE, FLAG_RESULTS)
+        FLAG_MAX_STEPS, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_NO_LOCAL_STEPS, FLAG_STORE, FLAG_RESULTS)
 
 // ---- Look
 COMMAND("Look", ls, "ls", "[QUERY]", "list runs, newest first", LIST_FORMATS, 0, SIZE_MAX, STORE_FLAGS, FLAG_STATUS,
@@ -111,7 +113,7 @@ COMMAND("Prove", log_verify, "log verify", "[RUN | BUNDLE | --all]", "check the 
 COMMAND("Prove", audit_verify, "audit verify", "", "check the chain of decisions that a service recorded", "text|json",
         0, 0, STORE_FLAGS, FLAG_OUTPUT)
 COMMAND("Prove", log_replay, "log replay", "RUN", "live a run again from its log and compare", "text|json", 1, 1,
-        STORE_FLAGS, FLAG_PLAN, FLAG_OUTPUT)
+        STORE_FLAGS, FLAG_PLAN, FLAG_MAX_STEPS, FLAG_OUTPUT)
 COMMAND("Prove", log_export, "log export", "RUN...", "write runs into one file that proves itself", "text|json", 1,
         SIZE_MAX, STORE_FLAGS, FLAG_OUT, FLAG_SIGN, FLAG_REDACT, FLAG_NO_CHILDREN, FLAG_OUTPUT)
 COMMAND("Prove", log_import, "log import", "BUNDLE", "take the runs of a bundle into the store", "text|json", 1, 1,

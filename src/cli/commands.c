@@ -12,7 +12,7 @@
 // What is to be different in a new run that takes over from another.
 #define FORK_FLAGS                                                                                                     \
     FLAG_SET, FLAG_INPUT, FLAG_EDIT, FLAG_EDIT_FILE, FLAG_PLAN, FLAG_FROM, FLAG_RUN_ID, FLAG_REASON, FLAG_DRY_RUN,     \
-        FLAG_DETACH
+        FLAG_DETACH, FLAG_MAX_STEPS
 
 static const struct command commands[] = {
 #define COMMAND(topic, function, name, words, summary, formats, min, max, ...)                                         \

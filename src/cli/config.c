@@ -24,6 +24,7 @@ static const struct setting settings[] = {
     {"time", FLAG_TIME, "relative", "times in tables: relative, iso, unix"},
     {"on-interrupt", FLAG_ON_INTERRUPT, "pause",
      "what the first ^C does: pause, cancel, kill, or of a server's run detach"},
+    {"max-steps", FLAG_MAX_STEPS, "10000", "steps that a document may have, up to 100000"},
     {"confine", FLAG_CONFINE, "none", "what steps are kept from: none, auto, basic, files, full"},
     {"server", FLAG_SERVER, "", "the server that commands and workers ask instead of a store"},
     {"token-file", FLAG_TOKEN_FILE, "", "file with the token for the server"},
@@ -130,14 +131,17 @@ static void take_table(struct cli *cli, const struct config_file *file, const st
                   cli_format(cli, "%s: there is no setting \"%.*s\"", place, STR_ARG(m->key)));
             continue;
         }
-        bool fits = setting->flag == FLAG_ASCII ? json_is(&m->value, JSON_BOOL) : json_is(&m->value, JSON_STRING);
+        bool number = setting->flag == FLAG_MAX_STEPS && json_is(&m->value, JSON_INT);
+        bool fits =
+            setting->flag == FLAG_ASCII ? json_is(&m->value, JSON_BOOL) : number || json_is(&m->value, JSON_STRING);
         if (!fits) {
             fault(cli, true, setting->flag == FLAG_ASCII ? "true or false, without quotes" : "write it as \"text\"",
                   cli_format(cli, "%s: %s cannot be %s", place, setting->name,
                              json_type_name((enum json_type)m->value.type)));
             continue;
         }
-        struct str value = setting->flag != FLAG_ASCII ? json_text(&m->value)
+        struct str value = number ? str_from(cli_format(cli, "%lld", (long long)m->value.integer))
+                           : setting->flag != FLAG_ASCII ? json_text(&m->value)
                            : m->value.boolean          ? STR("true")
                                                        : STR("false");
         set_default(cli, setting, value, file->path, cli_format(cli, "%s:%u", file->path, m->line), rank);

@@ -37,8 +37,9 @@ int document_load(struct cli *cli, struct str path, struct document *out)
     struct error err = {0};
     struct str text;
     *out = (struct document){.sources = {.cli = cli}};
-    int plugins = plugins_open(cli);
-    if (plugins) return plugins;
+    int refused = steps_max_read(cli, &out->sources.steps_max);
+    if (!refused) refused = plugins_open(cli);
+    if (refused) return refused;
     diagnostics_init(&out->diagnostics, &cli->io.arena);
     enum code rc = read_document(cli, path, &text, &err);
     if (rc) {

@@ -14,10 +14,13 @@ struct source {
 // Everything that was read for a document, so that a diagnostic can show its line whichever file it is in.
 struct sources {
     struct cli *cli;
+    uint32_t steps_max; // of each document
     struct source *items;
     size_t count, capacity;
 };
 
+// --max-steps, or the setting. EXIT_OK, or what was reported.
+int steps_max_read(struct cli *cli, uint32_t *out);
 // Looks where engine_find_part looks.
 struct program_loader source_loader(struct sources *sources);
 bool sources_add(struct sources *sources, const struct source *source);

@@ -1,4 +1,5 @@
 #include "cli/confine.h"
+#include "cli/document.h"
 #include "cli/drive.h"
 #include "cli/interrupt.h"
 #include "cli/mirror.h"
@@ -373,7 +374,8 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
                      .output = lines ? on_output : NULL,
                      .refused = on_refused},
     };
-    int code = plugins_open(cli);
+    int code = steps_max_read(cli, &options.limits.steps_max);
+    if (!code) code = plugins_open(cli);
     if (!code) code = confine_open(cli, &options, true);
     if (code) return code;
     if (cli->functions)

@@ -41,9 +41,21 @@ static bool know_field(void *context, struct str kind, struct str field)
     return task_field_known(kind, field);
 }
 
+int steps_max_read(struct cli *cli, uint32_t *out)
+{
+    struct str text = args_text(&cli->args, FLAG_MAX_STEPS, "");
+    int64_t number = PROGRAM_STEPS;
+    bool fits = text.len == 0 || (str_int64(text, &number) && number >= 1 && number <= PROGRAM_STEPS_MAX);
+    *out = (uint32_t)number;
+    if (fits) return EXIT_OK;
+    return cli_fail(cli, EXIT_USAGE, "max-steps cannot be \"%.*s\": it takes a whole number from 1 to %d", STR_ARG(text),
+                    PROGRAM_STEPS_MAX);
+}
+
 struct program_loader source_loader(struct sources *sources)
 {
     return (struct program_loader){.context = sources,
+                                   .steps_max = sources->steps_max,
                                    .load = load_part,
                                    .host_kind = know_function,
                                    .task_kind = know_task,

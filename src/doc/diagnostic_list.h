@@ -168,18 +168,23 @@
       "YAML documents may have 1 MiB, JSON documents 8 MiB.")                                      \
     X("E0502", "the document is nested too deeply", "Lists and mappings nest up to 64 levels.")    \
     X("E0503", "the document has too many values",                                                 \
-      "A document holds up to 100,000 values, what aliases repeat included.")                      \
+      "A document holds up to 100,000 values, what aliases repeat included; more with max-steps "  \
+      "(`cairn help E0505`).")                                                                     \
     X("E0504", "aliases expand too far",                                                           \
       "Aliases may repeat up to 10,000 values in all, and a document has up to 1,000 anchors. "    \
       "Documents that grow without bound when aliases are expanded are a known attack.")           \
-    X("E0505", "too many steps", "A document has up to 10,000 steps, those in loops included.")    \
+    X("E0505", "too many steps",                                                                   \
+      "A document has up to 10,000 steps, those in loops included. `cairn config set max-steps "   \
+      "50000` (or --max-steps) allows more, up to 100,000. The document's size, values and "       \
+      "dependencies may then be larger in proportion.")                                            \
     X("E0506", "too many dependencies",                                                            \
       "A document has up to 50,000 dependencies between steps in all.")                            \
     X("E0507", "loops or child documents nest too deeply",                                         \
       "Loops inside loops and documents run by documents go up to 16 levels.")                     \
     X("E0508", "a limit of the reader",                                                            \
       "JSON nests up to 64 levels and holds up to 100,000 values; in JSON and YAML, texts go up to "  \
-      "1 MiB, mappings up to 10,000 keys, numbers up to 4,300 digits.")                               \
+      "1 MiB, mappings up to 10,000 keys, numbers up to 4,300 digits. max-steps allows more values "  \
+      "(`cairn help E0505`).")                                                                        \
     X("E0601", "a step that can never run",                                                        \
       "Whatever the outcomes of the steps before it and the values that conditions see, the step " \
       "is never started. In a plan a failure stops all unrelated work: only steps directly below " \

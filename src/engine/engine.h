@@ -60,7 +60,8 @@ struct engine_limits {
     size_t output_max;            // bytes of a step's output kept (1 MiB)
     size_t log_max;               // bytes of a step's log kept per attempt (16 MiB)
     size_t inline_max;            // larger outputs become blobs (64 KiB)
-    uint32_t events_per_run_max;  // 50,000: RUN_LIMIT
+    uint32_t events_per_run_max;  // 50,000, times program_scale: RUN_LIMIT
+    uint32_t steps_max;           // of documents that runs name when they need them; 0 = PROGRAM_STEPS
     // How long a result may wait for the store (ADR 0019): then its attempt fails with STATE_STORE_WRITE_BUDGET_EXCEEDED,
     // retryable, unless it turns out to be stored. 0 (default): as long as it takes.
     int64_t write_budget_ms;

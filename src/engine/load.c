@@ -75,7 +75,9 @@ static enum code compile_stored(struct store *store, const struct run_head *head
                          "was started with",
                          STR_ARG(head->ids.run));
     struct part_source source = {.store = store, .parts = &first.facts.parts};
-    struct program_loader loader = {.context = &source, .load = part_load, .host_kind = any_function};
+    // What was accepted stays so: the setting is for documents that are new.
+    struct program_loader loader = {
+        .context = &source, .load = part_load, .host_kind = any_function, .steps_max = PROGRAM_STEPS_MAX};
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, arena);
     rc = program_load(text, first.facts.document_file, &loader, &diagnostics, out, err);
@@ -88,7 +90,7 @@ static enum code compile_stored(struct store *store, const struct run_head *head
 enum code engine_program(struct store *store, const struct run_head *head, struct program **out, struct error *err)
 {
     struct arena arena;
-    arena_init(&arena, 4096, (size_t)256 << 20);
+    arena_init(&arena, 4096, (size_t)256 << 20); // the text and its parts; the program has its own
     enum code rc = compile_stored(store, head, &arena, out, err);
     arena_release(&arena);
     return rc;

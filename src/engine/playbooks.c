@@ -57,13 +57,14 @@ static bool any_kind(void *context, struct str kind) // engine_supports asks whe
     return true;
 }
 
-static enum code read_from_files(const struct program *from, struct str path, struct arena *arena, struct program **out,
-                                 struct error *err)
+static enum code read_from_files(const struct engine *engine, const struct program *from, struct str path,
+                                 struct arena *arena, struct program **out, struct error *err)
 {
     struct program_part part = {.kind = PART_DOCUMENT, .from = from->file, .request = path};
     enum code rc = engine_find_part(NULL, &part, arena, err);
     if (rc) return rc;
-    struct program_loader loader = {.load = engine_find_part, .host_kind = any_kind};
+    struct program_loader loader = {
+        .load = engine_find_part, .host_kind = any_kind, .steps_max = engine->options.limits.steps_max};
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, arena);
     rc = program_load(part.text, part.file, &loader, &diagnostics, out, err);
@@ -98,5 +99,5 @@ enum code child_playbook(struct engine *engine, const struct resident *parent, u
         return error_set(err, E_NOT_FOUND,
                          "the playbook \"%.*s\" is not among the documents that the run was started with",
                          STR_ARG(path));
-    return read_from_files(parent->run->program, path, &engine->turn, out, err);
+    return read_from_files(engine, parent->run->program, path, &engine->turn, out, err);
 }

@@ -361,9 +361,11 @@ static void tell_events(struct engine *engine, const struct batch *batch, const 
 // A run has an end even if its document has none: past the limit it is stopped, with the reason in its log (I21).
 static enum code bound_run(struct engine *engine, struct resident *resident, struct error *err)
 {
-    if (resident->gone || resident->idle || resident->limit_hit ||
-        run_log_last_seq(resident->log) < engine->options.limits.events_per_run_max * (resident->run->net ? 20 : 1))
-        return OK; // a task of a playbook is four events and more
+    if (resident->gone || resident->idle || resident->limit_hit) return OK;
+    const struct run *run = resident->run;
+    uint64_t most = (uint64_t)engine->options.limits.events_per_run_max * program_scale(run->program->step_count);
+    if (run->net) most *= 20; // a task of a playbook is four events and more
+    if (run_log_last_seq(resident->log) < most) return OK;
     resident->limit_hit = true;
     char id[UUID_SIZE];
     new_uuid(engine, id);

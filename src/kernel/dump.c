@@ -11,7 +11,7 @@ _Static_assert(sizeof(struct net_place) == 552, "a new member of struct net_plac
 _Static_assert(sizeof(struct net_value) == 96, "a new member of struct net_value is told below");
 _Static_assert(sizeof(struct run_list) == 208, "a new member of struct run_list is told below");
 _Static_assert(sizeof(struct container) == 56, "a new member of struct container is told below");
-_Static_assert(sizeof(struct net_state) == 168, "a new member of struct net_state is told below");
+_Static_assert(sizeof(struct net_state) == 176, "a new member of struct net_state is told below");
 
 static void put_text(struct buf *out, const char *name, struct str text)
 {

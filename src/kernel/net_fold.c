@@ -78,6 +78,7 @@ static enum code token_arrives(struct run *run, uint32_t place, const struct jso
         run->net->tokens++;
     }
     p->token = true;
+    run->net->token_at[place / 64] |= UINT64_C(1) << (place % 64);
     ready_push(run, place);
     if (!args || args->type != JSON_OBJECT || args->count == 0) return OK;
     struct json merged = json_object(), copy; // the later token's arguments win
@@ -93,15 +94,19 @@ static enum code token_arrives(struct run *run, uint32_t place, const struct jso
 
 static void token_goes(struct run *run, struct net_place *p)
 {
+    size_t place = (size_t)(p - run->net->places);
     if (p->token) run->net->tokens--;
     p->token = false;
+    run->net->token_at[place / 64] &= ~(UINT64_C(1) << (place % 64));
 }
 
 // Those that wait for others look again whenever one has ended.
 static void wake_waiting(struct run *run)
 {
-    for (uint32_t i = 0; run->net->tokens > 0 && i < run->program->step_count; i++)
-        if (run->net->places[i].token) ready_push(run, i);
+    for (uint32_t word = 0; run->net->tokens > 0 && word <= run->program->step_count / 64; word++) {
+        for (uint64_t left = run->net->token_at[word]; left; left &= left - 1)
+            ready_push(run, word * 64 + (uint32_t)__builtin_ctzll(left));
+    }
 }
 
 // Nothing is left to do: the final step is, once, whatever came out.

@@ -65,6 +65,7 @@ struct net_place {
 
 struct net_state {
     struct net_place *places;
+    uint64_t *token_at; // bit per place, as `token` of each: those that wait are found without looking at all
     struct walk **walks; // of the lanes, in their order
     uint32_t lane_count, lane_capacity, free_lane;
     uint32_t serial;    // attempts so far

@@ -11,7 +11,8 @@ bool net_make(struct run *run)
     struct net_state *net = ARENA_NEW(&run->arena, struct net_state);
     if (!net) return false;
     net->places = ARENA_ARRAY(&run->arena, count, struct net_place);
-    if (!net->places) return false;
+    net->token_at = ARENA_ARRAY(&run->arena, count / 64 + 1, uint64_t);
+    if (!net->places || !net->token_at) return false;
     run->net = net;
     run->first_lane = count;
     net->free_lane = NO_LANE;
@@ -232,6 +233,7 @@ void net_verify(const struct run *run)
         const struct net_place *p = &net->places[i];
         live += p->phase != PLACE_IDLE;
         tokens += p->token;
+        INVARIANT(p->token == (net->token_at[i / 64] >> (i % 64) & 1));
         INVARIANT(p->phase >= PLACE_IDLE && p->phase <= PLACE_ENDED);
         uint32_t open = container_open(&p->loop);
         if (p->phase != PLACE_RUNNING) INVARIANT(p->lane == NO_LANE && open == 0);

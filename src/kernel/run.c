@@ -4,7 +4,7 @@
 // The first block holds a small run, its steps and the texts it was started with: most runs are waiting, and need no more.
 #define RUN_ARENA_TEXTS 256
 #define RUN_ARENA_BLOCK 4096
-#define RUN_ARENA_LIMIT ((size_t)1 << 30) // 10,000 outputs of 64 KiB must fit
+#define RUN_ARENA_LIMIT ((size_t)1 << 30) // PROGRAM_STEPS outputs of 64 KiB must fit; times program_scale
 
 enum vocabulary program_vocabulary(const struct program *program)
 {
@@ -29,7 +29,8 @@ struct run *run_new(const struct program *program, const struct run_ids *ids)
     struct arena arena;
     size_t step = sizeof(struct run_lane) + sizeof(struct run_node) + sizeof(uint32_t);
     size_t block = sizeof(struct run) + program->step_count * step + RUN_ARENA_TEXTS;
-    arena_init(&arena, block < RUN_ARENA_BLOCK ? block : RUN_ARENA_BLOCK, RUN_ARENA_LIMIT);
+    arena_init(&arena, block < RUN_ARENA_BLOCK ? block : RUN_ARENA_BLOCK,
+               RUN_ARENA_LIMIT * program_scale(program->step_count));
     struct run *run = ARENA_NEW(&arena, struct run);
     uint32_t *links = run ? ARENA_ARRAY(&arena, program->step_count, uint32_t) : NULL;
     if (!links) {

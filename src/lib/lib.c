@@ -200,6 +200,8 @@ static enum code copy_options(struct cairn *cairn, const struct cairn_options *g
     struct cairn_options *options = &cairn->options;
     if (given && given->size < offsetof(struct cairn_options, workers))
         return error_set(err, E_INVALID, "cairn_options.size is not set");
+    if (options->max_steps > PROGRAM_STEPS_MAX)
+        return error_set(err, E_INVALID, "cairn_options.max_steps is at most %d", PROGRAM_STEPS_MAX);
     if (!options->allocate != !options->release) return error_set(err, E_INVALID, "allocate and release go together");
     cairn->log = (struct os_log_route){.fn = options->log ? hook_log : no_log, .context = cairn};
     if (options->allocate)
@@ -255,6 +257,7 @@ static enum code open_engine(struct cairn *cairn, struct error *err)
         .host = {.tools = functions_tools(cairn->functions), .context = cairn->functions, .knows = functions_know},
         .limits = engine_limits_default,
         .observer = lib_observer(cairn)};
+    options.limits.steps_max = cairn->options.max_steps;
     if (cairn->options.processes > 0) options.limits.process_max = cairn->options.processes;
     enum code rc = engine_open(&options, &cairn->engine, err);
     if (!rc) functions_attach(cairn->functions, cairn->engine);

@@ -83,7 +83,10 @@ static void document_close(struct document *d)
 
 static enum code document_compile(struct cairn *cairn, struct document *d, struct error *err)
 {
-    struct program_loader loader = {.context = cairn, .load = engine_find_part, .host_kind = know_function};
+    struct program_loader loader = {.context = cairn,
+                                    .steps_max = cairn->options.max_steps,
+                                    .load = engine_find_part,
+                                    .host_kind = know_function};
     enum code rc = program_load(d->text, d->file, &loader, &d->diagnostics, &d->program, err);
     if (rc != E_INVALID) return rc;
     d->program = NULL;

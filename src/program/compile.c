@@ -289,9 +289,9 @@ static bool compile_scope(struct compiler *c, const struct scope_range *range, u
     for (uint32_t i = range->first; i < range->first + range->count; i++) {
         const struct json *deps = c->drafts[i]->deps;
         *edges += deps ? deps->count : 0;
-        if (*edges > EDGE_COUNT_MAX) {
+        if (*edges > r->load->edges_max) {
             struct span at = place_of(r, deps);
-            ERROR(r, "E0506", at, "the document has more than %d dependencies", EDGE_COUNT_MAX);
+            ERROR(r, "E0506", at, "the document has more than %u dependencies", r->load->edges_max);
             return false;
         }
         if (!resolve_deps(c, i, range)) {

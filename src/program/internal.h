@@ -13,8 +13,7 @@
 #include "program/program.h"
 
 enum {
-    STEP_COUNT_MAX = 10000,
-    EDGE_COUNT_MAX = 50000,
+    EDGE_COUNT_MAX = 50000,   // dependencies, times program_scale
     NESTING_MAX = 16,         // loops in loops, documents in documents
     ITERATION_MAX = 10000,    // max_iterations
     NODE_TIMEOUT_MS = 120000, // of bash and script nodes
@@ -66,6 +65,7 @@ struct load {
     const struct program_loader *loader;
     struct diagnostics *diagnostics;
     const struct load_options *options;
+    uint32_t steps_max, edges_max;
     struct arena scratch;
     struct loaded *loaded;
     size_t loaded_count, loaded_capacity;

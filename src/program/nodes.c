@@ -332,9 +332,9 @@ static void read_list(struct reader *r, const struct json *nodes, uint32_t depth
 // NULL when there is no room for one more; said once.
 static struct draft *add_node(struct reader *r, const struct json *value, struct draft_list *list)
 {
-    if (r->step_count < STEP_COUNT_MAX) return draft_add(r, list);
+    if (r->step_count < r->load->steps_max) return draft_add(r, list);
     struct span at = place_of(r, value);
-    if (!r->full) ERROR(r, "E0505", at, "the workflow has more than %d nodes", STEP_COUNT_MAX);
+    if (!r->full) ERROR(r, "E0505", at, "the workflow has more than %u nodes", r->load->steps_max);
     r->full = true;
     return NULL;
 }

@@ -332,8 +332,8 @@ void plan_read(struct reader *r, const struct json *root, struct draft_list *lis
     }
     struct span at = place_of(r, steps);
     if (steps->count == 0) ERROR(r, "E0214", at, "the plan has no steps");
-    if (steps->count > STEP_COUNT_MAX) {
-        ERROR(r, "E0505", at, "the plan has %u steps; %d are allowed", steps->count, STEP_COUNT_MAX);
+    if (steps->count > r->load->steps_max) {
+        ERROR(r, "E0505", at, "the plan has %u steps; %u are allowed", steps->count, r->load->steps_max);
         return;
     }
     r->code = "INVALID_STEP_SCHEMA";

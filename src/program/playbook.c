@@ -238,8 +238,8 @@ static void read_workflow_list(struct playbook *pb, const struct json *root, str
     workflow = cursors_today(pb, workflow);
     at = place_of(r, workflow);
     if (workflow->count == 0) ERROR(r, "E0214", at, "the workflow has no steps");
-    if (workflow->count > STEP_COUNT_MAX) {
-        ERROR(r, "E0505", at, "the workflow has more than %d steps", STEP_COUNT_MAX);
+    if (workflow->count > r->load->steps_max) {
+        ERROR(r, "E0505", at, "the workflow has more than %u steps", r->load->steps_max);
         return;
     }
     drafts_reserve(r, list, workflow->count);

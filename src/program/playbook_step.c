@@ -213,9 +213,9 @@ static void read_next(struct playbook *pb, const struct json *next, struct net_s
         return;
     }
     uint32_t count = one ? 1 : arcs->count;
-    if (pb->arc_count + count > EDGE_COUNT_MAX) {
+    if (pb->arc_count + count > r->load->edges_max) {
         struct span at = place_of(r, arcs);
-        ERROR(r, "E0506", at, "the workflow has more than %d arcs", EDGE_COUNT_MAX);
+        ERROR(r, "E0506", at, "the workflow has more than %u arcs", r->load->edges_max);
         return;
     }
     struct net_arc *made = ARENA_ARRAY(r->arena, count, struct net_arc);

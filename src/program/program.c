@@ -88,7 +88,11 @@ static enum code compile_document(struct reader *r, const struct chain *chain)
 {
     struct json root;
     size_t first = r->diagnostics->count;
-    enum code rc = doc_tree(r->program->text, r->file, NULL, r->arena, &root, r->diagnostics);
+    struct doc_limits limits = doc_limits_default;
+    limits.size_max *= program_scale(r->load->steps_max);
+    limits.yaml_size_max *= program_scale(r->load->steps_max);
+    limits.node_count_max *= program_scale(r->load->steps_max);
+    enum code rc = doc_tree(r->program->text, r->file, &limits, r->arena, &root, r->diagnostics);
     if (rc) {
         give_code(r->diagnostics, first);
         return rc;
@@ -142,8 +146,13 @@ enum code program_load_with(struct str text, struct str file, const struct progr
                             const struct load_options *options, struct diagnostics *diagnostics, struct program **out,
                             struct error *err)
 {
-    struct load load = {.loader = loader, .diagnostics = diagnostics, .options = options};
-    start_arena(&load.scratch, options);
+    struct load_options scaled = *options;
+    struct load load = {.loader = loader, .diagnostics = diagnostics, .options = &scaled};
+    load.steps_max = loader && loader->steps_max ? loader->steps_max : PROGRAM_STEPS;
+    INVARIANT(load.steps_max <= PROGRAM_STEPS_MAX);
+    load.edges_max = EDGE_COUNT_MAX * program_scale(load.steps_max);
+    scaled.size_max *= program_scale(load.steps_max);
+    start_arena(&load.scratch, &scaled);
     map_init(&load.loaded_by_file, &load.scratch);
     uint32_t errors = diagnostics->error_count;
     uint32_t height;

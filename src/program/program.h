@@ -149,8 +149,18 @@ struct program {
     int references; // use program_retain/release
 };
 
+// Steps of one document, those in loops included. Its other limits (size, values, dependencies) and those of its runs (events,
+// memory) are for so many, and grow in proportion where more are allowed: program_scale times.
+enum { PROGRAM_STEPS = 10000, PROGRAM_STEPS_MAX = 100000 };
+
+static inline uint32_t program_scale(uint32_t steps)
+{
+    return steps <= PROGRAM_STEPS ? 1 : (steps + PROGRAM_STEPS - 1) / PROGRAM_STEPS;
+}
+
 struct program_loader {
     void *context;
+    uint32_t steps_max; // up to PROGRAM_STEPS_MAX; 0 = PROGRAM_STEPS
     // Finds and reads what `request` names, seen from the file `from`: sets `file` and `text`, in `arena`. E_NOT_FOUND: err lists
     // the places looked at. NULL: there are none.
     enum code (*load)(void *context, struct program_part *part, struct arena *arena, struct error *err);

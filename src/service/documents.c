@@ -128,7 +128,10 @@ enum document_result documents_get(struct call *call, struct str text, struct st
     *out = find(documents, &key);
     if (*out) return DOCUMENT_OK;
     struct enclosed enclosed = {.parts = parts, .service = call->service};
-    struct program_loader loader = {.context = &enclosed, .load = load_part, .host_kind = any_function};
+    struct program_loader loader = {.context = &enclosed,
+                                    .steps_max = call->service->settings.steps_max,
+                                    .load = load_part,
+                                    .host_kind = any_function};
     struct diagnostics diagnostics;
     struct error err = {0};
     diagnostics_init(&diagnostics, &call->arena);

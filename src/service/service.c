@@ -347,6 +347,7 @@ static enum code open_engine(struct service *service, struct error *err)
                      .left = on_left,
                      .appended = on_appended}};
     if (settings->processes) options.limits.process_max = settings->processes;
+    options.limits.steps_max = settings->steps_max;
     options.limits.write_budget_ms = settings->write_budget_ms ? settings->write_budget_ms : 3000;
     options.no_files = true; // what a run may read was sent with it
     rc = engine_open(&options, &service->engine, err);
@@ -385,6 +386,11 @@ static enum code open_parts(struct service *service, struct error *err)
     rc = service->members.several ? members_start(service, err) : sinks_open(service, false, err);
     if (!rc) rc = projecting_start(service, err);
     return rc ? rc : otlp_start(service, err);
+}
+
+uint32_t service_scale(const struct service *service)
+{
+    return program_scale(service->settings.steps_max);
 }
 
 enum code service_open(const struct service_settings *settings, const struct service_hooks *hooks, struct service **out,

@@ -47,6 +47,7 @@ struct service_settings {
     uint32_t starts_max;       // new runs that wait for the engine at once. 0 = 1000
     uint32_t reads_max;        // calls that wait for a reader. 0 = 2000
     uint32_t resident_max;     // new runs when so many have not ended. 0 = 100,000
+    uint32_t steps_max;        // of a document. 0 = PROGRAM_STEPS
     uint32_t runs_max;         // in flight at once, of all tenants; more wait in their queues. 0 = no limit
     uint32_t calls_max;        // waiting for the engine at once; more are refused (OVERLOADED). 0 = 10,000
     uint32_t calls_per_tenant; // of calls_max; more are refused (TENANT_OVERLOADED). 0 = as many as calls_max
@@ -73,6 +74,8 @@ enum code service_setting(struct str name, const struct json *value, struct aren
                           struct error *err) MUST_CHECK;
 const char *service_setting_name(size_t index); // NULL past the end
 const char *service_setting_what(size_t index);
+
+uint32_t service_scale(const struct service *service); // program_scale of the documents that it takes
 
 // What happened, as it was stored: for streams. On the engine thread, after it is durable; must be quick.
 struct service_hooks {

@@ -81,6 +81,7 @@ static void read_plain(struct form *form, struct service_settings *out)
     read_seconds(form, "engineLeaseSeconds", 2, 3600, &out->engine_lease_ms);
     read_seconds(form, "leaseSeconds", 1, 3600, &out->lease_ms);
     form_count(form, "maxRuns", 1, COUNT_MAX, &out->runs_max);
+    form_count(form, "maxSteps", 1, PROGRAM_STEPS_MAX, &out->steps_max);
     form_count(form, "runsInMemory", 1, 10 * COUNT_MAX, &out->resident_max);
     const struct json *credentials = form_take(form, "credentials", JSON_OBJECT);
     if (credentials) out->credentials = *credentials;
@@ -213,6 +214,7 @@ static const struct {
     {"engineLeaseSeconds", "how long other engines of the store wait before they take this one for dead (10)"},
     {"leaseSeconds", "how long a worker may be silent (30)"},
     {"maxRuns", "runs in flight at once, of all tenants; more wait in their queues"},
+    {"maxSteps", "steps that a document may have, up to 100,000 (10,000)"},
     {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)"},
     {"sinks", "where events are carried to"},
     {"otlp", "where traces of ended runs are posted"},

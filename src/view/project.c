@@ -1,6 +1,8 @@
 #include "view/project_inside.h"
 
-enum { BLOCK = 8 * 1024 };
+#include <string.h>
+
+enum { BLOCK = 8 * 1024, PATH_MAX_SIZE = 4096 };
 #define SNAPSHOT_MAX ((size_t)512 << 20)
 
 bool project_gap(uint64_t last_seq, uint64_t next_seq)
@@ -115,14 +117,16 @@ static bool dependencies_over(const struct run_view *view, struct str path)
 {
     const struct program_step *declared = view->program ? view_declared(view->program, path) : NULL;
     if (!declared) return true;
-    struct str place = str_slice(path, 0, path.len - declared->id.len); // "loop[2]."
-    for (size_t i = 0; i < view->step_count; i++) {
-        const struct step_view *step = &view->steps[i];
-        if (!str_starts(step->id, place)) continue;
-        for (uint32_t k = 0; k < declared->dep_count; k++) {
-            struct str id = view->program->steps[declared->deps[k]].id;
-            if (str_eq(str_slice(step->id, place.len, step->id.len), id) && !is_over(step)) return false;
-        }
+    char text[PATH_MAX_SIZE];
+    size_t place = path.len - declared->id.len; // of "loop[2]."
+    if (place >= sizeof(text)) return true;     // no path of ours is so long
+    memcpy(text, path.ptr, place);
+    for (uint32_t k = 0; k < declared->dep_count; k++) {
+        struct str id = view->program->steps[declared->deps[k]].id;
+        if (place + id.len > sizeof(text)) return true;
+        memcpy(text + place, id.ptr, id.len);
+        const struct step_view *step = view_step(view, (struct str){text, place + id.len});
+        if (step && !is_over(step)) return false;
     }
     return true;
 }

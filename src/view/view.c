@@ -71,10 +71,8 @@ enum vocabulary view_vocabulary(const struct run_view *view)
 
 static const struct program_step *find_in_scope(const struct program *program, uint32_t scope, struct str id)
 {
-    for (uint32_t i = 0; i < program->step_count; i++) {
-        if (program->steps[i].scope == scope && str_eq(program->steps[i].id, id)) return &program->steps[i];
-    }
-    return NULL;
+    uint32_t step = program_find(program, scope, id);
+    return step == PROGRAM_TOP ? NULL : &program->steps[step];
 }
 
 // "loop[2].tick" is the step tick in the scope of loop, whatever the iteration.

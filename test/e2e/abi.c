@@ -25,6 +25,7 @@ static void options(void)
     FIELD(cairn_options, log);
     FIELD(cairn_options, output);
     FIELD(cairn_options, ended);
+    FIELD(cairn_options, max_steps);
     STRUCT(cairn_error);
     FIELD(cairn_error, code);
     FIELD(cairn_error, line);

@@ -274,4 +274,37 @@ test_completed_run_has_no_cause() {
     cairn_is 0 ls "${store[@]}" -o json; equal "$(jq -r '.[0].cause' out)" null cause
 }
 
+# Half of the steps hang on a gate that waits for a file.
+many_steps() {
+    python3 - "$1" >many.json <<'SCRIPT'
+import json, sys
+count = int(sys.argv[1])
+steps = [{"stepId": f"s{i}", "kind": "noop", "dependsOn": [f"s{i - 100}"] if i >= 100 else []} for i in range(count)]
+steps[count // 2] |= {"kind": "shell", "with": {"command": "until [ -e go ]; do sleep 0.02; done"}}
+for i in range(count // 2 + 1, count // 2 + 100): steps[i]["dependsOn"] = [f"s{count // 2}"]
+print(json.dumps({"planId": "many", "planVersion": "1", "steps": steps}))
+SCRIPT
+}
+test_max_steps_is_a_setting_and_50000_steps_run_and_recover() {
+    many_steps 50000
+    cairn_is 3 validate many.json
+    cairn_is 2 validate many.json --max-steps 100001; has err 'from 1 to 100000'
+    cairn_is 2 run many.json "${store[@]}" --max-steps many
+    cairn_is 0 validate many.json --max-steps 50000
+    cairn_is 3 validate many.json --max-steps 49999; has err 'the plan has 50000 steps; 49999 are allowed'
+    CAIRN_MAX_STEPS=50000 cairn_is 0 validate many.json
+    echo 'max-steps = 50000' >cairn.toml; cairn_is 0 validate many.json
+    rm cairn.toml; cairn_is 0 config set max-steps 50000 --local; cairn_is 0 validate many.json; rm cairn.toml
+    "$CAIRN" run many.json "${store[@]}" --run-id m-1 --max-steps 50000 --progress none 2>run.err &
+    pid=$!
+    half_done() { [ "$("$CAIRN" get m-1 "${store[@]}" -o json | jq '[.steps[] | select(.status == "SUCCESS")] | length')" = 25000 ]; }
+    wait_for half_done
+    kill -9 $pid; wait $pid 2>/dev/null; touch go
+    # What was accepted goes on wherever it is taken up.
+    cairn_is 0 recover "${store[@]}" --progress none
+    cairn_is 0 get m-1 "${store[@]}" -o json; equal "$(jq -r '.status, (.steps | length)' out | tr '\n' ' ')" 'COMPLETED 50000 '
+    equal "$(count_of m-1 StepCompleted)" 50000 'steps that completed'
+    intact
+}
+
 run_tests "$@"

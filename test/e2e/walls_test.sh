@@ -26,6 +26,18 @@ test_bodies_of_odd_shapes_are_answered() {
     still_serves
 }
 
+test_max_steps_of_the_service_and_one_more() {
+    printf '[serve]\nmaxSteps = 50000\n' >cairn.toml
+    serve
+    local steps
+    for steps in 50000 50001; do
+        jq -nc --argjson n $steps '{document: {planId: "p", planVersion: "1", steps: [range($n) | {stepId: "s\(.)", kind: "noop"}]}}' >many.json
+        ask POST /v1/plans:validate @many.json
+        equal $status "$([ $steps = 50000 ] && echo 200 || echo 422)" "$steps steps"
+    done
+    still_serves
+}
+
 test_messages_that_could_mean_two_things_start_nothing_H1() {
     serve
     hostile framing

@@ -409,7 +409,7 @@ static void every_allocation_may_fail(void)
         struct json json;
         arena_init(&scarce, 4096, 64 << 20);
         scarce.fail_in = n;
-        done = view_init(&small, &scarce, &test_ids) && view_plan(&small, &test_program);
+        done = view_init(&small, &scarce, &test_ids) && view_plan(&small, with_ids(&test_program));
         for (size_t i = 0; i < LOG_SIZE && done; i++) done = view_fold(&small, &log[i], i + 1);
         done = done && view_json(&small, &scarce, &json);
         arena_release(&scarce);

@@ -228,7 +228,7 @@ static void loops_show_their_iteration_and_their_children_by_path(void)
 static void planned(void)
 {
     begin();
-    CHECK(view_plan(&view, &test_program));
+    CHECK(view_plan(&view, with_ids(&test_program)));
     tell_kind(MOMENT_RUN_STARTED);
 }
 

@@ -1,5 +1,6 @@
 // The projector: the three functions of ES-1.5 and its loop, driven by a
 // scripted store.
+#include "unit/support/program_ids.h"
 #include "unit/contract_moments.h"
 
 #include "base/error.h"
@@ -475,7 +476,7 @@ static struct program_step two[] = {
     {.id = LITERAL("a"), .kind = STEP_NOOP, .scope = PROGRAM_TOP},
     {.id = LITERAL("b"), .kind = STEP_NOOP, .scope = PROGRAM_TOP, .deps = on_a, .dep_count = 1},
 };
-static const struct program two_steps = {.steps = two, .step_count = 2, .top_count = 2};
+static struct program two_steps = {.steps = two, .step_count = 2, .top_count = 2};
 
 static void an_effect_before_its_cause_is_told_C_56(void)
 {
@@ -487,7 +488,7 @@ static void an_effect_before_its_cause_is_told_C_56(void)
     add(5, MOMENT_STEP_COMPLETED, "c");                                  // never began
     add(6, MOMENT_STEP_COMPLETED, "d")->moment.run_ref = STR("run-000"); // reused: none is needed
     heard = (struct heard){0};
-    projector = projector_open(&test_ids, &two_steps, NULL, T0, &sink);
+    projector = projector_open(&test_ids, with_ids(&two_steps), NULL, T0, &sink);
     CHECK(serve(0));
     CHECK_INT(reports(PROJECT_CAUSAL), 2);
     CHECK_INT(heard.items[0].seq, 3);

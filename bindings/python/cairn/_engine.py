@@ -442,12 +442,13 @@ class Engine:
     processes   False: documents with exec, shell and script steps are refused, and the process is no child subreaper
     log         called with (level, line) for diagnostics, from any thread; it must not call the engine
     output      called with (run, step, line) for what steps say
+    max_steps   how many steps a document may have, up to 100,000; 0 is 10,000
     """
 
     def __init__(self, url: str, *, workers: int = 4, tenant: str = "default", actor: str = "python", processes: bool = True,
                  create: bool = True, log: Optional[Callable[[int, str], None]] = None,
                  output: Optional[Callable[[str, str, str], None]] = None,
-                 on_exception: Optional[Callable[[str, BaseException], None]] = None) -> None:
+                 on_exception: Optional[Callable[[str, BaseException], None]] = None, max_steps: int = 0) -> None:
         self._handle: Optional[int] = None
         self._lock = threading.Lock()
         self._calls = 0
@@ -465,7 +466,7 @@ class Engine:
         )
         options = native.Options(size=ctypes.sizeof(native.Options), workers=workers, tenant=_bytes(tenant), actor=_bytes(actor),
                                  flags=(0 if processes else native.NO_PROCESS_TOOLS) | (0 if create else native.NO_CREATE),
-                                 log=self._hooks[0], output=self._hooks[1], ended=self._hooks[2])
+                                 log=self._hooks[0], output=self._hooks[1], ended=self._hooks[2], max_steps=max_steps)
         handle, error = ctypes.c_void_p(), native.Error()
         _check(lib.cairn_open(_bytes(url), ctypes.byref(options), ctypes.byref(handle), ctypes.byref(error)), error)
         self._handle = handle.value

@@ -46,7 +46,8 @@ class Kind(Structure):
 class Options(Structure):
     _fields_ = [("size", c_size_t), ("flags", c_uint32), ("workers", c_uint32), ("processes", c_uint32), ("poll_ms", c_uint32),
                 ("tenant", c_char_p), ("actor", c_char_p), ("context", c_void_p), ("now", c_void_p), ("allocate", c_void_p),
-                ("release", c_void_p), ("log", LOG_FUNCTION), ("output", OUTPUT_FUNCTION), ("ended", ENDED_FUNCTION)]
+                ("release", c_void_p), ("log", LOG_FUNCTION), ("output", OUTPUT_FUNCTION), ("ended", ENDED_FUNCTION),
+                ("max_steps", c_uint32)]
 
 
 class Start(Structure):

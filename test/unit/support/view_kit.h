@@ -3,6 +3,7 @@
 #define CAIRN_TEST_UNIT_SUPPORT_VIEW_KIT_H
 
 #include "unit/contract_moments.h"
+#include "unit/support/program_ids.h"
 
 #include "base/error.h"
 #include "view/view.h"
@@ -98,6 +99,6 @@ UNUSED static struct program_step test_steps[] = {
     {.id = LITERAL("ask"), .kind = STEP_APPROVAL, .on_failure = ON_FAILURE_HOLD, .scope = 2},
 };
 
-UNUSED static const struct program test_program = {.steps = test_steps, .step_count = 4, .top_count = 3};
+UNUSED static struct program test_program = {.steps = test_steps, .step_count = 4, .top_count = 3};
 
 #endif
