@@ -2,6 +2,8 @@
 // becomes of each step, and a first turn is tried in memory, so that what is announced is what will happen.
 #include "engine/fork.h"
 
+#include "json/make.h"
+
 #include <stdlib.h>
 
 // ---- reading the source
@@ -99,30 +101,27 @@ static enum code choose_inputs(struct fork *fork, const struct json *wanted, str
     struct arena *arena = fork->private->arena;
     const struct json *old = &fork->facts.inputs;
     struct json given = json_object(), now;
-    bool ok = true;
     // A past has the changes of the inputs in it; results alone do not.
     if (fork->results_only && !inputs_now(fork->source, arena, &now)) return error_nomem(err);
     if (fork->results_only) old = &now;
-    for (uint32_t i = 0; ok && json_is(wanted, JSON_OBJECT) && i < wanted->count; i++)
-        ok = json_put(arena, &given, wanted->members[i].key, wanted->members[i].value);
-    for (uint32_t i = 0; ok && json_is(old, JSON_OBJECT) && i < old->count; i++)
+    json_fill(arena, &given, wanted);
+    for (uint32_t i = 0; json_is(old, JSON_OBJECT) && i < old->count; i++)
         if (!json_get(wanted, old->members[i].key) && !is_default(fork, &old->members[i]))
-            ok = json_put(arena, &given, old->members[i].key, old->members[i].value);
-    if (!ok) return error_nomem(err);
-    enum code rc = check_inputs(fork->program, &given, err);
+            json_set(arena, &given, old->members[i].key, old->members[i].value);
+    enum code rc = json_ok(&given) ? check_inputs(fork->program, &given, err) : error_nomem(err);
     if (rc) return rc;
     rc = merge_inputs(fork->program, &given, arena, &fork->inputs, err);
     if (rc) return rc == E_NOMEM ? error_nomem(err) : rc;
     fork->changed = json_array();
-    for (uint32_t i = 0; ok && i < fork->inputs.count; i++) {
+    for (uint32_t i = 0; i < fork->inputs.count; i++) {
         const struct json *before = json_get(old, fork->inputs.members[i].key);
         if (before && json_equal(before, &fork->inputs.members[i].value)) continue;
-        ok = json_push(arena, &fork->changed, json_string(fork->inputs.members[i].key));
+        json_append(arena, &fork->changed, json_string(fork->inputs.members[i].key));
     }
-    for (uint32_t i = 0; ok && json_is(old, JSON_OBJECT) && i < old->count; i++)
+    for (uint32_t i = 0; json_is(old, JSON_OBJECT) && i < old->count; i++)
         if (!json_get(&fork->inputs, old->members[i].key))
-            ok = json_push(arena, &fork->changed, json_string(old->members[i].key));
-    return ok ? OK : error_nomem(err);
+            json_append(arena, &fork->changed, json_string(old->members[i].key));
+    return json_made(&fork->changed, err);
 }
 
 static enum code find_step(const struct fork *fork, struct str id, uint32_t *out, struct error *err)

@@ -2,71 +2,44 @@
 // what it takes over; the next turn stores all of it in one batch.
 #include "engine/fork.h"
 
-#include "base/civil.h"
+#include "json/make.h"
 
 #include <string.h>
 
-static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
-{
-    return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
-}
-
-static struct str copied(struct arena *arena, struct str text)
-{
-    struct str copy = arena_copy(arena, text);
-    return copy.ptr ? copy : STR("");
-}
-
-static bool add_again(const struct fork *fork, struct arena *arena, uint32_t step, struct json *list)
+static struct json again_of(const struct fork *fork, struct arena *arena, uint32_t step)
 {
     const struct step_fate *fate = &fork->fates[step];
-    struct json object;
-    return json_object_with(arena, 4, &object) && put(arena, &object, "stepId", fork->program->steps[step].id) &&
-           put(arena, &object, "why", str_from(fate_why_name(fate->why))) &&
-           put(arena, &object, "input", fate->input) &&
-           (fate->why != AGAIN_DEPENDENCY || put(arena, &object, "cause", fork->program->steps[fate->cause].id)) &&
-           json_push(arena, list, object);
+    bool hangs = fate->why == AGAIN_DEPENDENCY;
+    return JSON_OF(arena, {"stepId", json_string(fork->program->steps[step].id)},
+                   {"why", json_name(fate_why_name(fate->why))}, {"input", json_some(fate->input)},
+                   {"cause", json_some(hangs ? fork->program->steps[fate->cause].id : (struct str){0})});
 }
 
-static bool describe_steps(const struct fork *fork, struct arena *arena, struct json *out)
+static struct json describe_steps(const struct fork *fork, struct arena *arena)
 {
     struct json again = json_array(), given = json_array(), kept = json_array();
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < fork->program->top_count; i++) {
+    for (uint32_t i = 0; i < fork->program->top_count; i++) {
         struct json id = json_string(fork->program->steps[i].id);
         enum fate_kind fate = fork->fates[i].fate;
-        if (fate == FORK_KEPT || fate == FORK_GOES_ON) ok = json_push(arena, &kept, id);
-        if (fate == FORK_GIVEN) ok = json_push(arena, &given, id);
-        if (fate == FORK_AGAIN) ok = add_again(fork, arena, i, &again);
+        if (fate == FORK_KEPT || fate == FORK_GOES_ON) json_append(arena, &kept, id);
+        if (fate == FORK_GIVEN) json_append(arena, &given, id);
+        if (fate == FORK_AGAIN) json_append(arena, &again, again_of(fork, arena, i));
     }
-    return ok && json_put(arena, out, STR("again"), again) && json_put(arena, out, STR("given"), given) &&
-           json_put(arena, out, STR("kept"), kept);
-}
-
-static bool describe_source(const struct fork *fork, struct arena *arena, struct json *out)
-{
-    return json_object_with(arena, 4, out) &&
-           put(arena, out, "documentSha256", copied(arena, str_from(fork->before->sha256_hex))) &&
-           json_put(arena, out, STR("runId"), json_string(fork->head.ids.run)) &&
-           json_put(arena, out, STR("runSeq"), json_int((int64_t)fork->at));
+    return JSON_OF(arena, {"again", again}, {"given", given}, {"kept", kept});
 }
 
 // {audit, how, inputsChanged, source, steps}
-static bool describe(const struct fork *fork, const struct fork_start *start, struct arena *arena, struct json *out)
+static struct json describe(const struct fork *fork, const struct fork_start *start, struct arena *arena)
 {
-    char now[CIVIL_SIZE];
-    civil_format(fork->private->now_ms, now);
-    struct json audit, source, steps;
-    bool ok = json_object_with(arena, 3, &audit) && put(arena, &audit, "actorId", copied(arena, start->triggered_by)) &&
-              put(arena, &audit, "reason", copied(arena, start->reason)) &&
-              put(arena, &audit, "timestamp", copied(arena, str_from(now)));
-    ok = ok && describe_source(fork, arena, &source) && json_object_with(arena, 3, &steps) &&
-         describe_steps(fork, arena, &steps);
+    struct json audit = JSON_OF(arena, {"actorId", json_copied_some(arena, start->triggered_by)},
+                                {"reason", json_copied_some(arena, start->reason)},
+                                {"timestamp", json_time(arena, fork->private->now_ms)});
+    struct json source = JSON_OF(arena, {"documentSha256", json_copied(arena, str_from(fork->before->sha256_hex))},
+                                 {"runId", json_string(fork->head.ids.run)}, {"runSeq", json_count(fork->at)});
     struct json changed = json_array();
-    for (uint32_t i = 0; ok && i < fork->changed.count; i++) ok = json_push(arena, &changed, fork->changed.items[i]);
-    return ok && json_object_with(arena, 5, out) && json_put(arena, out, STR("audit"), audit) &&
-           put(arena, out, "how", str_from(start->how)) && json_put(arena, out, STR("inputsChanged"), changed) &&
-           json_put(arena, out, STR("source"), source) && json_put(arena, out, STR("steps"), steps);
+    for (uint32_t i = 0; i < fork->changed.count; i++) json_append(arena, &changed, fork->changed.items[i]);
+    return JSON_OF(arena, {"audit", audit}, {"how", json_name(start->how)}, {"inputsChanged", changed},
+                   {"source", source}, {"steps", describe_steps(fork, arena)});
 }
 
 static bool signal_is_taken(const struct past *past, struct str id)
@@ -83,7 +56,8 @@ static enum code make_notes(const struct fork *fork, const struct fork_start *st
     struct preface *notes = ARENA_ARRAY(private->arena, private->decision_count + 1, struct preface);
     if (!notes) return error_nomem(err);
     notes[0].kind = STR("fork");
-    if (!describe(fork, start, private->arena, &notes[0].body)) return error_nomem(err);
+    notes[0].body = describe(fork, start, private->arena);
+    if (!json_ok(&notes[0].body)) return error_nomem(err);
     *count = 1;
     for (size_t i = 0; i < private->decision_count; i++)
         if (signal_is_taken(&private->past, json_text(json_key(&private->decisions[i].body, "signalId"))))

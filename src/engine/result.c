@@ -1,6 +1,8 @@
 // What comes back from outside, as inputs: results of tools, and of the kinds that need none.
 #include "engine/inside.h"
 
+#include "json/make.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,30 +113,22 @@ enum code input_given(struct engine *engine, struct resident *resident, const st
 }
 
 // ---- results of tools
-static bool artifact_ref(const struct run *run, const struct artifact_decl *decl, const struct found_file *file,
-                         struct arena *arena, struct json *out)
+static struct json artifact_ref(const struct run *run, const struct artifact_decl *decl, const struct found_file *file,
+                                struct arena *arena)
 {
     struct str token = STR(FILES_OF_RUN), dir = run->start.artifacts_dir;
-    struct buf text;
-    buf_init(&text, 16384);
+    struct buf text = buf_of(16384);
     if (decl->path.len > 0 && decl->path.ptr[0] != '/' && str_starts(dir, token)) {
         buf_printf(&text, FILES_URI "%.*s/%.*s", STR_ARG(str_slice(dir, token.len, dir.len)), STR_ARG(decl->path));
     } else {
         buf_text(&text, "file://");
         if (!declared_path(run_artifacts_dir(run), decl->path, &text)) buf_clear(&text);
     }
-    struct str uri = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
+    struct json uri = buf_ok(&text) && text.len > 0 ? json_copied(arena, buf_str(&text)) : json_failed();
     buf_release(&text);
-    bool ok = uri.len > 0 && json_object_with(arena, 4, out) &&
-              json_put(arena, out, STR("kind"), json_string(decl->kind));
-    if (ok && file->hashed) {
-        char hex[SHA256_HEX + 1];
-        digest_hex(&file->sha256, hex);
-        struct str sha = arena_copy(arena, str_from(hex));
-        ok = sha.ptr && json_put(arena, out, STR("sha256"), json_string(sha));
-    }
-    return ok && json_put(arena, out, STR("sizeBytes"), json_int((int64_t)file->size)) &&
-           json_put(arena, out, STR("uri"), json_string(uri));
+    return JSON_OF(arena, {"kind", json_string(decl->kind)},
+                   {"sha256", file->hashed ? json_digest(arena, &file->sha256) : json_none()},
+                   {"sizeBytes", json_count(file->size)}, {"uri", uri});
 }
 
 static enum code artifact_missing(struct queued *queued, struct str path, struct error *err)
@@ -161,14 +155,11 @@ static enum code collect_artifacts(const struct resident *resident, const struct
     INVARIANT(files && files->count == ps->artifact_count); // start_process, start_function
     struct json list = json_array();
     for (uint32_t i = 0; i < ps->artifact_count; i++) {
-        struct json ref;
         if (!files->found[i].there) return artifact_missing(queued, ps->artifacts[i].path, err);
-        if (!artifact_ref(run, &ps->artifacts[i], &files->found[i], queued->arena, &ref) ||
-            !json_push(queued->arena, &list, ref))
-            return error_nomem(err);
+        json_append(queued->arena, &list, artifact_ref(run, &ps->artifacts[i], &files->found[i], queued->arena));
     }
     queued->input.artifacts = list;
-    return OK;
+    return json_made(&list, err);
 }
 
 // Whoever reads a cut output must see that it is one. It is no longer than output_max with its mark: what is longer than the
@@ -282,19 +273,11 @@ enum code input_outcome(struct engine *engine, struct resident *resident, uint32
 {
     struct queued *queued = queue_result(engine, resident, step, logical, k);
     if (!queued) return error_nomem(err);
-    struct arena *turn = &engine->turn;
-    struct json outcome;
-    if (!json_object_with(turn, 2, &outcome) ||
-        !json_put(turn, &outcome, STR("result"), result && result->type != 0 ? *result : json_null()) ||
-        !json_put(turn, &outcome, STR("status"), json_string(STR("ok"))))
-        return undo(engine, error_nomem(err));
-    struct buf bytes;
-    buf_init(&bytes, (size_t)64 << 20);
-    json_canon(&bytes, &outcome);
-    enum code rc = buf_ok(&bytes)
-                       ? outcome_value(engine, queued, kernel_task_of(resident->run, step), buf_str(&bytes), err)
-                       : error_nomem(err);
-    buf_release(&bytes);
+    struct json outcome = JSON_OF(&engine->turn, {"result", result && result->type != 0 ? *result : json_null()},
+                                  {"status", json_word("ok")});
+    struct str bytes = json_canon_kept(&engine->turn, &outcome, (size_t)64 << 20);
+    enum code rc = bytes.ptr ? outcome_value(engine, queued, kernel_task_of(resident->run, step), bytes, err)
+                             : error_nomem(err);
     return undo(engine, rc);
 }
 

@@ -1,7 +1,7 @@
 // Signals: from this process, from the inbox of the store, and the decision records that answer them.
 #include "engine/inside.h"
 
-#include "base/civil.h"
+#include "json/make.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,37 +127,18 @@ enum code poll_inbox(struct engine *engine, struct error *err)
     return rc;
 }
 
-static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
+static struct json audit_of(struct arena *arena, const struct signal *signal, struct str tenant, struct json at)
 {
-    return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
+    return JSON_OF(arena, {"actorId", json_string(signal->actor.len > 0 ? signal->actor : STR("unknown"))},
+                   {"actorRole", json_string(signal->role.len > 0 ? signal->role : STR("Admin"))},
+                   {"reason", json_some(signal->reason)}, {"sourceIp", json_some(signal->source_ip)},
+                   {"tenantId", json_some(tenant)}, {"timestamp", at});
 }
 
-static bool audit_of(struct engine *engine, const struct signal *signal, struct str tenant, struct str at,
-                     struct json *out)
+static struct json result_of(struct arena *arena, const struct effect *effect, struct str new_run)
 {
-    struct arena *arena = &engine->turn;
-    return json_object_with(arena, 6, out) &&
-           put(arena, out, "actorId", signal->actor.len > 0 ? signal->actor : STR("unknown")) &&
-           put(arena, out, "actorRole", signal->role.len > 0 ? signal->role : STR("Admin")) &&
-           put(arena, out, "reason", signal->reason) && put(arena, out, "sourceIp", signal->source_ip) &&
-           put(arena, out, "tenantId", tenant) && put(arena, out, "timestamp", at);
-}
-
-static bool result_of(struct arena *arena, const struct effect *effect, struct str new_run, struct json *out)
-{
-    return json_object_with(arena, 3, out) && put(arena, out, "errorCode", str_from(effect->error_code)) &&
-           put(arena, out, "newRunId", new_run) &&
-           put(arena, out, "status", effect->accepted ? STR("success") : STR("failure"));
-}
-
-// That somebody else has to agree, and that he did.
-static bool put_approval(struct arena *arena, const struct effect *effect, struct str at, struct json *out)
-{
-    if (!effect->deferred && !effect->settled) return true;
-    if (effect->settled && (!put(arena, out, "approvalTimestamp", at) ||
-                            !put(arena, out, "approvedBy", effect->accepted ? effect->answer : (struct str){0})))
-        return false;
-    return json_put(arena, out, STR("approvalRequired"), json_bool(true));
+    return JSON_OF(arena, {"errorCode", json_name(effect->error_code)}, {"newRunId", json_some(new_run)},
+                   {"status", json_word(effect->accepted ? "success" : "failure")});
 }
 
 static struct str verdict_of(const struct effect *effect)
@@ -172,25 +153,22 @@ enum code decision_body(struct engine *engine, const struct queued *queued, cons
 {
     struct arena *arena = &engine->turn;
     const struct signal *signal = effect->signal;
-    char now[CIVIL_SIZE];
-    civil_format(engine->now.wall_ms, now);
-    struct str at = arena_copy(arena, str_from(now));
     struct str id = arena_copy(arena, effect->decision_id);
-    struct json audit, result;
-    struct json payload = signal->payload.type != 0 ? signal->payload : json_object();
-    bool ok = at.ptr && id.ptr && json_object_with(arena, 13, out) &&
-              audit_of(engine, signal, queued->resident->ids.tenant, at, &audit);
-    ok = ok && put_approval(arena, effect, at, out) && json_put(arena, out, STR("audit"), audit) &&
-         put(arena, out, "decision", verdict_of(effect));
-    if (!effect->deferred)
-        ok = ok && put(arena, out, "engineProcessedAt", at) && result_of(arena, effect, new_run, &result) &&
-             json_put(arena, out, STR("engineResult"), result);
-    ok = ok && put(arena, out, "policyDecisionId", signal->policy_decision_id.len ? signal->policy_decision_id : id) &&
-         put(arena, out, "reason", effect->error_message) && put(arena, out, "signalDecisionId", id) &&
-         put(arena, out, "signalId", signal->id);
-    ok = ok && json_put(arena, out, STR("signalPayload"), payload) &&
-         put(arena, out, "signalType", str_from(signal_name(signal->type)));
-    return ok ? OK : E_NOMEM;
+    struct json at = json_time(arena, engine->now.wall_ms);
+    bool decided = !effect->deferred, consent = effect->deferred || effect->settled;
+    *out = JSON_OF(
+        arena, {"approvalTimestamp", json_when(effect->settled, at)},
+        {"approvedBy", json_some(effect->settled && effect->accepted ? effect->answer : (struct str){0})},
+        {"approvalRequired", json_flag(consent)}, // by another person
+        {"audit", audit_of(arena, signal, queued->resident->ids.tenant, at)},
+        {"decision", json_string(verdict_of(effect))}, {"engineProcessedAt", json_when(decided, at)},
+        {"engineResult", decided ? result_of(arena, effect, new_run) : json_none()},
+        {"policyDecisionId", signal->policy_decision_id.len ? json_string(signal->policy_decision_id) : json_text_made(id)},
+        {"reason", json_some(effect->error_message)}, {"signalDecisionId", json_text_made(id)},
+        {"signalId", json_some(signal->id)},
+        {"signalPayload", signal->payload.type != 0 ? signal->payload : json_object()},
+        {"signalType", json_name(signal_name(signal->type))});
+    return json_ok(out) ? OK : E_NOMEM;
 }
 
 // ---- looking decisions up

@@ -1,6 +1,8 @@
 // Starting runs: checks that need no store, the facts of the start, the first input.
 #include "engine/inside.h"
 
+#include "json/make.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,63 +38,32 @@ struct program_entry *program_entry_for(struct engine *engine, const struct prog
     return entry;
 }
 
-static bool put_text(struct arena *arena, struct json *object, const char *key, struct str text)
+static struct json describe_parts(const struct program *program, struct arena *arena)
 {
-    return json_put(arena, object, str_from(key), json_string(text));
-}
-
-static bool describe_parts(const struct program *program, struct arena *arena, struct json *out)
-{
-    if (program->part_count == 0) return true;
-    *out = json_array();
+    struct json list = json_array();
     for (uint32_t i = 0; i < program->part_count; i++) {
         const struct program_part *part = &program->parts[i];
-        char hex[SHA256_HEX + 1];
-        digest_hex(&part->sha256, hex);
-        struct str sha = arena_copy(arena, str_from(hex));
-        struct json object;
-        if (!sha.ptr || !json_object_with(arena, 4, &object)) return false;
-        if (!put_text(arena, &object, "file", part->file) || !put_text(arena, &object, "from", part->from))
-            return false;
-        if (!put_text(arena, &object, "request", part->request) || !put_text(arena, &object, "sha256", sha))
-            return false;
-        if (!json_push(arena, out, object)) return false;
+        json_append(arena, &list,
+                    JSON_OF(arena, {"file", json_string(part->file)}, {"from", json_string(part->from)},
+                            {"request", json_string(part->request)}, {"sha256", json_digest(arena, &part->sha256)}));
     }
-    return true;
+    return json_filled(list);
 }
 
 bool inputs_now(const struct run *run, struct arena *arena, struct json *out)
 {
-    const struct json *layers[] = {&run->params, &run->start.inputs};
-    *out = json_object();
-    for (size_t k = 0; k < ARRAY_COUNT(layers); k++)
-        for (uint32_t i = 0; json_is(layers[k], JSON_OBJECT) && i < layers[k]->count; i++)
-            if (!json_get(out, layers[k]->members[i].key) &&
-                !json_put(arena, out, layers[k]->members[i].key, layers[k]->members[i].value))
-                return false;
-    return true;
+    *out = json_joined(arena, &run->params, &run->start.inputs);
+    return json_ok(out);
 }
 
 // Defaults of the document under what the caller gave, in the form in which the log gives them back.
 enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out,
                        struct error *err)
 {
-    struct json merged = json_object();
-    bool ok = true;
     // A playbook's workload holds templates: the kernel renders it under what was given.
-    for (uint32_t i = 0; ok && !program->net && json_is(&program->inputs, JSON_OBJECT) && i < program->inputs.count;
-         i++) {
-        const struct json_member *member = &program->inputs.members[i];
-        if (!json_get(given, member->key)) ok = json_put(arena, &merged, member->key, member->value);
-    }
-    for (uint32_t i = 0; ok && json_is(given, JSON_OBJECT) && i < given->count; i++)
-        ok = json_put(arena, &merged, given->members[i].key, given->members[i].value);
-    struct buf bytes;
-    buf_init(&bytes, (size_t)8 << 20);
-    if (ok) json_canon(&bytes, &merged);
-    enum code rc = ok && buf_ok(&bytes) ? canonical(arena, buf_str(&bytes), out, err) : E_NOMEM;
-    buf_release(&bytes);
-    return rc;
+    struct json merged = json_joined(arena, given, program->net ? NULL : &program->inputs);
+    struct str bytes = json_canon_kept(arena, &merged, (size_t)8 << 20);
+    return bytes.ptr ? json_parse(bytes, &json_limits_result, arena, out, err) : E_NOMEM;
 }
 
 static enum code own_files(const struct engine *engine, const struct run_ids *ids, struct arena *arena, struct str *out)
@@ -147,7 +118,8 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
     enum code rc = merge_inputs(program, &request->inputs, arena, &facts->inputs, &ignored);
     if (!rc && facts->artifacts_dir.len == 0) rc = own_files(engine, ids, arena, &facts->artifacts_dir);
     if (rc) return rc;
-    return describe_parts(program, arena, &facts->parts) ? OK : E_NOMEM;
+    facts->parts = describe_parts(program, arena);
+    return json_ok(&facts->parts) ? OK : E_NOMEM;
 }
 
 // The report of a plan that does not get all it requires is kept with the run (WE-4e).

@@ -23,9 +23,8 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
                                struct error *err)
 {
     struct arena *arena = &engine->turn;
-    struct json all;
+    struct json all = json_object();
     uint32_t count = 0;
-    if (!json_object_with(arena, 4, &all)) return error_nomem(err);
     for (uint32_t i = 0; i < run->program->top_count; i++) {
         if (run->program->steps[i].dependent_count > 0 || kernel_state(run, i) != NODE_SUCCESS) continue;
         struct json value;
@@ -33,9 +32,10 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
         enum code rc = kernel_output(run, i, &engine->env, arena, &value, err);
         if (rc) return rc;
         if (value.type == 0) value = json_null();
-        if (!json_put(arena, &all, run->program->steps[i].id, value)) return error_nomem(err);
+        json_set(arena, &all, run->program->steps[i].id, value);
         count++;
     }
+    if (!json_ok(&all)) return error_nomem(err);
     *out = count == 1 ? all.members[0].value : all;
     return OK;
 }
@@ -163,20 +163,6 @@ static enum code deliver(struct engine *engine, struct resident *parent, const s
     return rc;
 }
 
-// The loop around a child is `iter.parent` of its own: an input of a name that no playbook uses.
-static enum code put_input(struct arena *arena, struct str name, const struct json *value, struct json *inputs,
-                           struct error *err)
-{
-    struct json made;
-    if (!value || json_get(inputs, name)) return OK;
-    bool ok = json_object_with(arena, inputs->count + 1, &made);
-    for (uint32_t i = 0; ok && i < inputs->count; i++)
-        ok = json_put(arena, &made, inputs->members[i].key, inputs->members[i].value);
-    ok = ok && json_put(arena, &made, name, *value);
-    *inputs = made;
-    return ok ? OK : error_nomem(err);
-}
-
 // *path is that of the playbook that a task names.
 static enum code inputs_of(struct engine *engine, struct resident *parent, uint32_t step, struct start_request *request,
                            struct str *path, struct error *err)
@@ -192,8 +178,10 @@ static enum code inputs_of(struct engine *engine, struct resident *parent, uint3
         // What was read of the environment is theirs, too.
         const struct json *env =
             parent->run->program->net->env.count > 0 ? json_get(&parent->run->start.inputs, STR("env")) : NULL;
-        rc = put_input(&engine->turn, STR("env"), env, &request->inputs, err);
-        return rc ? rc : put_input(&engine->turn, STR("_iter"), json_key(&with, "iter"), &request->inputs, err);
+        // The loop around a child is `iter.parent` of its own: an input of a name that no playbook uses.
+        struct json more = JSON_OF(&engine->turn, {"env", json_ref(env)}, {"_iter", json_ref(json_key(&with, "iter"))});
+        request->inputs = json_joined(&engine->turn, &request->inputs, &more);
+        return json_ok(&more) ? json_made(&request->inputs, err) : error_nomem(err);
     }
     enum code rc = kernel_render(parent->run, step, &engine->env, &engine->turn, &with, err);
     if (rc) return rc;

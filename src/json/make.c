@@ -14,6 +14,23 @@ void json_append(struct arena *arena, struct json *array, struct json value)
     if (!json_push(arena, array, value)) *array = json_failed();
 }
 
+void json_fill(struct arena *arena, struct json *object, const struct json *more)
+{
+    for (uint32_t i = 0; json_is(more, JSON_OBJECT) && json_ok(object) && i < more->count; i++)
+        if (!json_get(object, more->members[i].key))
+            json_set(arena, object, more->members[i].key, more->members[i].value);
+}
+
+struct json json_joined(struct arena *arena, const struct json *over, const struct json *under)
+{
+    struct json made;
+    uint32_t count = (json_is(over, JSON_OBJECT) ? over->count : 0) + (json_is(under, JSON_OBJECT) ? under->count : 0);
+    if (!json_object_with(arena, count, &made)) return json_failed();
+    json_fill(arena, &made, over);
+    json_fill(arena, &made, under);
+    return made;
+}
+
 void json_add(struct arena *arena, struct json *object, const struct json_field *fields, size_t count)
 {
     for (size_t i = 0; i < count; i++) json_set(arena, object, str_from(fields[i].key), fields[i].value);

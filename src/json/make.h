@@ -29,6 +29,9 @@ struct json json_of(struct arena *arena, const struct json_field *fields, size_t
 void json_add(struct arena *arena, struct json *object, const struct json_field *fields, size_t count);
 void json_set(struct arena *arena, struct json *object, struct str key, struct json value); // key borrowed
 void json_append(struct arena *arena, struct json *array, struct json value);
+// Adds the members of `more` that the object lacks. What is no object, or NULL, has none.
+void json_fill(struct arena *arena, struct json *object, const struct json *more);
+struct json json_joined(struct arena *arena, const struct json *over, const struct json *under); // of both, `over` first
 
 static inline struct json json_none(void)
 {

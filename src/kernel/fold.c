@@ -1,5 +1,6 @@
 // Moments to state. fold_at routes; each case is one small change. It decides nothing: what a moment means for other steps
 // (counters, the queue of decidable steps) is bookkeeping, what to do about it is advance()'s business.
+#include "json/make.h"
 #include "kernel/list.h"
 #include "kernel/route.h"
 
@@ -408,14 +409,10 @@ static enum code keep_json(struct run *run, const struct json *from, const struc
 
 static enum code fold_params(struct run *run, const struct json *params, struct error *err)
 {
-    struct json merged = json_object(), given;
-    bool ok = json_copy(&run->arena, params, &given);
-    for (uint32_t i = 0; ok && i < given.count; i++)
-        ok = json_put(&run->arena, &merged, given.members[i].key, given.members[i].value);
-    for (uint32_t i = 0; ok && run->params.type != 0 && i < run->params.count; i++)
-        if (!json_get(&given, run->params.members[i].key))
-            ok = json_put(&run->arena, &merged, run->params.members[i].key, run->params.members[i].value);
-    if (!ok) return out_of_memory(run, err);
+    struct json given;
+    if (!json_copy(&run->arena, params, &given)) return out_of_memory(run, err);
+    struct json merged = json_joined(&run->arena, &given, &run->params);
+    if (!json_ok(&merged)) return out_of_memory(run, err);
     run->params = merged;
     return OK;
 }

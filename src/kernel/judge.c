@@ -1,5 +1,6 @@
 // What the state says about a step, a failed attempt, a loop, the end. Nothing here changes anything: step*.c act on it, and
 // explanations ask again.
+#include "json/make.h"
 #include "kernel/list.h"
 #include "kernel/route.h"
 
@@ -94,17 +95,17 @@ static enum code merge_value(const struct run *run, uint32_t step, const struct 
                              struct json *out, struct error *err)
 {
     const struct program_step *ps = &run->program->steps[step];
-    if (!json_object_with(arena, ps->dep_count, out)) return error_nomem(err);
     uint64_t total = 0;
+    *out = json_object();
     for (uint32_t i = 0; i < ps->dep_count; i++) {
         struct json value;
         if (!kernel_output_fits(run, ps->deps[i], &total)) return error_set(err, E_LIMIT, RESULT_TOO_LARGE);
         enum code rc = kernel_output(run, ps->deps[i], env, arena, &value, err);
         if (rc) return rc;
         if (value.type == 0) value = json_null();
-        if (!json_put(arena, out, run->program->steps[ps->deps[i]].id, value)) return error_nomem(err);
+        json_set(arena, out, run->program->steps[ps->deps[i]].id, value);
     }
-    return OK;
+    return json_made(out, err);
 }
 
 struct fault kernel_unavailable(enum code why, struct str told)

@@ -1,4 +1,5 @@
 // How a playbook's run begins: its workload, which the start may change, and whose values may be made of each other.
+#include "json/make.h"
 #include "kernel/net_inside.h"
 
 struct beginning {
@@ -36,8 +37,8 @@ static enum code look_input(void *context, struct str name, struct json *out, st
     const struct json *given = &run->start.inputs;
     if (str_is(name, "input") || str_is(name, "payload") || str_is(name, "request")) *out = *given;
     if (str_is(name, "execution_id")) *out = json_string(run->ids.run);
-    if ((str_is(name, "job") || str_is(name, "execution")) && !net_job(run, beginning->arena, out))
-        return error_nomem(err);
+    if (str_is(name, "job") || str_is(name, "execution")) *out = net_job(run, beginning->arena);
+    if (!json_ok(out)) return error_nomem(err);
     if (str_is(name, TEMPLATE_NOW)) return net_now(run, beginning->arena, out, err);
     if (str_is(name, "workload") && !json_get(given, name) && !json_get(&run->program->inputs, name))
         return known_workload(beginning, out, err);

@@ -1,4 +1,5 @@
 // Moments of a playbook to state. Decides nothing; says what can be decided (ready_push).
+#include "json/make.h"
 #include "kernel/net_inside.h"
 
 #include <string.h>
@@ -82,14 +83,14 @@ static enum code token_arrives(struct run *run, uint32_t place, const struct jso
     ready_push(run, place);
     if (!args || args->type != JSON_OBJECT || args->count == 0) return OK;
     struct json merged = json_object(), copy; // the later token's arguments win
-    bool ok = json_copy(&p->token_memory, args, &copy);
-    for (uint32_t i = 0; ok && i < p->token_args.count; i++)
+    if (!json_copy(&p->token_memory, args, &copy)) return no_memory(run, err);
+    for (uint32_t i = 0; i < p->token_args.count; i++)
         if (!json_get(&copy, p->token_args.members[i].key))
-            ok = json_put(&p->token_memory, &merged, p->token_args.members[i].key, p->token_args.members[i].value);
-    for (uint32_t i = 0; ok && i < copy.count; i++)
-        ok = json_put(&p->token_memory, &merged, copy.members[i].key, copy.members[i].value);
+            json_set(&p->token_memory, &merged, p->token_args.members[i].key, p->token_args.members[i].value);
+    json_fill(&p->token_memory, &merged, &copy);
+    if (!json_ok(&merged)) return no_memory(run, err);
     p->token_args = merged;
-    return ok ? OK : no_memory(run, err);
+    return OK;
 }
 
 static void token_goes(struct run *run, struct net_place *p)

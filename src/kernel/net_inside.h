@@ -137,7 +137,7 @@ static inline bool net_is_grave(enum code rc)
 {
     return rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT || rc == E_UNREACHABLE;
 }
-bool net_job(const struct run *run, struct arena *arena, struct json *out); // false: out of memory
+struct json net_job(const struct run *run, struct arena *arena);
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 // Whether it holds; one that cannot be evaluated does not. What is grave.
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;
@@ -154,10 +154,9 @@ enum code net_payload(const struct run *run, const struct moment *m, struct aren
                       struct error *err) MUST_CHECK;
 struct str net_address(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena); // ptr NULL
 // A result that is kept apart, as templates see it: {kind, store, sha256, bytes}.
-bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size, enum result_store store,
-                   struct json *out);
-// What templates see of a fault: {code, kind, message, retryable}. False: no memory.
-bool net_fault_value(const struct fault *fault, struct arena *arena, struct json *out) MUST_CHECK;
+struct json net_reference(struct arena *arena, const struct digest *blob, uint64_t size, enum result_store store);
+// What templates see of a fault: {code, kind, message, retryable}.
+struct json net_fault_value(const struct fault *fault, struct arena *arena);
 enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
                           struct json *out, struct error *err) MUST_CHECK;
 // `place`, `iteration`: whose it is, for its address; PROGRAM_TOP: a task's.

@@ -1,4 +1,5 @@
 // Of a result that is kept beside the log: what was selected, and its beginning.
+#include "json/make.h"
 #include "kernel/net_inside.h"
 
 enum { PREVIEW_MAX = 16 * 1024 }; // whatever the playbook says: it is part of an event
@@ -72,8 +73,7 @@ bool net_preview(struct arena *arena, const struct json *result, uint64_t max, s
     }
     struct str kept = buf_ok(&text) ? arena_copy(arena, sample) : (struct str){0};
     buf_release(&text);
-    return kept.ptr && json_object_with(arena, 3, out) &&
-           json_put(arena, out, STR("bytes"), json_int((int64_t)kept.len)) &&
-           json_put(arena, out, STR("sample"), json_string(kept)) &&
-           json_put(arena, out, STR("truncated"), json_bool(true));
+    *out = JSON_OF(arena, {"bytes", json_count(kept.len)}, {"sample", json_text_made(kept)},
+                   {"truncated", json_bool(true)});
+    return json_ok(out);
 }

@@ -1,4 +1,5 @@
 // What the templates of a playbook see, and how variables are kept.
+#include "json/make.h"
 #include "kernel/net_inside.h"
 
 #include "base/civil.h"
@@ -62,6 +63,24 @@ enum code net_now(const struct run *run, struct arena *arena, struct json *out, 
 }
 
 // ---- patches: "a.b.c" makes objects on its way
+// The object with this member, in canonical order, so that the state is what the log gives back.
+static struct json put_in_order(struct arena *arena, const struct json *object, struct str key, struct json value)
+{
+    uint32_t count = json_is(object, JSON_OBJECT) ? object->count : 0;
+    struct json made = json_object();
+    bool placed = false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct json_member *member = &object->members[i];
+        if (!placed && str_cmp(key, member->key) <= 0) {
+            json_set(arena, &made, key, value);
+            placed = true;
+        }
+        if (!str_eq(member->key, key)) json_set(arena, &made, member->key, member->value);
+    }
+    if (!placed) json_set(arena, &made, key, value);
+    return made;
+}
+
 static enum code put_path(struct arena *arena, const struct json *object, struct str path, const struct json *value,
                           struct json *out, struct error *err)
 {
@@ -73,21 +92,8 @@ static enum code put_path(struct arena *arena, const struct json *object, struct
         enum code rc = put_path(arena, have, rest, value, &inner, err);
         if (rc) return rc;
     }
-    uint32_t count = json_is(object, JSON_OBJECT) ? object->count : 0;
-    struct json made;
-    bool ok = json_object_with(arena, count + 1, &made), placed = false;
-    for (uint32_t i = 0; ok && i < count; i++) {
-        const struct json_member *member = &object->members[i];
-        int order = placed ? 1 : str_cmp(key, member->key);
-        if (order <= 0) { // canonical order, so that the state is what the log gives back
-            ok = json_put(arena, &made, key, inner);
-            placed = true;
-        }
-        if (order != 0 && ok && !str_eq(member->key, key)) ok = json_put(arena, &made, member->key, member->value);
-    }
-    if (ok && !placed) ok = json_put(arena, &made, key, inner);
-    *out = made;
-    return ok ? OK : error_nomem(err);
+    *out = put_in_order(arena, object, key, inner);
+    return json_made(out, err);
 }
 
 enum code net_patched(struct arena *arena, const struct json *object, const struct json *patches, struct json *out,
@@ -101,24 +107,6 @@ enum code net_patched(struct arena *arena, const struct json *object, const stru
         *out = next;
     }
     return OK;
-}
-
-static enum code put_patch(struct arena *arena, struct json *patches, struct str path, const struct json *value,
-                           struct error *err)
-{
-    struct json made;
-    bool ok = json_object_with(arena, patches->count + 1, &made), placed = false;
-    for (uint32_t i = 0; ok && i < patches->count; i++) {
-        int order = placed ? 1 : str_cmp(path, patches->members[i].key);
-        if (order <= 0) {
-            ok = json_put(arena, &made, path, *value);
-            placed = true;
-        }
-        if (ok && order != 0) ok = json_put(arena, &made, patches->members[i].key, patches->members[i].value);
-    }
-    if (ok && !placed) ok = json_put(arena, &made, path, *value);
-    *patches = made;
-    return ok ? OK : error_nomem(err);
 }
 
 enum code net_patches(struct net_view *view, const struct net_sets *sets, struct json *out, struct error *err)
@@ -139,7 +127,8 @@ enum code net_patches(struct net_view *view, const struct net_sets *sets, struct
         struct json value;
         rc = template_tree_render(set->value, &scope, &net_limits, view->arena, &value, err);
         if (!rc) rc = net_canon(view->arena, &value, err);
-        if (!rc) rc = put_patch(view->arena, &groups[set->scope], set->path, &value, err);
+        if (!rc) groups[set->scope] = put_in_order(view->arena, &groups[set->scope], set->path, value);
+        if (!rc) rc = json_made(&groups[set->scope], err);
         if (!rc && set->scope == NET_CTX) {
             struct json next;
             rc = put_path(view->arena, &ctx, set->path, &value, &next, err);
@@ -149,12 +138,9 @@ enum code net_patches(struct net_view *view, const struct net_sets *sets, struct
     }
     view->ctx = outer;
     if (rc) return rc;
-    struct json made = json_object();
-    for (int k = NET_CTX; k <= NET_ITER; k++)
-        if (groups[k].count > 0 && !json_put(view->arena, &made, str_from(scopes[k]), groups[k]))
-            return error_nomem(err);
-    *out = made;
-    return OK;
+    *out = JSON_OF(view->arena, {scopes[NET_CTX], json_filled(groups[NET_CTX])},
+                   {scopes[NET_ITER], json_filled(groups[NET_ITER])});
+    return json_made(out, err);
 }
 
 // ---- names
@@ -233,8 +219,7 @@ bool net_iter(const struct net_view *view, struct json *out)
     if (lane->iteration == 0 && !json_is(above, JSON_OBJECT)) return true;
     const struct net_place *p = &run->net->places[lane->place];
     const struct net_loop *loop = &net_of_run(run)->steps[lane->place].loop;
-    struct json made;
-    if (!json_object_with(view->arena, lane->iter.count + 6, &made)) return false;
+    struct json made = json_object();
     bool known = lane->iteration > 0 && lane->iteration <= p->loop.items.count;
     struct json item = known ? p->loop.items.items[lane->iteration - 1] : json_null();
     const struct json_member given[] = {
@@ -244,17 +229,14 @@ bool net_iter(const struct net_view *view, struct json *out)
         {.key = STR("_first"), .value = json_bool(lane->iteration == 1)},
         {.key = STR("_last"), .value = json_bool(lane->iteration == p->loop.items.count)},
     };
-    for (size_t i = 0; lane->iteration > 0 && i < ARRAY_COUNT(given); i++)
-        if (!json_get(&lane->iter, given[i].key) && !json_get(&made, given[i].key) &&
-            !json_put(view->arena, &made, given[i].key, given[i].value))
-            return false;
-    for (uint32_t i = 0; i < lane->iter.count; i++)
-        if (!json_put(view->arena, &made, lane->iter.members[i].key, lane->iter.members[i].value)) return false;
-    if (json_is(above, JSON_OBJECT) && !json_get(&made, STR("parent")) &&
-        !json_put(view->arena, &made, STR("parent"), *above))
-        return false;
+    for (size_t i = 0; lane->iteration > 0 && json_ok(&made) && i < ARRAY_COUNT(given); i++)
+        if (!json_get(&lane->iter, given[i].key) && !json_get(&made, given[i].key))
+            json_set(view->arena, &made, given[i].key, given[i].value);
+    json_fill(view->arena, &made, &lane->iter);
+    if (json_is(above, JSON_OBJECT) && json_ok(&made) && !json_get(&made, STR("parent")))
+        json_set(view->arena, &made, STR("parent"), *above);
     *out = made;
-    return true;
+    return json_ok(out);
 }
 
 // In rules: what the task gave. In what a step sets and in its arcs: what the step gave.
@@ -273,14 +255,10 @@ static enum code outcome_value(const struct net_view *view, struct json *out, st
     if (p->failed) return net_outcome_seen(arena, &made, out, err);
     const struct json *ref = p->value.has_blob ? json_key(&part, "_ref") : NULL;
     const struct json *code = json_key(&part, "status_code"), *headers = json_key(&part, "headers");
-    struct json http;
-    bool ok = json_object_with(arena, 4, &made) && (!ref || json_put(arena, &made, STR("ref"), *ref));
-    if (ok && code && headers) // as rules see it
-        ok = json_object_with(arena, 2, &http) && json_put(arena, &http, STR("headers"), *headers) &&
-             json_put(arena, &http, STR("status"), *code) && json_put(arena, &made, STR("http"), http);
-    ok = ok && json_put(arena, &made, STR("result"), part.type == 0 ? json_null() : part) &&
-         json_put(arena, &made, STR("status"), json_string(STR("ok")));
-    return ok ? net_outcome_seen(arena, &made, out, err) : error_nomem(err);
+    struct json http = code && headers ? JSON_OF(arena, {"headers", *headers}, {"status", *code}) : json_none();
+    made = JSON_OF(arena, {"ref", json_ref(ref)}, {"http", http} /* as rules see it */,
+                   {"result", part.type == 0 ? json_null() : part}, {"status", json_word("ok")});
+    return json_ok(&made) ? net_outcome_seen(arena, &made, out, err) : error_nomem(err);
 }
 
 // With what came out, unless that is large: then the step's name has it.
@@ -289,18 +267,12 @@ static enum code event_value(const struct net_view *view, struct json *out, stru
     const struct net_place *p = &view->run->net->places[view->place];
     *out = *view->event;
     if (net_of_run(view->run)->steps[view->place].has_loop || (!p->failed && p->value.has_blob)) return OK;
-    struct json result = p->value.value.type == 0 || p->failed ? json_null() : p->value.value, payload, made;
+    struct json result = p->value.value.type == 0 || p->failed ? json_null() : p->value.value;
     const struct json *error = json_key(view->event, "error");
-    bool ok = json_object_with(view->arena, 2, &payload) &&
-              (!error || json_put(view->arena, &payload, STR("error"), *error)) &&
-              json_put(view->arena, &payload, STR("result"), result) &&
-              json_object_with(view->arena, view->event->count + 3, &made);
-    for (uint32_t i = 0; ok && i < view->event->count; i++)
-        ok = json_put(view->arena, &made, view->event->members[i].key, view->event->members[i].value);
-    ok = ok && json_put(view->arena, &made, STR("payload"), payload) &&
-         json_put(view->arena, &made, STR("data"), result) && json_put(view->arena, &made, STR("result"), result);
-    *out = made;
-    return ok ? OK : error_nomem(err);
+    struct json payload = JSON_OF(view->arena, {"error", json_ref(error)}, {"result", result});
+    struct json more = JSON_OF(view->arena, {"payload", payload}, {"data", result}, {"result", result});
+    *out = json_joined(view->arena, view->event, &more);
+    return json_ok(&more) ? json_made(out, err) : error_nomem(err);
 }
 
 // Names that earlier generations of the language had for ctx and for parts of the outcome; anything else of that name wins.
@@ -334,34 +306,21 @@ static enum code look_args(const struct net_view *view, struct str name, struct 
     struct net_view inner = *view;
     inner.args = args; // what it reads itself is not of it
     struct template_scope scope = net_scope(&inner);
-    struct json made, both;
+    struct json made;
     enum code rc = template_tree_render(own, &scope, &net_limits, view->arena, &made, err);
     if (rc) return rc;
-    bool ok = json_object_with(view->arena, args->count + made.count, &both);
-    for (uint32_t i = 0; ok && i < args->count; i++)
-        ok = json_put(view->arena, &both, args->members[i].key, args->members[i].value);
-    for (uint32_t i = 0; ok && i < made.count; i++)
-        if (!json_get(args, made.members[i].key))
-            ok = json_put(view->arena, &both, made.members[i].key, made.members[i].value);
-    *out = both;
-    return ok ? OK : error_nomem(err);
+    *out = json_joined(view->arena, args, &made);
+    return json_made(out, err);
 }
 
 // All of them: those that the task has itself are over the step's.
 static enum code all_args(const struct net_view *view, struct json *out, struct error *err)
 {
-    struct json under, made;
+    struct json under;
     enum code rc = look_args(view, (struct str){0}, &under, err);
-    *out = under;
-    if (rc || !view->own) return rc;
-    bool ok = json_object_with(view->arena, view->own->count + under.count, &made);
-    for (uint32_t i = 0; ok && i < view->own->count; i++)
-        ok = json_put(view->arena, &made, view->own->members[i].key, view->own->members[i].value);
-    for (uint32_t i = 0; ok && i < under.count; i++)
-        if (!json_get(view->own, under.members[i].key))
-            ok = json_put(view->arena, &made, under.members[i].key, under.members[i].value);
-    *out = made;
-    return ok ? OK : error_nomem(err);
+    if (rc) return rc;
+    *out = view->own ? json_joined(view->arena, view->own, &under) : under;
+    return json_made(out, err);
 }
 
 // Whether `name` is a step, or a task before this one, and not something that was set.
@@ -423,11 +382,10 @@ static enum code instead(void *context, struct str name, const struct json *valu
 }
 
 // The run itself, under the names that earlier generations of the language had.
-bool net_job(const struct run *run, struct arena *arena, struct json *out)
+struct json net_job(const struct run *run, struct arena *arena)
 {
     struct json id = json_string(run->ids.run);
-    return json_object_with(arena, 3, out) && json_put(arena, out, STR("execution_id"), id) &&
-           json_put(arena, out, STR("id"), id) && json_put(arena, out, STR("uuid"), id);
+    return JSON_OF(arena, {"execution_id", id}, {"id", id}, {"uuid", id});
 }
 
 static enum code look_special(const struct net_view *view, struct str name, struct json *out, bool *found,
@@ -447,7 +405,8 @@ static enum code look_special(const struct net_view *view, struct str name, stru
     } else if (str_is(name, "execution_id")) {
         *out = json_string(run->ids.run);
     } else if (str_is(name, "job") || str_is(name, "execution")) {
-        return net_job(run, view->arena, out) ? OK : error_nomem(err);
+        *out = net_job(run, view->arena);
+        return json_made(out, err);
     } else if (str_is(name, "keychain")) {
         return keychain(view, out, err);
     } else if ((str_is(name, "outcome") || str_is(name, "output")) && (view->outcome || view->ended)) {
@@ -538,31 +497,27 @@ static enum code with_given(const struct net_view *view, const struct net_task *
 {
     const struct json *given = view->place == PROGRAM_TOP ? NULL : &view->run->net->places[view->place].given;
     const struct json *input = json_key(with, "input");
-    struct json both, made;
+    struct json both = json_object(), made = json_object();
     if (!task->takes_args || !given || given->count == 0) return OK;
-    bool ok = json_object_with(view->arena, given->count + (input ? input->count : 0), &both) &&
-              json_object_with(view->arena, with->count + 1, &made);
-    for (uint32_t i = 0; ok && json_is(input, JSON_OBJECT) && i < input->count; i++) {
+    for (uint32_t i = 0; json_is(input, JSON_OBJECT) && i < input->count; i++) {
         struct str key = input->members[i].key;
         const struct json *other = json_get(task->own_input, key) ? NULL : json_get(given, key);
-        ok = json_put(view->arena, &both, key, other ? *other : input->members[i].value);
+        json_set(view->arena, &both, key, other ? *other : input->members[i].value);
     }
-    for (uint32_t i = 0; ok && i < given->count; i++)
-        if (!json_get(&both, given->members[i].key))
-            ok = json_put(view->arena, &both, given->members[i].key, given->members[i].value);
-    for (uint32_t i = 0; ok && i < with->count; i++)
+    json_fill(view->arena, &both, given);
+    for (uint32_t i = 0; i < with->count; i++)
         if (!str_is(with->members[i].key, "input"))
-            ok = json_put(view->arena, &made, with->members[i].key, with->members[i].value);
-    ok = ok && json_put(view->arena, &made, STR("input"), both);
+            json_set(view->arena, &made, with->members[i].key, with->members[i].value);
+    JSON_ADD(view->arena, &made, {"input", both});
     *with = made;
-    return ok ? OK : error_nomem(err);
+    return json_made(with, err);
 }
 
 enum code net_with(const struct net_view *view, const struct net_task *task, struct json *out, struct error *err)
 {
     struct net_view inner = *view;
     struct template_scope scope = net_scope(&inner);
-    struct json own, with, made;
+    struct json own, with, made = json_object();
     struct error why = {0};
     if (!task->input) {
         enum code plain = template_tree_render(task->with, &scope, &net_limits, view->arena, out, err);
@@ -573,13 +528,12 @@ enum code net_with(const struct net_view *view, const struct net_task *task, str
     if (own.type == JSON_OBJECT) inner.own = &own;
     rc = template_tree_render(task->with, &scope, &net_limits, view->arena, &with, err);
     if (rc) return rc;
-    bool ok = json_object_with(view->arena, with.count, &made);
-    for (uint32_t i = 0; ok && i < with.count; i++) {
+    for (uint32_t i = 0; i < with.count; i++) {
         const struct json_member *member = &with.members[i];
-        ok = json_put(view->arena, &made, member->key, str_is(member->key, "input") ? own : member->value);
+        json_set(view->arena, &made, member->key, str_is(member->key, "input") ? own : member->value);
     }
     *out = made;
-    return ok ? with_given(view, task, out, err) : error_nomem(err);
+    return json_ok(out) ? with_given(view, task, out, err) : error_nomem(err);
 }
 
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err)

@@ -2,6 +2,7 @@
 #include "kernel/net_inside.h"
 
 #include "base/civil.h"
+#include "json/make.h"
 
 #include <string.h>
 
@@ -16,11 +17,7 @@ const struct fault timeout_fault = {
 enum code keep_apart(struct decide *d, struct moment *m)
 {
     struct outcome *out = d->out;
-    struct buf bytes;
-    buf_init(&bytes, (size_t)64 << 20);
-    json_canon(&bytes, &m->value);
-    struct str kept = buf_ok(&bytes) ? arena_copy(out->turn, buf_str(&bytes)) : (struct str){0};
-    buf_release(&bytes);
+    struct str kept = json_canon_kept(out->turn, &m->value, (size_t)64 << 20);
     struct made_blob *grown =
         arena_grow(out->turn, out->blobs, out->blob_count, out->blob_count + 1, sizeof(*grown), &out->blob_capacity);
     if (!kept.ptr || !grown) return error_nomem(d->err);
@@ -33,29 +30,27 @@ enum code keep_apart(struct decide *d, struct moment *m)
 }
 
 // What is left in the event of a value that is kept apart: of decisions what was decided, without what was passed on and set.
-static bool outline(struct arena *arena, const struct moment *m, struct json *out)
+static struct json outline(struct arena *arena, const struct moment *m)
 {
-    *out = (struct json){0};
-    if (m->kind != MOMENT_ROUTED && m->kind != MOMENT_TASK_DECIDED) return true;
-    bool ok = json_object_with(arena, m->value.count, out);
-    for (uint32_t i = 0; ok && i < m->value.count; i++) {
+    if (m->kind != MOMENT_ROUTED && m->kind != MOMENT_TASK_DECIDED) return json_none();
+    struct json out = json_object();
+    for (uint32_t i = 0; i < m->value.count; i++) {
         const struct json_member *member = &m->value.members[i];
         struct json value = member->value;
         if (str_is(member->key, "set")) continue;
-        if (str_is(member->key, "selected")) {
-            value = json_array();
-            for (uint32_t k = 0; ok && k < member->value.count; k++) {
-                const struct json *from = &member->value.items[k];
-                struct json one = json_object();
-                for (uint32_t n = 0; ok && n < from->count; n++)
-                    if (!str_is(from->members[n].key, "args"))
-                        ok = json_put(arena, &one, from->members[n].key, from->members[n].value);
-                ok = ok && json_push(arena, &value, one);
-            }
+        bool selected = str_is(member->key, "selected");
+        if (selected) value = json_array();
+        for (uint32_t k = 0; selected && k < member->value.count; k++) {
+            const struct json *from = &member->value.items[k];
+            struct json one = json_object();
+            for (uint32_t n = 0; n < from->count; n++)
+                if (!str_is(from->members[n].key, "args"))
+                    json_set(arena, &one, from->members[n].key, from->members[n].value);
+            json_append(arena, &value, one);
         }
-        ok = ok && json_put(arena, out, member->key, value);
+        json_set(arena, &out, member->key, value);
     }
-    return ok;
+    return out;
 }
 
 enum code net_emit(struct decide *d, struct moment *m)
@@ -63,11 +58,12 @@ enum code net_emit(struct decide *d, struct moment *m)
     uint32_t place = m->step.len > 0 ? program_find(d->run->program, PROGRAM_TOP, m->step) : PROGRAM_TOP;
     bool small = m->value.type == 0 || net_weight(&m->value, VALUE_MAX) < VALUE_MAX;
     if (small || m->has_blob || net_is_result(m->kind)) return emit(d, m, place); // results have a limit of their own
-    struct moment told = *m;
-    enum code rc = keep_apart(d, &told);
-    if (!rc && !outline(d->out->turn, m, &told.value)) rc = error_nomem(d->err);
-    if (!rc) rc = emit(d, m, place); // folded as it is; told with the reference
-    if (!rc) d->out->moments[d->out->moment_count - 1] = told;
+    struct moment recorded = *m;
+    enum code rc = keep_apart(d, &recorded);
+    recorded.value = outline(d->out->turn, m);
+    if (!rc) rc = json_made(&recorded.value, d->err);
+    if (!rc) rc = emit(d, m, place); // folded as it is, recorded with the reference
+    if (!rc) d->out->moments[d->out->moment_count - 1] = recorded;
     return rc;
 }
 
@@ -97,7 +93,7 @@ static struct net_view view_of(const struct decide *d, uint32_t index)
         .run = d->run, .env = d->env, .place = walk_at(d->run, index)->place, .lane = index, .arena = d->out->turn};
 }
 
-// ---- what a task is told
+// ---- what a task is given
 // The keychain's own texts may refer to other entries: marks again.
 enum code kernel_task(const struct run *run, uint32_t index, const struct kernel_env *env, struct arena *arena,
                       struct json *out, struct error *err)
@@ -106,7 +102,7 @@ enum code kernel_task(const struct run *run, uint32_t index, const struct kernel
     const struct net_task *task = kernel_task_of(run, index);
     struct net_view view = {.run = run, .env = env, .place = lane->place, .lane = index, .arena = arena};
     struct template_scope scope = net_scope(&view);
-    struct json with, made;
+    struct json with, iter = json_object();
     enum code rc = net_with(&view, task, &with, err);
     if (rc) return rc;
     struct json chain = net_of_run(run)->keychain;
@@ -117,18 +113,13 @@ enum code kernel_task(const struct run *run, uint32_t index, const struct kernel
         if (!rc) rc = template_tree_render(tree, &scope, &net_limits, arena, &chain, err);
         if (rc) return rc;
     }
-    bool ok = json_object_with(arena, 8, &made) && json_put(arena, &made, STR("attempt"), json_int(lane->attempt)) &&
-              json_put(arena, &made, STR("document"), json_string(run->program->file)) &&
-              json_put(arena, &made, STR("execution_id"), json_string(run->ids.run));
-    struct json iter = json_object();
-    if (ok && str_is(task->kind, "playbook")) ok = net_iter(&view, &iter);
-    if (ok && iter.count > 0 && net_weight(&iter, VALUE_MAX) < VALUE_MAX)
-        ok = json_put(arena, &made, STR("iter"), iter);
-    if (ok && chain.type != 0) ok = json_put(arena, &made, STR("keychain"), chain);
-    ok = ok && json_put(arena, &made, STR("step"), json_string(run->program->steps[lane->place].id)) &&
-         json_put(arena, &made, STR("task"), json_string(task->label)) && json_put(arena, &made, STR("with"), with);
-    *out = made;
-    return ok ? OK : error_nomem(err);
+    if (str_is(task->kind, "playbook") && !net_iter(&view, &iter)) return error_nomem(err);
+    bool shown = iter.count > 0 && net_weight(&iter, VALUE_MAX) < VALUE_MAX;
+    *out = JSON_OF(arena, {"attempt", json_int(lane->attempt)}, {"document", json_string(run->program->file)},
+                   {"execution_id", json_string(run->ids.run)}, {"iter", json_when(shown, iter)}, {"keychain", chain},
+                   {"step", json_string(run->program->steps[lane->place].id)}, {"task", json_string(task->label)},
+                   {"with", with});
+    return json_made(out, err);
 }
 
 enum code kernel_return_step(const struct run *run, uint32_t index, const struct kernel_env *env, struct arena *arena,
@@ -144,13 +135,12 @@ enum code kernel_return_step(const struct run *run, uint32_t index, const struct
     return rc;
 }
 
-// Marks of secrets are told as what they stand for.
+// Marks of secrets are recorded as what they stand for.
 static enum code unmark(struct arena *arena, const struct json *value, struct json *out, struct error *err)
 {
     *out = *value;
     if (value->type == JSON_STRING && str_find(value->text, '\x01', 0) < value->text.len) {
-        struct buf text;
-        buf_init(&text, value->text.len * 2 + 64);
+        struct buf text = buf_of(value->text.len * 2 + 64);
         bool open = false;
         for (size_t i = 0; i < value->text.len; i++) {
             char c = value->text.ptr[i];
@@ -161,10 +151,9 @@ static enum code unmark(struct arena *arena, const struct json *value, struct js
             buf_text(&text, open ? " }}" : "{{ ");
             open = !open;
         }
-        struct str told = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
+        *out = buf_ok(&text) ? json_copied(arena, buf_str(&text)) : json_failed();
         buf_release(&text);
-        *out = json_string(told);
-        return told.ptr ? OK : error_nomem(err);
+        return json_made(out, err);
     }
     if (value->type != JSON_ARRAY && value->type != JSON_OBJECT) return OK;
     bool array = value->type == JSON_ARRAY;
@@ -173,20 +162,22 @@ static enum code unmark(struct arena *arena, const struct json *value, struct js
         struct json part;
         enum code rc = unmark(arena, array ? &value->items[i] : &value->members[i].value, &part, err);
         if (rc) return rc;
-        if (!(array ? json_push(arena, &made, part) : json_put(arena, &made, value->members[i].key, part)))
-            return error_nomem(err);
+        if (array)
+            json_append(arena, &made, part);
+        else
+            json_set(arena, &made, value->members[i].key, part);
     }
     *out = made;
-    return OK;
+    return json_made(out, err);
 }
 
-// For the reader. What cannot be rendered here fails the attempt when it is executed, and is told there.
-static enum code inputs_told(struct decide *d, uint32_t index, const struct net_task *task, struct moment *m)
+// For the reader. What cannot be rendered here fails the attempt when it is executed, with the reason.
+static enum code record_inputs(struct decide *d, uint32_t index, const struct net_task *task, struct moment *m)
 {
     bool given = task->takes_args && d->run->net->places[walk_at(d->run, index)->place].given.count > 0;
     if (task->in_process || (!given && !json_key(template_tree_source(task->with), "input"))) return OK;
     struct net_view view = view_of(d, index);
-    struct json with, told;
+    struct json with, recorded;
     struct error local = {0};
     enum code rc = net_with(&view, task, &with, &local);
     if (rc == E_NOMEM) return error_nomem(d->err);
@@ -196,28 +187,28 @@ static enum code inputs_told(struct decide *d, uint32_t index, const struct net_
         m->truncated = true;
         return OK;
     }
-    rc = unmark(d->out->turn, inputs, &told, d->err);
-    if (!rc) rc = net_canon(d->out->turn, &told, d->err);
-    if (!rc) m->value = told;
+    rc = unmark(d->out->turn, inputs, &recorded, d->err);
+    if (!rc) rc = net_canon(d->out->turn, &recorded, d->err);
+    if (!rc) m->value = recorded;
     return rc;
 }
 
 // ---- attempts
-static bool outcome_of(struct arena *arena, bool ok, const char *kind, const struct fault *fault, struct json *out)
+static struct json went_well(struct arena *arena)
 {
-    struct json error;
-    if (!json_object_with(arena, 3, out)) return false;
-    if (!ok) {
-        if (!json_object_with(arena, 4, &error) || !json_put(arena, &error, STR("code"), json_string(fault->code)) ||
-            !json_put(arena, &error, STR("kind"), json_string(str_from(kind))) ||
-            !json_put(arena, &error, STR("message"), json_string(fault->message)) ||
-            !json_put(arena, &error, STR("retryable"), json_bool(fault->retryable)) ||
-            !json_put(arena, out, STR("error"), error))
-            return false;
-    } else if (!json_put(arena, out, STR("result"), json_null())) {
-        return false;
-    }
-    return json_put(arena, out, STR("status"), json_string(ok ? STR("ok") : STR("error")));
+    return JSON_OF(arena, {"result", json_null()}, {"status", json_word("ok")});
+}
+
+static struct json went_wrong(struct arena *arena, const char *kind, const struct fault *fault)
+{
+    struct fault seen = *fault;
+    seen.category = str_from(kind);
+    return JSON_OF(arena, {"error", net_fault_value(&seen, arena)}, {"status", json_word("error")});
+}
+
+static enum code answer_made(struct decide *d, uint32_t lane, const struct json *outcome)
+{
+    return json_ok(outcome) ? lane_answer(d, lane, outcome) : error_nomem(d->err);
 }
 
 enum code lane_fault(struct decide *d, uint32_t lane, const struct fault *fault)
@@ -237,9 +228,8 @@ enum code lane_fault(struct decide *d, uint32_t lane, const struct fault *fault)
     const char *kind = "unknown";
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
         if (str_is(fault->code, kinds[i].code)) kind = kinds[i].kind;
-    struct json outcome;
-    if (!outcome_of(d->out->turn, false, kind, fault, &outcome)) return error_nomem(d->err);
-    return lane_answer(d, lane, &outcome);
+    struct json outcome = went_wrong(d->out->turn, kind, fault);
+    return answer_made(d, lane, &outcome);
 }
 
 static enum code render_with(struct decide *d, uint32_t index, const struct net_task *task, struct json *out,
@@ -315,9 +305,8 @@ enum code lane_begin(struct decide *d, uint32_t index)
     if (rc) return rc;
     if (fault.code.len > 0) return lane_fault(d, index, &fault);
     if (task->in_process) {
-        struct json outcome;
-        if (!outcome_of(d->out->turn, true, NULL, NULL, &outcome)) return error_nomem(d->err);
-        return lane_answer(d, index, &outcome);
+        struct json outcome = went_well(d->out->turn);
+        return answer_made(d, index, &outcome);
     }
     return attempt_order(d, index);
 }
@@ -345,7 +334,7 @@ enum code lane_go(struct decide *d, uint32_t index)
     struct moment m = lane_moment(d, MOMENT_TASK_STARTED, index);
     m.task_run = lane->runs[lane->pc] + 1;
     m.logical = 1;
-    enum code rc = inputs_told(d, index, &ns->tasks[lane->pc], &m);
+    enum code rc = record_inputs(d, index, &ns->tasks[lane->pc], &m);
     if (!rc) rc = net_emit(d, &m);
     return rc ? rc : lane_begin(d, index);
 }
@@ -359,52 +348,40 @@ enum code lane_done(struct decide *d, uint32_t index)
 // The time of a wait has come.
 enum code lane_wake(struct decide *d, uint32_t index)
 {
-    struct json outcome;
-    return outcome_of(d->out->turn, true, NULL, NULL, &outcome) ? lane_answer(d, index, &outcome) : error_nomem(d->err);
+    struct json outcome = went_well(d->out->turn);
+    return answer_made(d, index, &outcome);
 }
 
 // ---- what came out
 // What rules see: `result` under its other names too. http: the members of the body beside those of the answer.
 enum code net_outcome_seen(struct arena *arena, const struct json *outcome, struct json *out, struct error *err)
 {
-    struct json made, data = json_null();
+    struct json data = json_null(), made = json_object();
     const struct json *result = json_key(outcome, "result");
     if (result) data = *result;
     const struct json *body = json_key(outcome, "http") ? json_key(&data, "data") : NULL;
-    if (json_is(body, JSON_OBJECT)) {
-        struct json both;
-        bool ok = json_object_with(arena, body->count + data.count, &both);
-        for (uint32_t i = 0; ok && i < body->count; i++)
-            ok = json_put(arena, &both, body->members[i].key, body->members[i].value);
-        for (uint32_t i = 0; ok && i < data.count; i++)
-            if (!json_get(body, data.members[i].key))
-                ok = json_put(arena, &both, data.members[i].key, data.members[i].value);
-        if (!ok) return error_nomem(err);
-        data = both;
-    }
-    bool ok = json_object_with(arena, outcome->count + 4, &made);
-    for (uint32_t i = 0; ok && i < outcome->count; i++)
+    if (json_is(body, JSON_OBJECT)) data = json_joined(arena, body, &data);
+    for (uint32_t i = 0; i < outcome->count; i++)
         if (!str_is(outcome->members[i].key, "data") && !str_is(outcome->members[i].key, "response"))
-            ok = json_put(arena, &made, outcome->members[i].key, outcome->members[i].value);
-    ok = ok && json_put(arena, &made, STR("data"), data) && json_put(arena, &made, STR("response"), data);
-    if (ok && !json_key(&made, "http")) ok = json_put(arena, &made, STR("http"), json_object());
+            json_set(arena, &made, outcome->members[i].key, outcome->members[i].value);
+    JSON_ADD(arena, &made, {"data", data}, {"response", data},
+             {"http", json_when(!json_key(outcome, "http"), json_object())});
     *out = made;
-    return ok ? OK : error_nomem(err);
+    return json_made(out, err);
 }
 
 // The outcome as it is recorded, without its result; `small`: a result that is a small object stays.
 static enum code without_result(struct arena *arena, const struct json *outcome, bool small, struct json *out,
                                 struct error *err)
 {
-    struct json made;
+    struct json made = json_object();
     const struct json *result = json_key(outcome, "result");
     bool kept = small && json_is(result, JSON_OBJECT) && net_weight(result, INPUTS_MAX) < INPUTS_MAX;
-    bool ok = json_object_with(arena, outcome->count + 1, &made);
-    for (uint32_t i = 0; ok && i < outcome->count; i++)
+    for (uint32_t i = 0; i < outcome->count; i++)
         if (kept || !str_is(outcome->members[i].key, "result"))
-            ok = json_put(arena, &made, outcome->members[i].key, outcome->members[i].value);
+            json_set(arena, &made, outcome->members[i].key, outcome->members[i].value);
     *out = made;
-    return ok ? net_canon(arena, out, err) : error_nomem(err);
+    return json_ok(out) ? net_canon(arena, out, err) : error_nomem(err);
 }
 
 static struct fault fault_of_outcome(const struct json *outcome)
@@ -489,10 +466,9 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     enum code rc = net_outcome_seen(d->out->turn, outcome, &seen, d->err);
     if (rc) return rc;
     if (d->input->kind == INPUT_RESULT && d->input->step == index && d->input->has_blob) {
-        struct json ref;
-        bool ok_ref = net_reference(d->out->turn, &d->input->blob, d->input->blob_size, d->input->store, &ref) &&
-                      json_put(d->out->turn, &seen, STR("ref"), ref);
-        if (!ok_ref) return error_nomem(d->err);
+        struct json ref = net_reference(d->out->turn, &d->input->blob, d->input->blob_size, d->input->store);
+        JSON_ADD(d->out->turn, &seen, {"ref", ref});
+        if (!json_ok(&seen)) return error_nomem(d->err);
     }
     struct net_view view = view_of(d, index);
     view.outcome = &seen;
@@ -540,38 +516,35 @@ static const char *const action_words[] = {[NET_CONTINUE] = "continue",
                                            [NET_BREAK] = "break",
                                            [NET_FAIL] = "fail"};
 
-static enum code tell_decision(struct decide *d, uint32_t index, const struct verdict *v)
+static enum code record_decision(struct decide *d, uint32_t index, const struct verdict *v)
 {
     const struct walk *lane = walk_at(d->run, index);
     const struct net_step *ns = &net_of_run(d->run)->steps[lane->place];
     struct arena *turn = d->out->turn;
     struct moment m = lane_moment(d, MOMENT_TASK_DECIDED, index);
-    struct json action, value, delay;
-    bool ok = json_object_with(turn, 5, &action);
-    if (ok && v->action == NET_RETRY) {
+    struct json action = json_object(), delay;
+    if (v->action == NET_RETRY) {
         struct retry_policy policy = {.delay_ms = v->delay_ms, .backoff = v->rule->backoff};
         m.due_ms = d->input->now_ms + retry_delay_ms(&policy, lane->attempt, d->input->random);
-        ok = json_put(turn, &action, STR("attempts"), json_int(v->attempts)) &&
-             json_put(turn, &action, STR("backoff"), json_string(str_from(backoff_name(v->rule->backoff)))) &&
-             net_as_seconds(turn, v->delay_ms, &delay) && json_put(turn, &action, STR("delay"), delay);
+        if (!net_as_seconds(turn, v->delay_ms, &delay)) return error_nomem(d->err);
+        JSON_ADD(turn, &action, {"attempts", json_int(v->attempts)},
+                 {"backoff", json_word(backoff_name(v->rule->backoff))}, {"delay", delay});
     }
-    ok = ok && json_put(turn, &action, STR("do"), json_string(str_from(action_words[v->action])));
-    if (ok && v->action == NET_JUMP) {
+    JSON_ADD(turn, &action, {"do", json_word(action_words[v->action])});
+    if (v->action == NET_JUMP) {
         uint32_t to = v->rule->target == PROGRAM_TOP ? lane->pc - 1 : v->rule->target;
-        ok = json_put(turn, &action, STR("to"), json_string(ns->tasks[to].label));
+        JSON_ADD(turn, &action, {"to", json_string(ns->tasks[to].label)});
     }
-    ok = ok && json_object_with(turn, 3, &value) && json_put(turn, &value, STR("action"), action);
-    ok = ok && json_put(turn, &value, STR("matched_rule_index"), v->rule ? json_int(v->index) : json_null());
-    if (ok && v->set.count > 0) ok = json_put(turn, &value, STR("set"), v->set);
-    if (!ok) return error_nomem(d->err);
-    m.value = value;
+    m.value = JSON_OF(turn, {"action", action}, {"matched_rule_index", v->rule ? json_int(v->index) : json_null()},
+                      {"set", json_filled(v->set)});
+    if (!json_ok(&m.value)) return error_nomem(d->err);
     enum code rc = net_emit(d, &m);
     if (rc || v->action != NET_RETRY || d->input->idle || d->run->status != RUN_STATUS_RUNNING) return rc;
     return lane_timer(d, index);
 }
 
 // Whether the input is what came out of the attempt in flight: of one that began since, on the same lane, it is not.
-static bool is_told(const struct decide *d, uint32_t index)
+static bool is_its_result(const struct decide *d, uint32_t index)
 {
     return d->input->kind == INPUT_RESULT && d->input->step == index &&
            d->input->logical == lane_ref(d->run, index)->logical;
@@ -588,7 +561,7 @@ static enum code end_task(struct decide *d, uint32_t index, const struct json *o
         return rc ? rc : net_emit(d, &m);
     }
     const struct json *result = json_key(outcome, "result");
-    bool apart = is_told(d, index) && d->input->has_blob;
+    bool apart = is_its_result(d, index) && d->input->has_blob;
     if (result) m.value = *result;
     if (apart) {
         m.has_blob = true;
@@ -622,12 +595,9 @@ static enum code returned(struct decide *d, const struct net_task *task, const s
     if (task->returns.count == 0 || !str_is(json_text(json_key(outcome, "status")), "ok")) return OK;
     enum code rc = assert_result(task, result, turn, &fault, d->err);
     if (rc || fault.code.len == 0) return rc;
-    if (!outcome_of(turn, false, "schema", &fault, made)) return error_nomem(d->err);
-    for (uint32_t i = 0; i < outcome->count; i++)
-        if (!json_get(made, outcome->members[i].key) &&
-            !json_put(turn, made, outcome->members[i].key, outcome->members[i].value))
-            return error_nomem(d->err);
-    return net_canon(turn, made, d->err);
+    *made = went_wrong(turn, "schema", &fault);
+    json_fill(turn, made, outcome);
+    return json_ok(made) ? net_canon(turn, made, d->err) : error_nomem(d->err);
 }
 
 enum code lane_answer(struct decide *d, uint32_t index, const struct json *given)
@@ -641,7 +611,7 @@ enum code lane_answer(struct decide *d, uint32_t index, const struct json *given
     struct fault fault = {0};
     if (!ok) fault = fault_of_outcome(outcome);
     struct moment m = lane_moment(d, ok ? MOMENT_ATTEMPT_DONE : MOMENT_ATTEMPT_FAILED, index);
-    m.duration_ms = is_told(d, index) ? d->input->duration_ms : elapsed_ms(d, lane_ref(d->run, index)->started_ms);
+    m.duration_ms = is_its_result(d, index) ? d->input->duration_ms : elapsed_ms(d, lane_ref(d->run, index)->started_ms);
     m.fault = fault;
     if (!task->in_process || !ok) rc = without_result(d->out->turn, outcome, false, &m.value, d->err);
     if (!rc) rc = net_emit(d, &m);
@@ -649,7 +619,7 @@ enum code lane_answer(struct decide *d, uint32_t index, const struct json *given
     if (!rc && !d->run->cancelling) rc = judge_task(d, index, outcome, ok, &v);
     if (rc) return rc;
     bool told_of = task->has_policy || v.set.count > 0 || !task->quiet; // C-28
-    if (!d->run->cancelling && told_of) rc = tell_decision(d, index, &v);
+    if (!d->run->cancelling && told_of) rc = record_decision(d, index, &v);
     if (rc || v.action == NET_RETRY) return rc;
     return end_task(d, index, outcome, v.fault.code.len > 0 ? &v.fault : &fault);
 }

@@ -1,4 +1,5 @@
 // Playbooks: tokens, visits, loops, arcs, and the end of the run.
+#include "json/make.h"
 #include "kernel/net_inside.h"
 
 static struct moment place_moment(const struct decide *d, enum moment_kind kind, uint32_t place)
@@ -64,12 +65,11 @@ static enum code admit(struct decide *d, uint32_t place, bool *allowed)
             *allowed = ns->admit[i].allow;
         }
     }
-    struct arena *turn = d->out->turn;
     struct moment m = place_moment(d, MOMENT_ADMIT_EVALUATED, place);
     m.visit++;
-    bool ok = json_object_with(turn, 2, &m.value) && json_put(turn, &m.value, STR("allow"), json_bool(*allowed));
-    if (ok && matched != UINT32_MAX) ok = json_put(turn, &m.value, STR("matched_rule_index"), json_int(matched));
-    return ok ? net_emit(d, &m) : error_nomem(d->err);
+    m.value = JSON_OF(d->out->turn, {"allow", json_bool(*allowed)},
+                      {"matched_rule_index", json_when(matched != UINT32_MAX, json_int(matched))});
+    return json_ok(&m.value) ? net_emit(d, &m) : error_nomem(d->err);
 }
 
 // Of a visit with a deadline.
@@ -218,19 +218,16 @@ static enum code begin_iteration(struct decide *d, uint32_t place)
     return rc ? rc : net_emit(d, &m);
 }
 
-static bool add_part(struct arena *turn, const struct run *run, uint32_t place, uint32_t index, struct json *parts)
+static struct json part_of(struct arena *turn, const struct run *run, uint32_t place, uint32_t index)
 {
-    struct json part;
-    struct str ref = net_address(run, place, index + 1, turn);
-    return ref.ptr && json_object_with(turn, 3, &part) &&
-           json_put(turn, &part, STR("bytes"), json_int((int64_t)run->net->places[place].loop.results[index].size)) &&
-           json_put(turn, &part, STR("index"), json_int(index)) &&
-           json_put(turn, &part, STR("ref"), json_string(ref)) && json_push(turn, parts, part);
+    return JSON_OF(turn, {"bytes", json_count(run->net->places[place].loop.results[index].size)},
+                   {"index", json_int(index)},
+                   {"ref", json_text_made(net_address(run, place, index + 1, turn))});
 }
 
 // What a loop gave is in parts beside the log when results of its iterations are: the manifest says where. Parts that do not fit
 // into an event are counted all the same.
-static enum code tell_manifest(struct decide *d, uint32_t place)
+static enum code record_manifest(struct decide *d, uint32_t place)
 {
     enum { PARTS_MAX = 200 };
     const struct net_place *p = &d->run->net->places[place];
@@ -238,30 +235,25 @@ static enum code tell_manifest(struct decide *d, uint32_t place)
     struct json parts = json_array();
     uint32_t count = 0;
     uint64_t bytes = 0;
-    bool ok = true;
     for (uint32_t i = 0; i < p->loop.begun; i++) {
         if (!p->loop.results[i].has_blob) continue;
         bytes += p->loop.results[i].size;
-        if (count++ < PARTS_MAX) ok = ok && add_part(turn, d->run, place, i, &parts);
+        if (count++ < PARTS_MAX) json_append(turn, &parts, part_of(turn, d->run, place, i));
     }
     if (count == 0) return OK;
     struct moment m = place_moment(d, MOMENT_MANIFEST_UPDATED, place);
-    struct str ref = net_address(d->run, place, 0, turn);
-    ok = ok && ref.ptr && json_object_with(turn, 6, &m.value) &&
-         json_put(turn, &m.value, STR("kind"), json_string(STR("manifest"))) &&
-         json_put(turn, &m.value, STR("parts"), parts) && json_put(turn, &m.value, STR("ref"), json_string(ref)) &&
-         json_put(turn, &m.value, STR("strategy"), json_string(STR("append"))) &&
-         json_put(turn, &m.value, STR("total_bytes"), json_int((int64_t)bytes)) &&
-         json_put(turn, &m.value, STR("total_parts"), json_int(count));
-    return ok ? net_emit(d, &m) : error_nomem(d->err);
+    m.value = JSON_OF(turn, {"kind", json_word("manifest")}, {"parts", parts},
+                      {"ref", json_text_made(net_address(d->run, place, 0, turn))}, {"strategy", json_word("append")},
+                      {"total_bytes", json_count(bytes)}, {"total_parts", json_int(count)});
+    return json_ok(&m.value) ? net_emit(d, &m) : error_nomem(d->err);
 }
 
 static enum code end_loop(struct decide *d, uint32_t place)
 {
     const struct net_place *p = &d->run->net->places[place];
     const struct net_step *ns = &net_of_run(d->run)->steps[place];
-    enum code told = tell_manifest(d, place);
-    if (told) return told;
+    enum code recorded = record_manifest(d, place);
+    if (recorded) return recorded;
     struct moment m = place_moment(d, MOMENT_LOOP_DONE, place);
     m.counts = (struct run_counts){.total = p->loop.total, .completed = p->loop.done, .failed = p->loop.failures};
     m.counts.skipped = p->loop.total - p->loop.begun;
@@ -354,17 +346,14 @@ static enum code arc_holds(struct decide *d, struct net_view *view, const struct
     if (!arc->when.event) count = 1;
     *out = false;
     for (size_t i = 0; i < count && !*out; i++) {
-        struct json error;
         struct arena *turn = d->out->turn;
         struct json *event = ARENA_NEW(turn, struct json); // what is made of the arc sees it too
-        bool ok = event && json_object_with(turn, 5, event) &&
-                  json_put(turn, event, STR("name"), json_string(str_from(names[i]))) &&
-                  json_put(turn, event, STR("type"), json_string(str_from(names[i]))) &&
-                  json_put(turn, event, STR("step"), json_string(d->run->program->steps[view->place].id)) &&
-                  json_put(turn, event, STR("status"), json_string(p->failed ? STR("error") : STR("success")));
-        if (ok && p->failed)
-            ok = net_fault_value(&p->fault, turn, &error) && json_put(turn, event, STR("error"), error);
-        if (!ok) return error_nomem(d->err);
+        if (!event) return error_nomem(d->err);
+        *event = JSON_OF(turn, {"name", json_word(names[i])}, {"type", json_word(names[i])},
+                         {"step", json_string(d->run->program->steps[view->place].id)},
+                         {"status", json_word(p->failed ? "error" : "success")},
+                         {"error", p->failed ? net_fault_value(&p->fault, turn) : json_none()});
+        if (!json_ok(event)) return error_nomem(d->err);
         view->event = event;
         enum code rc = net_holds(view, &arc->when, out, d->err);
         if (rc) return rc;
@@ -381,7 +370,7 @@ static enum code follow(struct decide *d, struct net_view *view, const struct ne
 {
     struct arena *turn = d->out->turn;
     const struct net_place *to = &d->run->net->places[arc->step];
-    struct json one, args = {0};
+    struct json args = {0};
     struct template_scope scope = net_scope(view);
     enum code rc = arc->args ? template_tree_render(arc->args, &scope, &net_limits, turn, &args, d->err) : OK;
     if (!rc && args.type == JSON_STRING && str_trim(args.text).len == 0) args = (struct json){0}; // nothing
@@ -391,13 +380,11 @@ static enum code follow(struct decide *d, struct net_view *view, const struct ne
     if (!rc && args.type != 0) rc = net_canon(turn, &args, d->err);
     if (!rc) rc = net_patches(view, &arc->sets, &chosen->set, d->err);
     if (rc) return rc;
-    bool ok = json_object_with(turn, 3, &one);
-    if (ok && args.type != 0) ok = json_put(turn, &one, STR("args"), args);
     bool busy = to->phase != PLACE_IDLE && !(arc->step == view->place && to->phase == PLACE_ENDED);
-    if (ok && busy) ok = json_put(turn, &one, STR("merged"), json_bool(true));
-    ok = ok && json_put(turn, &one, STR("step"), json_string(d->run->program->steps[arc->step].id)) &&
-         json_push(turn, &chosen->selected, one);
-    return ok ? OK : error_nomem(d->err);
+    json_append(turn, &chosen->selected,
+                JSON_OF(turn, {"args", args}, {"merged", json_flag(busy)},
+                        {"step", json_string(d->run->program->steps[arc->step].id)}));
+    return json_made(&chosen->selected, d->err);
 }
 
 static enum code ask_arcs(struct decide *d, struct net_view *view, struct chosen *chosen)
@@ -409,12 +396,10 @@ static enum code ask_arcs(struct decide *d, struct net_view *view, struct chosen
         enum code rc = arc_holds(d, view, &ns->arcs[i], ns->has_loop, &holds);
         if (rc) return rc;
         if (!holds) continue;
-        struct json one;
-        bool ok = json_object_with(turn, 2, &one) &&
-                  json_put(turn, &one, STR("step"), json_string(d->run->program->steps[ns->arcs[i].step].id));
-        if (ok && ns->arcs[i].when.text.len > 0)
-            ok = json_put(turn, &one, STR("when"), json_string(ns->arcs[i].when.text));
-        if (!ok || !json_push(turn, &chosen->matched, one)) return error_nomem(d->err);
+        json_append(turn, &chosen->matched,
+                    JSON_OF(turn, {"step", json_string(d->run->program->steps[ns->arcs[i].step].id)},
+                            {"when", json_some(ns->arcs[i].when.text)}));
+        if (!json_ok(&chosen->matched)) return error_nomem(d->err);
         rc = follow(d, view, &ns->arcs[i], chosen);
         if (rc || !ns->inclusive) return rc;
     }
@@ -449,14 +434,10 @@ static enum code route(struct decide *d, uint32_t place)
     bool lost = !rc && !p->failed && ns->arc_count > 0 && found.selected.count == 0;
     if (lost && net_of_run(run)->no_next_is_error) m.reason = STR(NET_NO_NEXT);
     const char *event = p->failed ? "step.failed" : ns->has_loop ? "loop.done" : "step.done";
-    bool ok = json_object_with(turn, 6, &m.value);
-    if (ok && m.reason.len > 0) ok = json_put(turn, &m.value, STR("error"), json_string(m.reason));
-    ok = ok && json_put(turn, &m.value, STR("event"), json_string(str_from(event))) &&
-         json_put(turn, &m.value, STR("matched"), found.matched) &&
-         json_put(turn, &m.value, STR("mode"), json_string(ns->inclusive ? STR("inclusive") : STR("exclusive"))) &&
-         json_put(turn, &m.value, STR("selected"), found.selected);
-    if (ok && found.set.count > 0) ok = json_put(turn, &m.value, STR("set"), found.set);
-    return ok ? net_emit(d, &m) : error_nomem(d->err);
+    m.value = JSON_OF(turn, {"error", json_some(m.reason)}, {"event", json_word(event)}, {"matched", found.matched},
+                      {"mode", json_word(ns->inclusive ? "inclusive" : "exclusive")}, {"selected", found.selected},
+                      {"set", json_filled(found.set)});
+    return json_ok(&m.value) ? net_emit(d, &m) : error_nomem(d->err);
 }
 
 struct values {
@@ -512,12 +493,11 @@ enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *
         if (arc->when.test) template_paths(arc->when.test, add_value, &values);
         if (values.rc) return values.rc;
         view.event = NULL;
-        struct json one;
-        if (!json_object_with(arena, 4, &one) || !json_put(arena, &one, STR("holds"), json_bool(holds)) ||
-            !json_put(arena, &one, STR("step"), json_string(run->program->steps[arc->step].id)) ||
-            !json_put(arena, &one, STR("values"), values.out) ||
-            !json_put(arena, &one, STR("when"), json_string(arc->when.text)) || !json_push(arena, out, one))
-            return error_nomem(err);
+        json_append(arena, out,
+                    JSON_OF(arena, {"holds", json_bool(holds)},
+                            {"step", json_string(run->program->steps[arc->step].id)}, {"values", values.out},
+                            {"when", json_string(arc->when.text)}));
+        if (!json_ok(out)) return error_nomem(err);
     }
     return OK;
 }

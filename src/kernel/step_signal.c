@@ -1,4 +1,5 @@
 // Signals: one decision each, recorded before it acts, at most once per signal id (I22, I23).
+#include "json/make.h"
 #include "kernel/route.h"
 
 struct verdict {
@@ -262,17 +263,12 @@ static enum code skip_step(struct decide *d, const struct signal *signal, uint32
     return emit(d, &m, step);
 }
 
-// An object that tells who agreed and why; with captureResponse the words alone.
-static bool answer_value(struct arena *turn, const struct signal *signal, bool words, struct json *out)
+// An object with who agreed and why; with captureResponse the words alone.
+static struct json answer_value(struct arena *turn, const struct signal *signal, bool words)
 {
-    *out = json_string(signal->reason);
-    if (words) return true;
-    if (!json_object_with(turn, 4, out)) return false;
-    if (!json_put(turn, out, STR("approved"), json_bool(true))) return false;
-    if (signal->actor.len > 0 && !json_put(turn, out, STR("by"), json_string(signal->actor))) return false;
-    const struct json *fields = json_key(&signal->payload, "fields");
-    if (fields && !json_put(turn, out, STR("fields"), *fields)) return false;
-    return signal->reason.len == 0 || json_put(turn, out, STR("reason"), json_string(signal->reason));
+    if (words) return json_string(signal->reason);
+    return JSON_OF(turn, {"approved", json_bool(true)}, {"by", json_some(signal->actor)},
+                   {"fields", json_ref(json_key(&signal->payload, "fields"))}, {"reason", json_some(signal->reason)});
 }
 
 static enum code answer_gate(struct decide *d, const struct signal *signal, uint32_t step)
@@ -284,8 +280,8 @@ static enum code answer_gate(struct decide *d, const struct signal *signal, uint
         return fail_step(d, step, &fault);
     }
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
-    if (!answer_value(d->out->turn, signal, kernel_member(d->run, step, "captureResponse"), &m.value))
-        return error_nomem(d->err);
+    m.value = answer_value(d->out->turn, signal, kernel_member(d->run, step, "captureResponse"));
+    if (!json_ok(&m.value)) return error_nomem(d->err);
     m.actor = signal->actor;
     m.duration_ms = elapsed_ms(d, lane_ref(d->run, step)->started_ms);
     return emit(d, &m, step);

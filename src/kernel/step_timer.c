@@ -1,4 +1,5 @@
 // The time of a wait or a gate has come, and the end of the patience with a pause.
+#include "json/make.h"
 #include "kernel/route.h"
 
 bool waits_until(const struct run *run, uint32_t step)
@@ -26,11 +27,10 @@ static enum code approval_deadline(struct decide *d, uint32_t step)
         struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
         m.by = EMITTER_SYSTEM;
         m.actor = STR("timeout");
-        struct json value;
-        if (!json_object_with(d->out->turn, 2, &value)) return error_nomem(d->err);
-        if (!json_put(d->out->turn, &value, STR("approved"), json_bool(true))) return E_NOMEM;
-        if (!json_put(d->out->turn, &value, STR("by"), json_string(STR("timeout")))) return E_NOMEM;
-        m.value = kernel_member(d->run, step, "captureResponse") ? json_string(STR("")) : value;
+        m.value = kernel_member(d->run, step, "captureResponse")
+                      ? json_string(STR(""))
+                      : JSON_OF(d->out->turn, {"approved", json_bool(true)}, {"by", json_word("timeout")});
+        if (!json_ok(&m.value)) return error_nomem(d->err);
         m.duration_ms = elapsed_ms(d, lane_ref(d->run, step)->started_ms);
         return emit(d, &m, step);
     }

@@ -129,6 +129,23 @@ static void formatted_text_of_any_length(void)
     arena_release(&arena);
 }
 
+static void joined_objects_have_each_member_once_and_the_first_wins(void)
+{
+    arena_init(&arena, 1024, SIZE_MAX);
+    struct json over = JSON_OF(&arena, {"b", json_int(1)}, {"a", json_int(2)});
+    struct json under = JSON_OF(&arena, {"a", json_int(3)}, {"c", json_int(4)});
+    struct json made = json_joined(&arena, &over, &under), none = json_joined(&arena, NULL, &(struct json){0});
+    CHECK_INT(made.count, 3);
+    CHECK_STR(made.members[0].key, STR("b"));
+    CHECK_INT(json_integer(json_key(&made, "a"), 0), 2);
+    CHECK_INT(json_integer(json_key(&made, "c"), 0), 4);
+    CHECK(none.type == JSON_OBJECT && none.count == 0);
+    struct json broken = json_failed();
+    json_fill(&arena, &broken, &over);
+    CHECK(!json_ok(&broken));
+    arena_release(&arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -138,6 +155,7 @@ int main(int argc, char **argv)
         TEST(any_failed_allocation_is_seen_at_the_end),
         TEST(a_failed_value_is_never_taken_for_one),
         TEST(formatted_text_of_any_length),
+        TEST(joined_objects_have_each_member_once_and_the_first_wins),
     };
     return test_main("json_make", tests, ARRAY_COUNT(tests), argc, argv);
 }
