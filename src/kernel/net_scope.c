@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-const struct template_limits net_limits = {.step_count_max = 10000000,
+const struct template_limits net_limits = {.step_count_max = 100000,
                                            .loop_count_max = 1000000,
                                            .output_size_max = (size_t)8 << 20,
                                            .undefined = TEMPLATE_CHAIN};

@@ -66,8 +66,9 @@ enum code pattern_compile(struct str text, struct arena *arena, const struct pat
                           struct error *err) MUST_CHECK;
 // Is there a match anywhere in `subject`?
 bool pattern_match(const struct pattern *pattern, struct str subject);
-// End of the longest match that starts at byte `from`, or SIZE_MAX; *seen is how many code points were looked at.
-size_t pattern_match_at(const struct pattern *pattern, struct str subject, size_t from, size_t *seen);
+// End of the longest of the matches that begin first, from byte `from` on, and where it begins; SIZE_MAX: there is none. One walk, whatever
+// the pattern: *work grows by what it cost.
+size_t pattern_search(const struct pattern *pattern, struct str subject, size_t from, size_t *start, size_t *work);
 
 // The table of a compiled automaton; *out stays NULL when it would be too large.
 enum code pattern_table_build(const struct pattern *pattern, struct arena *arena,

@@ -162,25 +162,58 @@ static bool simulate(const struct pattern *pattern, struct str subject)
     }
 }
 
-size_t pattern_match_at(const struct pattern *pattern, struct str subject, size_t from, size_t *seen)
+// A set whose threads know where they began. Those that began earlier come first, so that of two that meet the earlier one stays.
+struct begun {
+    struct threads set;
+    uint32_t from[PATTERN_CODE_MAX]; // by instruction
+};
+
+static void follow_from(const struct pattern *pattern, struct begun *t, uint16_t pc, struct edges place, uint32_t from)
 {
-    struct threads sets[2];
-    struct threads *now = &sets[0], *next = &sets[1];
-    struct walk walk = {.subject = subject, .at = from};
-    size_t found = SIZE_MAX;
-    threads_init(now, pattern);
-    threads_init(next, pattern);
-    threads_put(now, 0);
-    walk.before = from && is_word((unsigned char)subject.ptr[from - 1]);
-    while (now->count) {
-        struct edges place = look(&walk);
-        next->count = 0;
-        for (uint32_t i = 0; i < now->count; i++) follow(pattern, next, now->items[i], place);
-        if (matched(pattern, next)) found = walk.start;
-        ++*seen;
-        if (walk.end) break;
-        go_on(pattern, &walk, next, now);
+    uint32_t before = t->set.count;
+    follow(pattern, &t->set, pc, place);
+    for (uint32_t i = before; i < t->set.count; i++) t->from[t->set.items[i]] = from;
+}
+
+static void consume_from(const struct pattern *pattern, const struct begun *from, uint32_t c, struct begun *to)
+{
+    to->set.count = 0;
+    for (uint32_t i = 0; i < from->set.count; i++) {
+        uint16_t pc = from->set.items[i];
+        const struct pattern_code *code = &pattern->code[pc];
+        if (code->op == OP_SET && set_holds(&pattern->sets[code->x], c) && threads_put(&to->set, (uint16_t)(pc + 1)))
+            to->from[pc + 1] = from->from[pc];
     }
+}
+
+size_t pattern_search(const struct pattern *pattern, struct str subject, size_t from, size_t *start, size_t *work)
+{
+    struct begun sets[2];
+    struct begun *now = &sets[0], *next = &sets[1];
+    struct walk walk = {.subject = subject, .at = from};
+    uint16_t match = (uint16_t)(pattern->code_count - 1);
+    size_t found = SIZE_MAX;
+    INVARIANT(subject.len < UINT32_MAX);
+    threads_init(&now->set, pattern);
+    threads_init(&next->set, pattern);
+    walk.before = from && is_word((unsigned char)subject.ptr[from - 1]);
+    do {
+        struct edges place = look(&walk);
+        next->set.count = 0;
+        for (uint32_t i = 0; i < now->set.count; i++) {
+            uint16_t pc = now->set.items[i];
+            if (found == SIZE_MAX || now->from[pc] <= *start) follow_from(pattern, next, pc, place, now->from[pc]);
+        }
+        if (found == SIZE_MAX) follow_from(pattern, next, 0, place, (uint32_t)walk.start);
+        if (matched(pattern, &next->set)) {
+            *start = next->from[match];
+            found = walk.start;
+        }
+        *work += 1 + next->set.count;
+        if (walk.end) break;
+        consume_from(pattern, next, walk.c, now);
+        walk.before = walk.word;
+    } while (found == SIZE_MAX || now->set.count);
     return found;
 }
 

@@ -29,6 +29,7 @@ enum code eval_undefined(struct eval *e, const char *what)
 static enum code spent(struct eval *e)
 {
     e->steps = e->limits.step_count_max;
+    if (e->tree_max) return eval_fault(e, E_LIMIT, "more than %u steps in all templates of one value", e->tree_max);
     return eval_fault(e, E_LIMIT, "more than %u steps", e->limits.step_count_max);
 }
 

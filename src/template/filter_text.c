@@ -141,19 +141,18 @@ static enum code run_regex_replace(struct eval *e, struct function_call *call, s
     if (str_find(by, '\\', 0) < by.len)
         return eval_fault(e, E_UNSUPPORTED, "regex_replace: a backslash in the replacement (groups are not kept)");
     eval_buf(e, &buf);
-    for (size_t at = 0; at <= s.len && !rc;) {
-        size_t seen = 0, end = pattern_match_at(pattern, s, at, &seen);
-        rc = eval_charge(e, 1 + seen * pattern->code_count / 1024);
-        if (end != SIZE_MAX) buf_add(&buf, by);
-        if (end == SIZE_MAX || end == at) { // no match, or an empty one: the next character stays
-            size_t next = at;
-            if (at == s.len) break;
-            pattern_decode(s, &next);
-            buf_add(&buf, str_slice(s, at, next));
-            at = next;
-        } else {
-            at = end;
+    for (size_t at = 0, done = 0; at <= s.len && !rc;) {
+        size_t work = 0, start = 0, end = pattern_search(pattern, s, at, &start, &work);
+        rc = eval_charge(e, 1 + work / BYTES_PER_STEP);
+        if (end == SIZE_MAX || rc) {
+            buf_add(&buf, str_slice(s, done, s.len));
+            break;
         }
+        buf_add(&buf, str_slice(s, done, start));
+        buf_add(&buf, by);
+        done = at = end;
+        if (end == start && at < s.len) pattern_decode(s, &at); // of an empty match: the next character stays
+        if (end == start && done == s.len) break;
     }
     return eval_take(e, &buf, rc, out);
 }
@@ -166,16 +165,10 @@ static enum code run_regex_search(struct eval *e, struct function_call *call, st
     if (!rc) rc = value_str(e, &call->args[0], &text);
     if (!rc) rc = compile(e, text, &pattern);
     *out = json_null();
-    for (size_t at = 0; at <= s.len && !rc; at++) {
-        size_t seen = 0, end = pattern_match_at(pattern, s, at, &seen);
-        rc = eval_charge(e, 1 + seen * pattern->code_count / 1024);
-        if (end != SIZE_MAX) {
-            *out = json_string(str_slice(s, at, end));
-            return rc;
-        }
-        while (at + 1 < s.len && ((unsigned char)s.ptr[at + 1] & 0xC0) == 0x80) at++;
-    }
-    return rc;
+    if (rc) return rc;
+    size_t work = 0, start = 0, end = pattern_search(pattern, s, 0, &start, &work);
+    if (end != SIZE_MAX) *out = json_string(str_slice(s, start, end));
+    return eval_charge(e, 1 + work / BYTES_PER_STEP);
 }
 
 // ---- times

@@ -228,6 +228,7 @@ struct eval {
     struct json caller; // of the macro that is about to be called
     uint32_t calls;     // of macros, within each other
     uint32_t steps;     // taken
+    uint32_t tree_max;  // not 0: what stops it is that all templates of a tree together may take so many
     uint32_t at;        // offset of what is being evaluated
 };
 
@@ -266,6 +267,12 @@ enum code eval_undefined(struct eval *e, const char *what);
 #define eval_undefined(e, what) (eval_undefined(e, what), E_NOT_FOUND)
 #endif
 enum code eval_charge(struct eval *e, size_t steps) MUST_CHECK;
+struct tree_steps { // of all templates of one tree
+    uint32_t max, taken;
+};
+enum code render_within(const struct template *t, const struct template_scope *scope,
+                        const struct template_limits *limits, struct tree_steps *tree, struct arena *arena,
+                        struct json *out, struct error *err) MUST_CHECK;
 enum code eval_use(struct eval *e, const struct json *v) MUST_CHECK; // may not be undefined when that is strict
 enum code eval_node(struct eval *e, const struct node *n, struct json *out) MUST_CHECK;
 enum code eval_blocks(struct eval *e, const struct block *b) MUST_CHECK;

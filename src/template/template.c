@@ -95,23 +95,41 @@ static enum code render_lone(struct eval *e, struct json *out)
     return OK;
 }
 
-enum code template_render(const struct template *t, const struct template_scope *scope,
-                          const struct template_limits *limits, struct arena *arena, struct json *out,
-                          struct error *err)
+static enum code render(struct eval *e, const struct template *t, struct json *out)
+{
+    if (t->lone) return render_lone(e, out);
+    if (!t->blocks || (t->blocks->kind == BLOCK_TEXT && !t->blocks->next)) {
+        *out = json_string(t->blocks ? t->blocks->text : STR(""));
+        return OK;
+    }
+    struct buf buf = buf_of(e->limits.output_size_max);
+    e->out = &buf;
+    enum code rc = eval_blocks(e, t->blocks);
+    return eval_take(e, &buf, rc, out);
+}
+
+enum code render_within(const struct template *t, const struct template_scope *scope,
+                        const struct template_limits *limits, struct tree_steps *tree, struct arena *arena,
+                        struct json *out, struct error *err)
 {
     static const struct template_scope nothing;
     struct eval e = {
         .template = t, .scope = scope ? scope : &nothing, .arena = arena, .err = err, .caller = value_undefined()};
     e.limits = limits ? *limits : template_limits_default;
-    if (t->lone) return render_lone(&e, out);
-    if (!t->blocks || (t->blocks->kind == BLOCK_TEXT && !t->blocks->next)) {
-        *out = json_string(t->blocks ? t->blocks->text : STR(""));
-        return OK;
+    if (tree && tree->max - tree->taken < e.limits.step_count_max) {
+        e.limits.step_count_max = tree->max - tree->taken;
+        e.tree_max = tree->max;
     }
-    struct buf buf = buf_of(e.limits.output_size_max);
-    e.out = &buf;
-    enum code rc = eval_blocks(&e, t->blocks);
-    return eval_take(&e, &buf, rc, out);
+    enum code rc = render(&e, t, out);
+    if (tree) tree->taken += e.steps < e.limits.step_count_max ? e.steps : e.limits.step_count_max;
+    return rc;
+}
+
+enum code template_render(const struct template *t, const struct template_scope *scope,
+                          const struct template_limits *limits, struct arena *arena, struct json *out,
+                          struct error *err)
+{
+    return render_within(t, scope, limits, NULL, arena, out, err);
 }
 
 static bool is_no(struct str text)

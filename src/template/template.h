@@ -25,7 +25,7 @@ enum template_undefined {
 };
 
 struct template_limits {
-    uint32_t step_count_max;
+    uint32_t step_count_max; // of one template; ten times as many are for all templates of one tree
     uint32_t loop_count_max; // rounds of one {% for %}
     size_t output_size_max;  // of the result and of every string on the way to it
     enum template_undefined undefined;

@@ -65,11 +65,11 @@ enum code template_tree_compile_but(const struct json *value, struct str constan
     return OK;
 }
 
-enum code template_tree_render(const struct template_tree *tree, const struct template_scope *scope,
-                               const struct template_limits *limits, struct arena *arena, struct json *out,
-                               struct error *err)
+static enum code render(const struct template_tree *tree, const struct template_scope *scope,
+                        const struct template_limits *limits, struct tree_steps *steps, struct arena *arena,
+                        struct json *out, struct error *err)
 {
-    if (tree->text) return template_render(tree->text, scope, limits, arena, out, err);
+    if (tree->text) return render_within(tree->text, scope, limits, steps, arena, out, err);
     *out = tree->source;
     if (!tree->parts) return OK;
     uint32_t count = tree->source.count;
@@ -78,7 +78,7 @@ enum code template_tree_render(const struct template_tree *tree, const struct te
     if (!array && !json_object_with(arena, count, &made)) return error_nomem(err);
     for (uint32_t i = 0; i < count; i++) {
         struct json part;
-        enum code rc = template_tree_render(tree->parts[i], scope, limits, arena, &part, err);
+        enum code rc = render(tree->parts[i], scope, limits, steps, arena, &part, err);
         if (rc) {
             if (rc != E_NOMEM && !array) error_wrap(err, "%.*s", STR_ARG(tree->source.members[i].key));
             return rc;
@@ -88,6 +88,15 @@ enum code template_tree_render(const struct template_tree *tree, const struct te
     }
     *out = made;
     return OK;
+}
+
+enum code template_tree_render(const struct template_tree *tree, const struct template_scope *scope,
+                               const struct template_limits *limits, struct arena *arena, struct json *out,
+                               struct error *err)
+{
+    enum { TREE_TIMES = 10 };
+    struct tree_steps steps = {.max = TREE_TIMES * (limits ? limits : &template_limits_default)->step_count_max};
+    return render(tree, scope, limits, &steps, arena, out, err);
 }
 
 const struct json *template_tree_source(const struct template_tree *tree)

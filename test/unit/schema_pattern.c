@@ -194,9 +194,42 @@ static void time_is_linear(void)
     }
 }
 
+static void a_search_finds_the_longest_of_the_first(void)
+{
+    static const struct {
+        const char *pattern, *subject;
+        size_t from, start, end; // end SIZE_MAX: none
+    } searches[] = {{"a*b", "xaab", 0, 1, 4},       {"a+", "xaaayaaaa", 0, 1, 4},   {"a+", "xaaayaaaa", 4, 5, 9},
+                    {"b|abc", "zabcb", 0, 1, 4},    {"abcd|bc", "abcx", 0, 1, 3},   {"x*", "ab", 0, 0, 0},
+                    {"a*b", "aaaa", 0, 0, SIZE_MAX}, {"$", "ab", 0, 2, 2},           {"^a", "aa", 1, 0, SIZE_MAX},
+                    {"\\bc", "bc c", 1, 3, 4},      {"a(bc)?|bcd", "abcd", 0, 0, 3}};
+    for (size_t i = 0; i < ARRAY_COUNT(searches); i++) {
+        size_t start = 0, work = 0;
+        size_t end = pattern_search(compile(searches[i].pattern), str_from(searches[i].subject), searches[i].from, &start, &work);
+        CHECK_INT(end, searches[i].end);
+        if (end != SIZE_MAX) CHECK_INT(start, searches[i].start);
+    }
+}
+
+// By count, not by time: what it cost is told.
+static void a_search_is_one_walk(void)
+{
+    static char subject[200001];
+    static const char *const hostile[] = {"a*b", "(a+)+b", "(a|aa)*c", "a*a*a*b"};
+    memset(subject, 'a', sizeof(subject) - 1);
+    for (size_t i = 0; i < ARRAY_COUNT(hostile); i++) {
+        size_t start = 0, work = 0;
+        const struct pattern *pattern = compile(hostile[i]);
+        CHECK(pattern_search(pattern, str_from(subject), 0, &start, &work) == SIZE_MAX);
+        CHECK(work <= sizeof(subject) * (pattern->code_count + 1));
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
+        TEST(a_search_finds_the_longest_of_the_first),
+        TEST(a_search_is_one_walk),
         TEST(table_and_simulation_agree),
         TEST(random_patterns_agree_too),
         TEST(what_is_not_regular_is_refused),

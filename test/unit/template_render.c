@@ -206,6 +206,8 @@ static void filters_that_jinja_does_not_have(void)
     fails("{{ 'abc' | regex_replace('(?=a)', '') }}", E_UNSUPPORTED, 0, 0);
     gives("{{ 'id: 42, x' | regex_search('[0-9]+') }}", "\"42\"");
     gives("{{ 'x' | regex_search('[0-9]+') }}", "null");
+    gives("{{ ('a' * 20000) | regex_search('a*b') }}", "null");
+    fails("{{ ('a' * 100000) | regex_replace('a.*b|a', 'x') }}", E_LIMIT, 0, 0);
     gives("{{ t | strftime('%Y/%m/%d %H:%M:%S %j %a %B %I%p %y%%') }}",
           "\"2026/02/11 17:05:09 042 Wed February 05PM 26%\"");
     gives("{{ 0 | strftime }}", "\"1970-01-01T00:00:00Z\"");
