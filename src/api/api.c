@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RATE_KEYS = 16384, STRANGER_BODY_MAX = 64 * 1024 };
+// BODY_MAX: what every body may have, and what is parsed where it comes in. More is for those who may do what it asks for, and is parsed
+// by a thread that has the time.
+enum { RATE_KEYS = 16384, BODY_MAX = 64 * 1024 };
 
 enum code api_open(const struct api_options *options, struct api **out, struct error *err)
 {
@@ -71,9 +73,10 @@ uint64_t api_body_max(void *context, const struct http_request *head)
     char allow[64];
     const struct route *route = route_find(head->method, head->path, params, &status, allow);
     uint64_t max = route ? body_max_of(api, route) : 1u << 20;
-    if (max <= STRANGER_BODY_MAX || service_knows(api->service, auth_bearer(http_find(head, "authorization"))))
-        return max;
-    return STRANGER_BODY_MAX;
+    if (max <= BODY_MAX) return max;
+    struct str token = auth_bearer(http_find(head, "authorization"));
+    enum operation operation = route && route->operation ? route->operation : OPERATION_DISCOVERY;
+    return service_could(api->service, token, operation) ? max : BODY_MAX;
 }
 
 // ---- one request
@@ -165,6 +168,22 @@ static struct ask *ask_new(struct api *api, struct net_exchange *exchange)
     return ask;
 }
 
+static void handle(struct ask *ask)
+{
+    const struct route *route = ask->route;
+    if ((route->flags & (ROUTE_BODY | ROUTE_JSON)) && !read_body(ask)) return;
+    if (route_takes(route, STR("fields")) && !fields_read(ask)) return;
+    if (route->handle)
+        route->handle(ask);
+    else
+        with_run(ask, route->operation, route->tell);
+}
+
+static void handle_large(struct call *call, struct store *store UNUSED)
+{
+    handle(call->context);
+}
+
 void api_handle(void *context, struct net_exchange *exchange)
 {
     struct api *api = context;
@@ -211,10 +230,8 @@ void api_handle(void *context, struct net_exchange *exchange)
                      "bodies are taken as they are, without Content-Encoding");
         return;
     }
-    if ((route->flags & (ROUTE_BODY | ROUTE_JSON)) && !read_body(ask)) return;
-    if (route_takes(route, STR("fields")) && !fields_read(ask)) return;
-    if (route->handle)
-        route->handle(ask);
+    if (request->body.len > BODY_MAX)
+        service_read(ask->call, handle_large);
     else
-        with_run(ask, route->operation, route->tell);
+        handle(ask);
 }

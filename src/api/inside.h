@@ -46,7 +46,7 @@ enum route_flags {
     ROUTE_RAW = 128,    // its writer leaves out what those may not see who see no payloads
 };
 
-typedef void route_handler(struct ask *ask); // net thread: must be quick
+typedef void route_handler(struct ask *ask); // net thread, or a reader's after a large body: must be quick
 typedef void route_tell(struct ask *ask, struct store *store, const struct run_head *head);
 
 #define DOCUMENT_BODY_MAX (8u << 20)

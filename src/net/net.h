@@ -36,7 +36,7 @@ struct net_limits {
     size_t stream_cap;     // bytes of a stream that its client has not taken yet
     size_t arena_max;      // of one exchange
 };
-// 5 s, 5 s, 1 KiB/s, 60 s, 60 s, 1 s, 10 s, 10,000, 256, 1 MiB, 256 MiB, and http_limits_default.
+// 5 s, 5 s, 16 KiB/s, 60 s, 60 s, 1 s, 10 s, 10,000, 256, 1 MiB, 256 MiB, and http_limits_default.
 extern const struct net_limits net_limits_default;
 
 struct net_options {

@@ -18,7 +18,7 @@ const struct net_limits net_limits_default = {
     .http = {.line_max = 8 * 1024, .head_max = 16 * 1024, .header_max = 8 * 1024, .count_max = 64, .body_max = 1 << 20},
     .header_ms = 5000,
     .body_grace_ms = 5000,
-    .body_rate = 1024,
+    .body_rate = 16 * 1024,
     .idle_ms = 60 * 1000,
     .write_ms = 60 * 1000,
     .linger_ms = 1000,

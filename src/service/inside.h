@@ -71,12 +71,20 @@ struct alarm { // shared: mutex inside
     uint64_t kept; // alerts.changes up to which all is stored. Engine thread
 };
 
+// What waits to read, by tenant: tenants take turns, so that one with a thousand calls keeps the others waiting for one.
+struct reading_tenant {
+    struct reading_tenant *next;
+    struct call *first, **last;
+    size_t waiting;
+    char name[129];
+};
+
 struct readers {
     pthread_mutex_t mutex;
     pthread_cond_t arrived;
     pthread_t threads[16];
     uint32_t count;
-    struct call *first, **last;
+    struct reading_tenant *first, *last; // in the order of their turns
     size_t waiting;
     bool stop;
 };

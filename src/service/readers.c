@@ -1,6 +1,9 @@
 // Threads that read: lists, explanations, logs, and everything else that may take its time. Each has a store handle of its own.
 #include "service/inside.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 struct store *service_reader(struct service *service)
 {
     struct store *store = NULL;
@@ -15,39 +18,85 @@ struct store *service_reader(struct service *service)
 
 enum { READS_MAX = 2000 };
 
+static struct reading_tenant *find(const struct readers *readers, struct str name)
+{
+    struct reading_tenant *tenant = readers->first;
+    while (tenant && !str_is(name, tenant->name)) tenant = tenant->next;
+    return tenant;
+}
+
+static void to_the_end(struct readers *readers, struct reading_tenant *tenant)
+{
+    tenant->next = NULL;
+    if (readers->last)
+        readers->last->next = tenant;
+    else
+        readers->first = tenant;
+    readers->last = tenant;
+}
+
+// NULL: no memory.
+static struct reading_tenant *come(struct readers *readers, struct str name)
+{
+    struct reading_tenant *tenant = find(readers, name);
+    if (tenant || !(tenant = calloc(1, sizeof(*tenant)))) return tenant;
+    snprintf(tenant->name, sizeof(tenant->name), "%.*s", STR_ARG(name));
+    tenant->last = &tenant->first;
+    to_the_end(readers, tenant);
+    return tenant;
+}
+
+// Why the call may not wait, or NULL. A tenant has at most half of the places.
+static const char *refused(struct readers *readers, struct call *call, size_t max, const char **code)
+{
+    *code = "OVERLOADED";
+    if (readers->waiting >= max) return "as many calls wait to read as may";
+    struct reading_tenant *tenant = come(readers, call->who.tenant);
+    if (!tenant) return "out of memory";
+    *code = "TENANT_OVERLOADED";
+    if (tenant->waiting > max / 2) return "as many calls of this tenant wait to read as may";
+    *tenant->last = call;
+    tenant->last = &call->next;
+    tenant->waiting++;
+    readers->waiting++;
+    return NULL;
+}
+
 void service_read(struct call *call, void (*read)(struct call *call, struct store *store))
 {
     struct readers *readers = &call->service->readers;
     size_t max = call->service->settings.reads_max ? call->service->settings.reads_max : READS_MAX;
+    const char *why = "the service is stopping", *code = "SHUTTING_DOWN";
     call->read = read;
     call->next = NULL;
     pthread_mutex_lock(&readers->mutex);
-    bool stopped = readers->stop, full = readers->waiting >= max;
-    if (!stopped && !full) {
-        readers->waiting++;
-        *readers->last = call;
-        readers->last = &call->next;
-        pthread_cond_signal(&readers->arrived);
-    }
+    bool stopped = readers->stop;
+    if (!stopped) why = refused(readers, call, max, &code);
+    if (!why) pthread_cond_signal(&readers->arrived);
     pthread_mutex_unlock(&readers->mutex);
-    if (!stopped && !full) return;
+    if (!why) return;
     call->answer.retryable = true;
     call->answer.retry_after_ms = 1000;
-    if (stopped)
-        call_problem(call, 503, "SHUTTING_DOWN", "the service is stopping");
-    else
-        call_problem(call, 429, "OVERLOADED", "as many calls wait to read as may");
+    call_problem(call, stopped ? 503 : 429, code, "%s", why);
 }
 
 static struct call *take(struct readers *readers)
 {
     pthread_mutex_lock(&readers->mutex);
     while (!readers->first && !readers->stop) pthread_cond_wait(&readers->arrived, &readers->mutex);
-    struct call *call = readers->first;
-    if (call) {
+    struct reading_tenant *tenant = readers->first;
+    struct call *call = NULL;
+    if (tenant) {
+        call = tenant->first;
         readers->waiting--;
-        readers->first = call->next;
-        if (!readers->first) readers->last = &readers->first;
+        tenant->waiting--;
+        tenant->first = call->next;
+        readers->first = tenant->next;
+        if (!readers->first) readers->last = NULL;
+        if (tenant->first)
+            to_the_end(readers, tenant);
+        else
+            free(tenant);
     }
     pthread_mutex_unlock(&readers->mutex);
     return call;

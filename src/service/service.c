@@ -411,7 +411,6 @@ enum code service_open(const struct service_settings *settings, const struct ser
     pthread_rwlock_init(&service->bus_lock, NULL);
     pthread_mutex_init(&service->readers.mutex, NULL);
     pthread_cond_init(&service->readers.arrived, NULL);
-    service->readers.last = &service->readers.first;
     pthread_mutex_init(&service->documents.mutex, NULL);
     pthread_rwlock_init(&service->tokens.lock, NULL);
     pthread_rwlock_init(&service->approvals.lock, NULL);

@@ -187,7 +187,8 @@ struct str call_text(struct call *call, const char *format, ...) PRINTF_LIKE(2, 
 // The principal of a bearer token; false: none, expired, revoked. Strings borrow the service's table until the next
 // service_tokens_changed, so they are copied into `arena`.
 bool service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out);
-bool service_knows(struct service *service, struct str token);    // it belongs to a user, and is good
+// The token is good, and one of its roles allows the operation somewhere.
+bool service_could(struct service *service, struct str token, enum operation operation);
 bool service_token_valid(struct service *service, struct str id); // still there, neither expired nor revoked
 // Records a refusal that was decided outside.
 void service_denied(const struct call *from, enum operation operation, struct str resource, const char *code);

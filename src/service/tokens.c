@@ -148,7 +148,7 @@ bool service_authenticate(struct service *service, struct str token, struct aren
     return ok;
 }
 
-bool service_knows(struct service *service, struct str token)
+bool service_could(struct service *service, struct str token, enum operation operation)
 {
     struct tokens *tokens = &service->tokens;
     struct str id;
@@ -157,9 +157,13 @@ bool service_knows(struct service *service, struct str token)
     if (!auth_token_parse(token, &id, &secret)) return false;
     pthread_rwlock_rdlock(&tokens->lock);
     size_t at = place_of(tokens, id, &found);
-    bool same = auth_token_matches(found ? &tokens->rows[at]->token : NULL, &secret);
+    const struct token *stored = found ? &tokens->rows[at]->token : NULL;
+    struct auth_ask ask = {.operation = operation, .now_ms = os_now().wall_ms};
+    bool could = auth_token_matches(stored, &secret);
+    if (could) ask.principal = &stored->principal;
+    could = could && auth_precheck(service->auth, &ask).allowed;
     pthread_rwlock_unlock(&tokens->lock);
-    return same && service_token_valid(service, id);
+    return could;
 }
 
 // ---- the first token (A8): no installation begins with a known one

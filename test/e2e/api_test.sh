@@ -511,6 +511,22 @@ test_the_service_does_what_its_description_says() {
     intact
 }
 
+test_a_large_body_is_for_those_who_may_do_what_it_asks_for() {
+    serve && admin=$token
+    head -c 300000 /dev/zero | tr '\0' x | jq -Rc '{document: .}' >large
+    send() { status=$(curl -s -o body -w '%{http_code}' -H "Authorization: Bearer $token" -H 'Content-Type: application/json' --data-binary @large "$url$1"); }
+    as Engineer && send /v1/plans:validate && answers 422
+    for role in Operator Auditor; do
+        as $role
+        for path in /v1/plans:validate /v1/runs/r1/forks /v1/tokens; do
+            send $path && answers 413
+        done
+    done
+    token=nobody send /v1/runs && answers 413
+    token=$admin
+    stop_serving
+}
+
 # A client that does not read has as much before it as the server keeps for it. It gets none of that once its token is revoked.
 test_streams_of_a_revoked_token_are_cut_off() {
     cat >revoked.py <<'PYTHON'
