@@ -236,7 +236,7 @@ static enum code start(struct engine *engine, struct resident *resident, const s
     return input_fault(engine, resident, effect->step, effect->logical, effect->engine, spawn_fault(&local), err);
 }
 
-// Cut off from the store: somebody else may have the run by now. When nobody does, it is looked at again in a while.
+// Cut off from the store: another engine may have the run by now. When none does, it is looked at again in a while.
 static enum code put_off_start(struct engine *engine, struct resident *resident, const struct effect *effect,
                                struct error *err)
 {

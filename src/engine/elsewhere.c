@@ -2,8 +2,8 @@
 //
 //   result --queue--> set aside --note is durable--> keeper: bytes are put and acknowledged --mailbox--> queue --> events
 //
-// The engine's thread never waits for that place. Whoever dies on the way has left a note and perhaps an object, and the attempt runs
-// again; the object of the second time takes the place of the first. What cannot be put goes into the store of the run instead, and
+// The engine's thread never waits for that place. An engine that dies on the way has left a note and perhaps an object, and the attempt
+// runs again; the object of the second time takes the place of the first. What cannot be put goes into the store of the run instead, and
 // result.stored says why: what a task has done is not done again because of where its result was to be kept.
 //
 // Inputs about which nothing can be decided, because a result that is elsewhere cannot be read now, wait here, too.
@@ -201,7 +201,7 @@ bool aside_put(struct engine *engine, struct queued *queued)
 void aside_arrived(struct engine *engine, struct aside *aside)
 {
     struct queued *queued = &aside->queued;
-    if (!queued->resident) { // its run is gone; whoever clears up finds the note
+    if (!queued->resident) { // its run is gone; the engine that clears up finds the note
         aside_free(engine, aside);
         return;
     }

@@ -256,7 +256,7 @@ void engine_wake(struct engine *engine); // any thread
 // For tools that the caller brought: hands in the result of a ticket. Takes over its memory. Any thread.
 void engine_deliver(struct engine *engine, struct tool_result *result);
 void engine_line(struct engine *engine, uint64_t ticket, bool is_stderr, struct str line); // a live line; any thread
-// From now on no attempt is given to a tool. One that would have been is like one whose process died: whoever takes the run
+// From now on no attempt is given to a tool. One that would have been is like one whose process died: the engine that takes the run
 // up next runs it, under the next engine attempt.
 void engine_hold(struct engine *engine);
 // ---- several engines on one store (S17)

@@ -93,7 +93,7 @@ static enum code copy_artifacts(struct engine *engine, const struct fork *fork, 
         return error_nomem(err);
     enum code rc = os_copy_tree(from.ptr, to.ptr, err);
     if (rc != E_EXISTS) return rc;
-    // Of no run: somebody copied it for a fork and died before that was stored.
+    // Of no run: an engine copied it for a fork and died before that was stored.
     char ending[UUID_SIZE];
     new_uuid(engine, ending);
     if (err) *err = (struct error){0};

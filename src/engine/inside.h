@@ -337,7 +337,7 @@ struct ticket *ticket_find(struct engine *engine, uint64_t id);
 void holds_verify(const struct engine *engine, const struct resident *resident); // H1
 
 // budget.c: results that wait for the store
-void append_took(struct engine *engine, enum code rc, int64_t took_us, size_t items); // told, and noticed when it was long
+void append_took(struct engine *engine, enum code rc, int64_t took_us, size_t items); // reported, and logged when it was long
 void queued_fail(struct queued *queued, struct fault fault); // a RESULT: it fails with `fault` instead
 // A RESULT that could not be stored and will be tried again: fails it when it has waited too long.
 void check_budget(const struct engine *engine, struct queued *queued);

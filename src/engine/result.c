@@ -162,7 +162,7 @@ static enum code collect_artifacts(const struct resident *resident, const struct
     return json_made(&list, err);
 }
 
-// Whoever reads a cut output must see that it is one. It is no longer than output_max with its mark: what is longer than the
+// The reader of a cut output must see that it is one. It is no longer than output_max with its mark: what is longer than the
 // longest text could be stored, but no step could refer to it.
 static enum code mark_cut(struct engine *engine, struct str output, struct json *out, struct error *err)
 {

@@ -59,7 +59,7 @@ enum code engine_signal(struct engine *engine, struct str tenant, struct str run
     return queue_signal(engine, resident, signal, 0, err);
 }
 
-// The run that a posted signal is for: here, or ended (then it is loaded to say so, I23). NULL: it is somebody else's.
+// The run that a posted signal is for: here, or ended (then it is loaded to say so, I23). NULL: another engine has it.
 static enum code inbox_target(struct engine *engine, const struct inbox_item *item, struct resident **out,
                               struct error *err)
 {

@@ -57,7 +57,7 @@ static struct str root_cause(struct str message)
     return rest;
 }
 
-// ---- what the parent is told. `whose` names the child: the attempt of its step, and its place in the list.
+// ---- results for the parent. `whose` names the child: the attempt of its step, and its place in the list.
 
 static enum code tell_fault(struct engine *engine, struct resident *parent, const struct run_hold *whose,
                             struct fault fault, struct error *err)
@@ -394,7 +394,7 @@ enum code subrun_cancel(struct engine *engine, struct resident *parent, const st
     if (rc) return waits ? tell_cancelled(engine, parent, &whose, err) : OK;
     bool ours = is_child(engine, child, parent, effect->step);
     if (!here && (child->terminal || !ours)) resident_gone(engine, child);
-    if (!ours) return waits ? tell_cancelled(engine, parent, &whose, err) : OK; // somebody else's
+    if (!ours) return waits ? tell_cancelled(engine, parent, &whose, err) : OK; // a run of that id that is no child
     if (child->terminal) return waits ? deliver(engine, parent, &whose, child->run, err) : OK;
     return ask_to_end(engine, parent, child, effect->child, err);
 }

@@ -66,7 +66,7 @@ int64_t timers_deadline(const struct engine *engine)
     int64_t due = node ? node->due : INT64_MAX;
     node = heap_peek(&engine->alarms);
     if (!node) return due;
-    // As the clocks were in the last turn: whoever waits looks into the inbox now and then, and turns, which looks again.
+    // As the clocks were in the last turn: the caller that waits looks into the inbox now and then, and turns, which looks again.
     int64_t left = node->due > engine->now.wall_ms ? node->due - engine->now.wall_ms : 0;
     return left < due - engine->now.mono_ms ? engine->now.mono_ms + left : due;
 }

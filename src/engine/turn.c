@@ -2,7 +2,7 @@
 //
 //   batch_decide     each input is stepped, what came of it is collected
 //   batch_store      ONE append, one sync
-//   batch_carry_out  observers are told, effects are dispatched, signals are answered
+//   batch_carry_out  observers are notified, effects are dispatched, signals are answered
 //
 // Nothing is dispatched or answered before it is durable. When the append fails, the runs it touched are ahead of the log:
 // batch_take_back folds them again from the store, and settle.c decides what becomes of their inputs.

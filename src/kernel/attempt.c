@@ -242,7 +242,7 @@ enum code attempts_cancel(struct decide *d)
 
 // ---- time
 // A timer that the kernel asked for is due. The engine measures durations on the monotonic clock, so its word counts even when the wall
-// clock has been set back; an old timer is told by its attempt and by what it was set to (attempts count anew in every iteration of a
+// clock has been set back; an old timer is known by its attempt and by what it was set to (attempts count anew in every iteration of a
 // loop).
 enum code attempt_timer(struct decide *d)
 {

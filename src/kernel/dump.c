@@ -3,15 +3,15 @@
 #include "kernel/list.h"
 #include "kernel/net_inside.h"
 
-// Whoever adds a member to one of these says here whether it is of the log; then it has its place below.
-_Static_assert(sizeof(struct run_lane) == 40, "a new member of struct run_lane is told below");
-_Static_assert(sizeof(struct run_node) == 56, "a new member of struct run_node is told below");
-_Static_assert(sizeof(struct walk) == 216, "a new member of struct walk is told below");
-_Static_assert(sizeof(struct net_place) == 552, "a new member of struct net_place is told below");
-_Static_assert(sizeof(struct net_value) == 96, "a new member of struct net_value is told below");
-_Static_assert(sizeof(struct run_list) == 208, "a new member of struct run_list is told below");
-_Static_assert(sizeof(struct container) == 56, "a new member of struct container is told below");
-_Static_assert(sizeof(struct net_state) == 176, "a new member of struct net_state is told below");
+// A member that is added to one of these is of the log or not; if it is, it has its place below.
+_Static_assert(sizeof(struct run_lane) == 40, "a new member of struct run_lane is written below");
+_Static_assert(sizeof(struct run_node) == 56, "a new member of struct run_node is written below");
+_Static_assert(sizeof(struct walk) == 216, "a new member of struct walk is written below");
+_Static_assert(sizeof(struct net_place) == 552, "a new member of struct net_place is written below");
+_Static_assert(sizeof(struct net_value) == 96, "a new member of struct net_value is written below");
+_Static_assert(sizeof(struct run_list) == 208, "a new member of struct run_list is written below");
+_Static_assert(sizeof(struct container) == 56, "a new member of struct container is written below");
+_Static_assert(sizeof(struct net_state) == 176, "a new member of struct net_state is written below");
 
 static void put_text(struct buf *out, const char *name, struct str text)
 {
@@ -65,7 +65,7 @@ static void dump_signals(const struct run *run, struct buf *out)
     struct str last = {0};
     for (bool more = !run_status_terminal(run->status); more;) { // of a run that has ended the decision records say them
         struct str next = {0};
-        for (const struct seen_signal *s = run->signals; s; s = s->next) // a set: told in the order of its ids
+        for (const struct seen_signal *s = run->signals; s; s = s->next) // a set: written in the order of its ids
             if (str_cmp(s->id, last) > 0 && (next.len == 0 || str_cmp(s->id, next) < 0)) next = s->id;
         put_text(out, "signal", next);
         more = next.len > 0;

@@ -15,7 +15,7 @@ static bool input_differs(const struct revision *revision, struct str name)
 {
     const struct json *before = json_get(&revision->source->start.inputs, name);
     const struct json *after = json_get(revision->inputs, name);
-    // Changed while the source ran: who saw which of its values is not told apart. A past is taken over with the change in
+    // Changed while the source ran: which step saw which of its values is not recorded. A past is taken over with the change in
     // it, unless the new run was given another value.
     const struct json *params = &revision->source->params;
     if (params->type != 0 && json_get(params, name) && (revision->results_only || json_get(revision->set, name)))

@@ -321,11 +321,11 @@ enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, stru
         if (s->state == NODE_WAITING ? node->waiting > 0 || !in_scope(run, index)
                                      : s->state != NODE_DELAYED && s->state != NODE_HELD)
             return impossible(run, m, err);
-        forgive(run, m, s); // HELD: tried again as soon as somebody drives the run
+        forgive(run, m, s); // HELD: tried again as soon as an engine drives the run
         enter_delay(run, s, s->again || s->state == NODE_HELD, m, m->due_ms);
         return OK;
     default:
-        return OK; // told for readers (NoETL's finer moments, late results): no state hangs on it
+        return OK; // recorded for readers (NoETL's finer moments, late results): no state hangs on it
     }
 }
 

@@ -108,9 +108,9 @@ static enum code merge_value(const struct run *run, uint32_t step, const struct 
     return json_made(out, err);
 }
 
-struct fault kernel_unavailable(enum code why, struct str told)
+struct fault kernel_unavailable(enum code why, struct str message)
 {
-    struct fault fault = {.code = STR("REFERENCE_NOT_AVAILABLE"), .message = told, .category = STR("validation")};
+    struct fault fault = {.code = STR("REFERENCE_NOT_AVAILABLE"), .message = message, .category = STR("validation")};
     if (why == E_LIMIT) fault.code = STR("PAYLOAD_TOO_LARGE");
     if (why == E_CORRUPT) fault.code = STR("OUTPUT_DAMAGED");
     if (why == E_CORRUPT || why == E_UNREACHABLE) fault.category = STR("infrastructure");

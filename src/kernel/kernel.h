@@ -89,7 +89,7 @@ struct run_change {
     const struct json *target;   // where it is executed; NULL = where the document says
 };
 
-// A signal that waits until somebody else agrees.
+// A signal that waits until another person agrees.
 struct deferred_signal {
     struct deferred_signal *next;
     struct signal signal;
@@ -141,11 +141,11 @@ struct run {
 };
 
 // Playbooks. A lane is one walk through the tasks of a step: of a visit, or of one iteration of its loop. Lanes are numbered after the
-// steps, so that whoever executes attempts need not know them: `logical` of a lane counts all attempts of the run.
+// steps, so that an executor of attempts need not know them: `logical` of a lane counts all attempts of the run.
 enum vocabulary program_vocabulary(const struct program *program); // in which its runs are written
 uint32_t run_step_count(const struct run *run);                    // steps and lanes
 uint32_t kernel_place(const struct run *run, uint32_t step);       // the step that a lane belongs to; a step is its own
-// What the task of a lane in flight is told, as JSON for task/task.h: {with, keychain, execution_id, step, task, attempt}. Errors as of
+// What the task of a lane in flight is given, as JSON for task/task.h: {with, keychain, execution_id, step, task, attempt}. Errors as of
 // template_render, for which the attempt fails.
 enum code kernel_task(const struct run *run, uint32_t lane, const struct kernel_env *env, struct arena *arena,
                       struct json *out, struct error *err) MUST_CHECK;
@@ -164,7 +164,7 @@ enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *
 // Which step of its child a task of kind playbook wants the result of; empty: the last one. `index` is a lane.
 enum code kernel_return_step(const struct run *run, uint32_t index, const struct kernel_env *env, struct arena *arena,
                              struct str *out, struct error *err) MUST_CHECK;
-// What a playbook gives to whoever ran it: the result of `step`, else of the final step, else of the one that ended last.
+// What a playbook gives to its caller: the result of `step`, else of the final step, else of the one that ended last.
 enum code kernel_net_result(const struct run *run, struct str step, const struct kernel_env *env, struct arena *arena,
                             struct json *out, struct error *err) MUST_CHECK;
 
@@ -211,7 +211,7 @@ struct past {
     struct str from_run; // whose past it is
 };
 
-// A step that kills whoever runs it fails (WORKER_LOST): an attempt whose executor was lost runs at most this often, and one whose
+// A step that kills its executors fails (WORKER_LOST): an attempt whose executor was lost runs at most this often, and one whose
 // engines died of it within a minute, one after the other, too.
 enum { ENGINE_ATTEMPTS_MAX = 20 };
 
@@ -232,7 +232,7 @@ struct input {
     const struct reuse *reuse;
     uint32_t reuse_count;
     bool ok;           // RESULT
-    bool lost;         // RESULT: whoever had the attempt is gone; it runs again as the next engine attempt
+    bool lost;         // RESULT: the executor of the attempt is gone; it runs again as the next engine attempt
     struct json value; // type 0 = none
     struct digest blob;
     bool has_blob;
@@ -300,14 +300,14 @@ struct outcome {
 // A run before its first moment. NULL when memory ran out. The program and the strings of `ids` are borrowed: they must
 // outlive the run.
 struct run *run_new(const struct program *program, const struct run_ids *ids);
-struct str run_artifacts_dir(const struct run *run); // `files` when somebody has set it, else as the start says
+struct str run_artifacts_dir(const struct run *run); // `files` when the engine has set it, else as the start says
 void run_free(struct run *run);
 void run_verify(const struct run *run);
 
 // The state as text, all of it that is made of the log: two runs whose texts are equal are in the same state (K1).
 void kernel_dump(const struct run *run, struct buf *out);
 
-// ---- holds: that somebody outside has, or is about to get, an attempt. Never of the log and never in a run: its driver has a table of
+// ---- holds: that an executor has, or is about to get, an attempt. Never of the log and never in a run: its driver has a table of
 // them for each run it drives, which a refold does not touch. The kernel puts a hold when it orders an attempt, marks it when it wants
 // the attempt stopped, and drops it when the attempt is in flight no more; the driver says what it has carried out of that. An attempt
 // in flight without a hold is owed: RECOVER orders it again.
@@ -335,7 +335,7 @@ struct run_hold *holds_copy(const struct run_holds *holds, struct arena *arena, 
 bool holds_restore(struct run_holds *holds, const struct run_hold *copy, uint32_t count) MUST_CHECK;         // false: out of memory
 void holds_release(struct run_holds *holds);
 
-// `holds` NULL: nobody has anything, and nobody is told (previews).
+// `holds` NULL: nothing is held, and nothing is handed out (previews).
 enum code kernel_step(struct run *run, struct run_holds *holds, const struct input *input, const struct kernel_env *env,
                       struct outcome *outcome, struct error *err) MUST_CHECK;
 // E_CORRUPT when the moment names a step that the program does not have or a transition that cannot be. E_NOMEM.
@@ -431,8 +431,8 @@ struct instant {
 };
 enum code kernel_instant(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                          struct instant *out, struct error *err) MUST_CHECK;
-// What a step fails with that needs something which cannot be had, for a reason besides E_NOMEM and E_IO. `told` is borrowed.
-struct fault kernel_unavailable(enum code why, struct str told);
+// What a step fails with that needs something which cannot be had, for a reason besides E_NOMEM and E_IO. `message` is borrowed.
+struct fault kernel_unavailable(enum code why, struct str message);
 // A condition that is a command: its exit is its answer, and what it writes is nothing.
 bool kernel_condition(const struct run *run, uint32_t step);
 // The moment that ends the run now that nothing else is decidable; MOMENT_UNKNOWN: it goes on.
@@ -472,7 +472,7 @@ enum fate_kind {
 };
 enum fate_why {
     AGAIN_NOTHING = 0,
-    AGAIN_ASKED,      // somebody wants it to run again
+    AGAIN_ASKED,      // a person wants it to run again
     AGAIN_BODY,       // its definition differs
     AGAIN_INPUT,      // it uses an input that differs: `input`
     AGAIN_DEPENDENCY, // it hangs on, or refers to, a step whose result will be another one: `cause`

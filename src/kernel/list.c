@@ -40,7 +40,7 @@ void list_drop(struct run *run, uint32_t step)
     }
 }
 
-// Items beside the log are fetched now, by whoever can; else when one is asked for.
+// Items beside the log are fetched now when the reader can; else when one is asked for.
 static enum code fetch_items(const struct run *run, struct run_list *list, struct json *out, struct error *err)
 {
     if (!list->has_blob || out->type == JSON_ARRAY || !run->env) return OK;
@@ -258,7 +258,7 @@ static enum code record_list(struct decide *d, uint32_t lane, bool taken_up, boo
     told.value = JSON_OF(turn, {"as", json_some(json_text(json_key(&how, "as")))}, {"items", json_when(small, items)},
                          {"join", json_ref(json_key(&how, "join"))}, {"most", json_int(most)});
     m.value = told.value;
-    if (!small) json_set(turn, &m.value, STR("items"), items); // folded as it is, told with the reference
+    if (!small) json_set(turn, &m.value, STR("items"), items); // folded as it is, recorded with the reference
     if (!rc) rc = json_made(&m.value, d->err);
     if (!rc) rc = emit(d, &m, lane);
     if (!rc) d->out->moments[d->out->moment_count - 1] = told;
@@ -371,7 +371,7 @@ enum code list_result(struct decide *d, uint32_t lane)
     const struct input *in = d->input;
     const struct run_list *list = list_of(d->run, lane);
     bool open = list && in->member <= list->of.total && list->states[in->member - 1] == MEMBER_OPEN;
-    if (!open) return OK; // it was told before
+    if (!open) return OK; // its end is recorded
     struct moment m = moment_of(d, MOMENT_CHILD_ENDED, lane);
     bool cancelled = str_is(in->fault.code, "CHILD_CANCELLED") || str_is(in->fault.code, "CANCELLED");
     m.iteration = in->member;

@@ -85,7 +85,7 @@ enum code kernel_timeout(const struct run *run, uint32_t index, const struct ker
 {
     const struct net_task *task = kernel_task_of(run, index);
     struct net_view view = {.run = run, .env = env, .place = walk_at(run, index)->place, .lane = index, .arena = arena};
-    struct fault fault = {0}; // told when the attempt was started
+    struct fault fault = {0}; // recorded when the attempt was started
     return task_timeout(&view, task, ms, &fault, err);
 }
 

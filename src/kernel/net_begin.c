@@ -63,7 +63,7 @@ static enum code render_workload(struct beginning *beginning, struct json *out, 
     return OK;
 }
 
-// Marks of secrets come of templates alone: whoever starts a run cannot ask for one by writing it into an input.
+// Marks of secrets come of templates alone: the caller that starts a run cannot ask for one by writing it into an input.
 static bool without_marks(struct arena *arena, const struct json *value, struct json *out)
 {
     *out = *value;

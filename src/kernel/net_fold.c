@@ -517,7 +517,7 @@ static enum code fold_kind(struct run *run, const struct moment *m, uint32_t ste
     case MOMENT_STEP_REDISPATCHED:
         return fold_lane(run, m, step, err);
     default:
-        return OK; // told for readers
+        return OK; // recorded for readers
     }
 }
 

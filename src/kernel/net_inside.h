@@ -103,7 +103,7 @@ uint32_t net_visit(const struct run *run, uint32_t step);
 
 // net_fold.c
 enum code net_fold(struct run *run, const struct moment *m, uint32_t step, struct error *err) MUST_CHECK;
-// Results stay beside the log until somebody reads them; what else is there, the state is made of, and it is fetched.
+// Results stay beside the log until they are read; what else is there, the state is made of, and it is fetched.
 bool net_is_result(enum moment_kind kind);
 
 // net_scope.c: what templates see
@@ -123,7 +123,7 @@ struct net_view {
 bool net_iter(const struct net_view *view, struct json *out);
 extern const struct template_limits net_limits;
 struct template_scope net_scope(struct net_view *view); // `view` must outlive it
-// What the task is told, rendered.
+// What the task is given, rendered.
 enum code net_with(const struct net_view *view, const struct net_task *task, struct json *out,
                    struct error *err) MUST_CHECK;
 // What `executor.spec.no_next_is_error` says of a step whose arcs lead nowhere.

@@ -184,7 +184,7 @@ static enum code keychain_field(const struct net_view *view, const struct json *
     return OK;
 }
 
-// Marks instead of values: whoever executes the task puts the secrets in their places.
+// Marks instead of values: the executor of the task puts the secrets in their places.
 static enum code keychain(const struct net_view *view, struct json *out, struct error *err)
 {
     static const char *const fields[] = {"token", "access_token", "value", "id_token", "username", "password"};

@@ -268,7 +268,7 @@ static enum code wait_until(struct decide *d, uint32_t index, const struct net_t
     return OK;
 }
 
-// What cannot be rendered fails when it is executed, and is told there.
+// What cannot be rendered fails when it is executed, with the reason.
 static enum code expected(struct decide *d, uint32_t index, const struct net_task *task, struct fault *fault)
 {
     if (task->expects.count == 0) return OK;

@@ -66,7 +66,7 @@ enum code attempts_owed(struct decide *d) MUST_CHECK;               // after a c
 enum code attempts_resume(struct decide *d) MUST_CHECK;
 enum code attempts_interrupt(struct decide *d) MUST_CHECK;
 enum code attempts_cancel(struct decide *d) MUST_CHECK;
-// Asks whoever has it; when nobody does, it fails `otherwise` (NULL: nothing).
+// Asks its executor; when it has none, it fails `otherwise` (NULL: nothing).
 enum code attempt_stop(struct decide *d, uint32_t lane, const struct fault *otherwise) MUST_CHECK;
 enum code lane_timer(struct decide *d, uint32_t lane) MUST_CHECK; // of one that waits, has a deadline or is delayed
 extern const struct fault timeout_fault; // of a visit

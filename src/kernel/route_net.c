@@ -30,7 +30,7 @@ static enum code net_start(struct decide *d)
 }
 
 // ---- a token at a place
-// C-48: somebody who can still lead here is under way. When all that is left waits for each other, the first goes.
+// C-48: a step that can still lead here is under way. When all that is left waits for each other, the first goes.
 static bool must_wait(const struct run *run, uint32_t place)
 {
     const struct net_state *net = run->net;
@@ -621,7 +621,7 @@ const struct run_route route_net = {
     .overdue = is_overdue,
     .due = place_due,
     .owed = places_owed,
-    .lost = "whoever executes the task dies of it, again and again",
+    .lost = "every executor of the task dies of it, again and again",
     .child_late = "the child execution took too long",
     .start = net_start,
     .open = net_begin,

@@ -159,7 +159,7 @@ const struct run_blob *kernel_blob(const struct run *run, uint32_t step)
 
 void kernel_assume(struct run *run, uint32_t step, enum node_state state, const struct json *value)
 {
-    if (!run->nodes) return; // what a playbook's steps gave is told otherwise
+    if (!run->nodes) return; // what a playbook's steps gave is kept otherwise
     run->lanes[step].state = (uint8_t)state;
     run->nodes[step].value = value;
 }

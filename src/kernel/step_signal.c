@@ -80,7 +80,7 @@ static const struct deferred_signal *find_deferred(const struct run *run, struct
     return deferred;
 }
 
-// APPROVE and REJECT of a signal that waits: by somebody else than its sender.
+// APPROVE and REJECT of a signal that waits: by another person than its sender.
 static struct verdict judge_consent(const struct run *run, const struct signal *signal)
 {
     const struct deferred_signal *deferred = find_deferred(run, signal->approves);

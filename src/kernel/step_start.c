@@ -149,7 +149,7 @@ enum code dag_start(struct decide *d)
     return waits ? OK : dag_open(d);
 }
 
-// Whoever keeps the queue says so once or twice; the second time nothing is left to do (ES-3e).
+// The owner of the queue says so once or twice; the second time nothing is left to do (ES-3e).
 enum code step_admit(struct decide *d)
 {
     return run_queued(d->run) && !d->input->idle ? d->run->route->open(d) : OK;
