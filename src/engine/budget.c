@@ -21,6 +21,7 @@ void append_took(struct engine *engine, enum code rc, int64_t took_us, size_t it
 
 void queued_fail(struct queued *queued, struct fault fault)
 {
+    INVARIANT(queued->input.kind == INPUT_RESULT && fault.code.len > 0);
     queued->input.ok = false;
     queued->input.value = queued->input.artifacts = (struct json){0};
     queued->input.has_blob = queued->input.truncated = false;

@@ -29,10 +29,11 @@ static uint64_t ticket_open(struct engine *engine, struct resident *resident, co
             engine->ticket_capacity = capacity;
         }
         index = (uint32_t)engine->ticket_count++;
-        engine->tickets[index].generation = 0;
+        engine->tickets[index] = (struct ticket){0};
     }
     struct ticket *ticket = &engine->tickets[index];
     uint32_t generation = ticket->generation + 1;
+    INVARIANT(!ticket->resident && effect->kind == EFFECT_EXECUTE);
     *ticket = (struct ticket){.resident = resident,
                               .step = effect->step,
                               .logical = effect->logical,
@@ -48,6 +49,8 @@ void ticket_close(struct engine *engine, uint64_t id)
 {
     struct ticket *ticket = ticket_find(engine, id);
     if (!ticket) return;
+    INVARIANT(engine->live_tickets > 0);
+    if (ticket->resident) INVARIANT(ticket->resident->tickets > 0);
     if (ticket->resident) ticket->resident->tickets--;
     engine->live_tickets--;
     ticket->resident = NULL;
@@ -60,6 +63,7 @@ void ticket_cancel(struct engine *engine, size_t index, int64_t grace_ms)
 {
     const struct ticket *ticket = &engine->tickets[index];
     struct tools *tools = ticket->with;
+    INVARIANT(index < engine->ticket_count);
     if (tools) tools->ops->cancel(tools, ((uint64_t)ticket->generation << 32) | index, grace_ms);
 }
 
@@ -265,6 +269,7 @@ static enum code execute(struct engine *engine, struct resident *resident, const
     struct execution execution = {.pool = order->pool};
     execution.form = order_form(run, effect->step, &execution.kind);
     bool outside = execution.form != EXECUTOR_NONE;
+    INVARIANT(resident->begun && !resident->idle);
     if (outside && engine->holding) {
         drop_hold(resident, effect);
         return OK;
@@ -300,6 +305,7 @@ static enum code hand_out(struct engine *engine, struct resident *resident, cons
 {
     struct run_hold *hold = hold_of(resident, effect);
     if (!hold) return OK;
+    INVARIANT(order && hold->state == HOLD_ORDERED); // E1: what is out already is not handed out again
     hold->state = HOLD_OUT;
     enum code rc = effect->kind == EFFECT_EXECUTE ? execute(engine, resident, effect, order, err)
                                                   : subrun_start(engine, resident, effect, order, err);

@@ -107,6 +107,7 @@ static void aside_free(struct engine *engine, struct aside *aside)
 
 static struct aside *aside_take(struct engine *engine, struct queued *queued)
 {
+    INVARIANT(queued->resident && !queued->resident->gone);
     struct aside *aside = calloc(1, sizeof(*aside));
     if (!aside) return NULL;
     aside->engine = engine;
@@ -133,6 +134,7 @@ bool aside_of(const struct engine *engine, const struct resident *resident)
 // It goes on as it is: in the store of the run, with the reason.
 static void stay_here(struct queued *queued, const char *why)
 {
+    INVARIANT(queued->arena && queued->blob_count == 1); // what is stored here instead
     char text[sizeof(((struct error *)0)->message) + 32];
     snprintf(text, sizeof(text), "not in nats_object: %s", why);
     queued->wanted = false;

@@ -57,6 +57,7 @@ static bool grow_table(struct engine *engine)
 
 struct resident *resident_add(struct engine *engine, struct run *run, struct run_log *log, struct program_entry *entry)
 {
+    INVARIANT(!resident_find(engine, run_log_ids(log)->tenant, run_log_ids(log)->run)); // a run is here once
     if (engine->resident_count >= engine->table_size && !grow_table(engine)) return NULL;
     struct resident *r = calloc(1, sizeof(*r));
     if (!r) return NULL;
@@ -76,6 +77,7 @@ void resident_remove(struct engine *engine, struct resident *resident)
 {
     struct resident **slot = &engine->table[bucket(engine, resident->ids.tenant, resident->ids.run)];
     while (*slot != resident) slot = &(*slot)->next;
+    INVARIANT(engine->resident_count > 0 && resident->entry->users > 0);
     *slot = resident->next;
     engine->resident_count--;
     for (struct timer *timer = resident->timers, *next; timer; timer = next) {
@@ -124,6 +126,7 @@ struct queued *queue_add(struct engine *engine, struct resident *resident, enum 
 {
     struct queue *q = &engine->queue;
     if (!queue_reserve(engine, 1)) return NULL;
+    INVARIANT(resident && q->count < q->capacity && (q->capacity & (q->capacity - 1)) == 0);
     struct queued *queued = &q->items[(q->head + q->count++) & (q->capacity - 1)];
     memset(queued, 0, sizeof(*queued));
     queued->resident = resident;
@@ -155,6 +158,7 @@ struct queued queue_take_last(struct engine *engine)
 {
     struct queued *last = queue_last(engine);
     struct queued taken = *last;
+    INVARIANT(taken.resident);
     memset(last, 0, sizeof(*last));
     engine->queue.count--;
     return taken;
@@ -190,6 +194,7 @@ void bury(struct engine *engine)
     while (engine->gone) {
         struct resident *resident = engine->gone;
         engine->gone = resident->next_gone;
+        INVARIANT(resident->gone);
         resident_remove(engine, resident);
     }
 }

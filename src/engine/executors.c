@@ -81,6 +81,7 @@ struct str step_executes(const struct program_step *ps)
 enum code execution_open(struct engine *engine, const struct run_ids *ids, struct execution *execution,
                          struct error *err)
 {
+    INVARIANT(execution->form != EXECUTOR_NONE);
     struct executor_choice choice = choose(engine, ids, execution->form, execution->kind, execution->pool);
     enum code rc = OK;
     execution->pool = choice.pool;

@@ -52,6 +52,7 @@ bool take_inputs(struct batch *batch, size_t max)
     if (!batch->decided) return false;
     for (size_t i = 0; i < count; i++) {
         struct queued *queued = &q->items[q->head];
+        INVARIANT(queued->resident);
         q->head = (q->head + 1) & (q->capacity - 1);
         q->count--;
         if (is_recovery(queued)) queued->resident->needs_recover = false;

@@ -216,6 +216,7 @@ enum code refold(struct engine *engine, struct resident *resident, struct error 
 {
     struct run *run = NULL;
     const struct run_ids *ids = run_log_ids(resident->log);
+    INVARIANT(!resident->gone && resident->run);
     enum code rc = OK;
     if (resident->begun) {
         rc = fold_stored(engine->store, resident->entry->program, ids, &run, err);
@@ -269,12 +270,14 @@ void sweep_orphans(struct engine *engine)
 void mark_adopted(struct engine *engine, struct resident *resident)
 {
     if (!resident->adopted) engine->adopted++;
+    INVARIANT(engine->adopted > 0);
     resident->adopted = true;
 }
 
 enum code take_up(struct engine *engine, struct resident *resident, struct error *err)
 {
     if (!resident->idle || resident->taken_up) return OK;
+    INVARIANT(!resident->terminal && resident->begun);
     enum code rc = engine_supports(engine, &resident->ids, resident->entry->program, err);
     if (rc) return rc;
     rc = need_recover(engine, resident, err);

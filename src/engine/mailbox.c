@@ -46,6 +46,7 @@ void mailbox_release(struct mailbox *mailbox)
 
 static void post(struct mailbox *mailbox, struct message *message)
 {
+    INVARIANT(!message->next);
     pthread_mutex_lock(&mailbox->mutex);
     *mailbox->last = message;
     mailbox->last = &message->next;
@@ -58,6 +59,7 @@ void mailbox_expect(struct mailbox *mailbox, struct declared_files *files)
 {
     pthread_mutex_lock(&mailbox->mutex);
     files->next = mailbox->files;
+    INVARIANT(files->count > 0 && !files->next);
     mailbox->files = files;
     pthread_mutex_unlock(&mailbox->mutex);
 }

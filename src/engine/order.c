@@ -188,6 +188,7 @@ static enum code render_attempt(struct engine *engine, struct resident *resident
     const struct run *run = resident->run;
     struct str kind;
     enum executor form = order_form(run, step, &kind);
+    INVARIANT(kernel_state(run, step) == NODE_RUNNING);
     out->timeout_ms = run->program->steps[kernel_place(run, step)].timeout_ms;
     out->pool = kernel_queue(run, step);
     out->path = kernel_path(run, step, &engine->turn);
@@ -209,6 +210,7 @@ enum code orders_render(struct engine *engine, struct resident *resident, const 
     for (size_t i = 0; !rc && i < outcome->effect_count; i++) {
         const struct effect *effect = &outcome->effects[i];
         bool starts = effect->kind == EFFECT_EXECUTE || effect->kind == EFFECT_SUBRUN;
+        INVARIANT(effect->kind >= EFFECT_EXECUTE && effect->kind <= EFFECT_ENDED);
         if (!starts || effect_is_stale(resident, effect)) continue;
         if (!*out) *out = ARENA_ARRAY(&engine->turn, outcome->effect_count, struct order);
         if (!*out) return error_nomem(err);

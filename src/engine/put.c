@@ -37,6 +37,7 @@ enum code engine_put(struct engine *engine, const struct note_put *notes, size_t
     }
     put->count = count;
     put->done = done;
+    INVARIANT(!engine->last_put == !engine->puts);
     put->context = context;
     put->arena = arena;
     struct put **last = engine->last_put ? engine->last_put : &engine->puts;
@@ -107,6 +108,7 @@ enum code draft_end(struct engine *engine, const struct resident *resident, cons
     if (!puts) return error_nomem(err);
     size_t count =
         options->ending(options->ending_context, resident->ids.tenant, resident->ids.run, &engine->turn, puts);
+    INVARIANT(count <= NOTES);
     return count ? note_draft_add(draft, puts, count, err) : OK;
 }
 

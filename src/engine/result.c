@@ -22,6 +22,7 @@ static struct queued *queue_result(struct engine *engine, struct resident *resid
 static enum code undo(struct engine *engine, enum code rc)
 {
     if (rc == OK) return OK;
+    INVARIANT(queue_last(engine)->input.kind == INPUT_RESULT);
     struct queued undone = queue_take_last(engine);
     queued_release(&undone);
     return rc;
@@ -46,6 +47,7 @@ enum code canonical(struct arena *arena, struct str bytes, struct json *out, str
 static enum code input_value(struct engine *engine, struct queued *queued, const struct json *value, struct error *err)
 {
     size_t inline_max = queued->input.member > 0 ? MEMBER_INLINE_MAX : engine->options.limits.inline_max;
+    INVARIANT(queued->input.kind == INPUT_RESULT && queued->blob_count == 0);
     queued->input.ok = true;
     if (value->type == 0 || value->type == JSON_NULL) {
         queued->input.value = json_null();
@@ -87,6 +89,7 @@ enum code input_fault(struct engine *engine, struct resident *resident, uint32_t
     struct queued *queued = queue_result(engine, resident, step, logical, k);
     if (!queued) return error_nomem(err);
     queued->input.fault = fault;
+    INVARIANT(fault.code.len > 0 && !queued->input.ok);
     if (need_arena(queued)) {
         queued->input.fault.code = arena_copy(queued->arena, fault.code);
         queued->input.fault.message = arena_copy(queued->arena, fault.message);
@@ -294,6 +297,7 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
 {
     struct ticket *ticket = ticket_find(engine, result->ticket);
     if (!ticket) return OK;
+    INVARIANT(ticket->logical >= 1 && ticket->engine >= 1);
     struct resident *resident = ticket->resident;
     if (!resident || ticket->step >= run_step_count(resident->run)) { // gone, or a lane that the log does not know
         ticket_close(engine, result->ticket);

@@ -53,6 +53,7 @@ enum code queue_reuse(struct queued *queued, const struct reuse *reuse, uint32_t
 {
     if (count == 0) return OK;
     struct arena *arena = queued->arena;
+    INVARIANT(arena && reuse);
     struct reuse *kept = ARENA_ARRAY(arena, count, struct reuse);
     if (!kept) return error_nomem(err);
     for (uint32_t i = 0; i < count; i++) {

@@ -22,6 +22,7 @@ enum code refuse_start(struct engine *engine, const struct queued *queued, const
     struct resident *resident = queued->resident;
     const struct engine_observer *observer = &engine->options.observer;
     resident_gone(engine, resident);
+    INVARIANT(queued->input.kind == INPUT_START && queued->facts);
     if (observer->refused) observer->refused(observer->context, resident->ids.tenant, resident->ids.run, why);
     return subrun_refused(engine, &resident->ids, queued->facts, why->code, err);
 }
@@ -57,6 +58,7 @@ static enum code drop_run(struct engine *engine, struct resident *resident, stru
 // the store had no room before has nothing to do with it.
 static bool fails_instead(struct batch *batch, enum code why)
 {
+    INVARIANT(batch->taken == 1 && batch->count == 1);
     struct queued *queued = &batch->decided[0].queued;
     bool unfit = !batch->waits && why != E_CONFLICT && why != E_TERMINAL && why != E_CORRUPT;
     if (!unfit || queued->input.kind != INPUT_RESULT || queued->second_chance) return false;
@@ -95,6 +97,7 @@ static enum code give_up(struct batch *batch, enum code why, struct error *err)
 // The inputs of a batch whose run has the number `group`, from `first` on, at most `count` of them, in a batch of their own.
 static bool part_of(const struct batch *whole, uint32_t group, size_t first, size_t count, struct batch *part)
 {
+    INVARIANT(group < whole->group_count && count > 0);
     *part = (struct batch){.engine = whole->engine};
     part->decided = ARENA_ARRAY(&whole->engine->turn, 2 * count + 1, struct decided);
     for (size_t i = first; part->decided && i < whole->count && part->count < count; i++)
@@ -198,6 +201,7 @@ static enum code requeue(struct batch *batch, struct error *err)
 {
     struct queue *q = &batch->engine->queue;
     if (!queue_reserve(batch->engine, batch->count)) return error_nomem(err);
+    INVARIANT(batch->count == batch->taken); // runs that were made in it are gone
     for (size_t i = batch->count; i > 0; i--) {
         struct queued *queued = &batch->decided[i - 1].queued;
         if (batch->decided[i - 1].done || queued->resident->gone) continue;

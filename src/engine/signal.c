@@ -40,6 +40,7 @@ enum code queue_signal(struct engine *engine, struct resident *resident, const s
         return error_nomem(err);
     }
     queued->inbox_id = inbox_id;
+    INVARIANT(inbox_id >= 0 && signal->id.len > 0);
     queued->arena = arena;
     queued->signal = copy;
     // It ends in the next turn: what the last owner left behind must be gone by then.

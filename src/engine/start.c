@@ -221,6 +221,7 @@ static void take_over(const struct taking *taking, const struct start_request *r
 static enum code fill_start(struct engine *engine, const struct start_request *request, const struct taking *taking,
                             struct resident *resident, struct queued *queued, struct error *err)
 {
+    INVARIANT(queued->input.kind == INPUT_START && !resident->begun);
     queued->arena = taking ? *taking->arena : arena_make((size_t)64 << 20);
     queued->facts = queued->arena ? ARENA_NEW(queued->arena, struct start_facts) : NULL;
     if (!queued->facts) return error_nomem(err);

@@ -111,6 +111,7 @@ static enum code deliver_failure(struct engine *engine, struct resident *parent,
 {
     bool cancelled = child->status == RUN_STATUS_CANCELLED;
     struct buf text = buf_of(8192);
+    INVARIANT(run_status_terminal(child->status));
     why_failed(child, whose->member > 0, &text);
     struct fault fault = {.code = cancelled ? STR("CHILD_CANCELLED") : STR("CHILD_FAILED"),
                           .message = buf_str(&text),
@@ -249,6 +250,7 @@ static enum code start_child(struct engine *engine, struct resident *parent, con
     const struct run *run = parent->run;
     const struct run_hold whose = whose_of(effect);
     bool lane = effect->step >= run->program->step_count;
+    INVARIANT(order && effect->child.len > 0);
     struct program *program = NULL; // of a task: found now, and held until the run holds it
     struct start_request request = order->child;
     struct error local = {0};
@@ -393,6 +395,7 @@ enum code subrun_cancel(struct engine *engine, struct resident *parent, const st
     }
     if (rc) return waits ? tell_cancelled(engine, parent, &whose, err) : OK;
     bool ours = is_child(engine, child, parent, effect->step);
+    INVARIANT(child != parent);
     if (!here && (child->terminal || !ours)) resident_gone(engine, child);
     if (!ours) return waits ? tell_cancelled(engine, parent, &whose, err) : OK; // a run of that id that is no child
     if (child->terminal) return waits ? deliver(engine, parent, &whose, child->run, err) : OK;
@@ -416,6 +419,7 @@ static enum code find_parent(struct engine *engine, struct str tenant, struct st
     if (rc) return OK; // of an older attempt
     *out = parent;
     *whose = hold_now(parent->run, step, member);
+    INVARIANT(kernel_runs_child(parent->run, step));
     return OK;
 }
 

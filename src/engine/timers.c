@@ -14,6 +14,7 @@ enum code set_timer(struct engine *engine, struct resident *resident, const stru
                             .of_day = effect->lasts_ms == 0,
                             .due_ms = effect->due_ms};
     struct heap *heap = timer->of_day ? &engine->alarms : &engine->timers;
+    INVARIANT(effect->kind == EFFECT_TIMER && effect->timer && effect->lasts_ms >= 0);
     // A duration: what is left of it is measured on the wall clock once, here; from now on the monotonic clock counts (I18).
     int64_t left = effect->due_ms - engine->now.wall_ms;
     if (left > effect->lasts_ms) left = effect->lasts_ms; // the wall clock was set back since it began
@@ -32,6 +33,7 @@ enum code set_timer(struct engine *engine, struct resident *resident, const stru
 
 void timer_remove(struct engine *engine, struct timer *timer)
 {
+    INVARIANT(timer->link && *timer->link == timer);
     heap_remove(timer->of_day ? &engine->alarms : &engine->timers, &timer->node);
     *timer->link = timer->next;
     if (timer->next) timer->next->link = timer->link;
@@ -42,6 +44,7 @@ static enum code take_due(struct engine *engine, const struct heap *heap, int64_
 {
     for (struct heap_node *node = heap_peek(heap); node && node->due <= now_ms; node = heap_peek(heap)) {
         struct timer *timer = CONTAINER_OF(node, struct timer, node);
+        INVARIANT(timer->resident && timer->of_day == (heap == &engine->alarms));
         struct queued *queued =
             queue_add(engine, timer->resident, timer->kind == TIMER_LOOK ? INPUT_RECOVER : INPUT_TIMER);
         if (!queued) return error_nomem(err);

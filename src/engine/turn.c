@@ -76,6 +76,7 @@ static enum code collect(struct batch *batch, struct decided *decided, struct er
 {
     struct resident *resident = decided->queued.resident;
     decided->first_item = batch->sealed.item_count;
+    INVARIANT(!decided->done && decided->group < batch->group_count);
     enum code noted = collect_notes(batch, &decided->queued, err);
     if (noted) return noted;
     for (size_t i = 0; i < decided->outcome.effect_count; i++) {
@@ -96,6 +97,7 @@ static enum code collect(struct batch *batch, struct decided *decided, struct er
             (struct append_blob){.sha256 = decided->outcome.blobs[i].sha256, .bytes = decided->outcome.blobs[i].bytes};
     struct group *group = &batch->groups[decided->group];
     if (decided->item_count == 0 || group->summary > 0) return OK;
+    INVARIANT(group->resident == resident && batch->sealed.summary_count < batch->count);
     batch->summaries[batch->sealed.summary_count++].log = resident->log;
     group->summary = (uint32_t)batch->sealed.summary_count;
     return OK;
@@ -241,6 +243,7 @@ enum code batch_decide(struct batch *batch, struct error *err)
 {
     struct engine *engine = batch->engine;
     engine->turn_number++;
+    INVARIANT(batch->count == batch->taken && !engine->deciding);
     batch->sealed = (struct store_batch){0};
     batch->item_capacity = 0;
     batch->group_count = 0;
@@ -398,6 +401,7 @@ static enum code carry_out(struct batch *batch, struct decided *decided, struct 
 static enum code owe(struct engine *engine, struct resident *resident, enum code why, struct error *err)
 {
     if (why == E_IO) return why;
+    INVARIANT(resident->begun);
     os_log(LOG_WARN, "effects put off run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
     *err = (struct error){0};
     engine->full_until_mono = engine->now.mono_ms + 200;
@@ -417,6 +421,7 @@ enum code batch_carry_out(struct batch *batch, struct error *err)
     for (size_t i = 0; !rc && i < batch->count; i++) {
         struct decided *decided = &batch->decided[i];
         decided->done = true;
+        INVARIANT(decided->queued.resident);
         const struct tool_result *result = &decided->queued.result;
         if (result->stored) result->stored(result->memory);
         rc = decided->refused ? refuse_start(engine, &decided->queued, decided->refused, err)

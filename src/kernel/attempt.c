@@ -88,6 +88,7 @@ static enum code again_k(struct decide *d, uint32_t lane)
 {
     const struct run_route *route = d->run->route;
     struct moment m = route->moment(d, MOMENT_STEP_REDISPATCHED, lane);
+    INVARIANT(in_flight(d->run, lane) && !is_held(d, lane, 0)); // nobody else has it
     m.by = EMITTER_ENGINE;
     m.engine = lane_ref(d->run, lane)->engine + 1;
     enum code rc = route->emit(d, &m, lane);
@@ -107,6 +108,7 @@ enum code attempt_lost(struct decide *d, uint32_t lane)
 {
     struct run *run = d->run;
     let_go(d, lane, 0);
+    INVARIANT(in_flight(run, lane));
     if (run->cancelling) return OK; // advance() sweeps: it fails as cancelled
     if (lane_ref(run, lane)->engine >= ENGINE_ATTEMPTS_MAX) return poisoned(d, lane);
     if (d->input->idle || run->status != RUN_STATUS_RUNNING) return OK; // RECOVER or RESUME finds it
@@ -170,6 +172,7 @@ enum code attempts_owed(struct decide *d)
 {
     struct run *run = d->run;
     bool look = d->input->timer == TIMER_LOOK; // timers are set
+    INVARIANT(!run->cancelling && !run_status_terminal(run->status));
     enum code rc = look ? OK : run->route->owed(d);
     for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) {
         rc = attach(d, i);
@@ -183,6 +186,7 @@ enum code attempts_owed(struct decide *d)
 enum code attempts_resume(struct decide *d)
 {
     struct run *run = d->run;
+    INVARIANT(run->status == RUN_STATUS_RUNNING);
     enum code rc = owe_executions(d);
     for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) rc = attach(d, i);
     for (uint32_t i = run->first_lane; !rc && run->delayed > 0 && i < run_step_count(run); i++) {
@@ -198,6 +202,7 @@ enum code attempt_stop(struct decide *d, uint32_t lane, const struct fault *othe
 {
     const struct run *run = d->run;
     bool hurry = run->emergency && d->input->kind == INPUT_SIGNAL;
+    INVARIANT(in_flight(run, lane));
     // A child also when nobody here has taken it up yet: it goes on in its log, so it must be ended there.
     enum body body = run->route->body(run, lane);
     bool child = body == BODY_CHILD;
@@ -271,6 +276,7 @@ enum code lane_timer(struct decide *d, uint32_t lane)
     const struct run *run = d->run;
     const struct run_lane *s = lane_ref(run, lane);
     bool delayed = s->state == NODE_DELAYED;
+    INVARIANT(delayed || s->state == NODE_RUNNING);
     // The first attempt is delayed to the moment that the start names, each further one by what its policy says.
     bool of_day = delayed ? !s->again : run->route->of_day(run, lane);
     return timer_add(d, lane, delayed ? TIMER_RETRY : TIMER_WAKE, s->due_ms, of_day ? TIMER_OF_DAY : s->started_ms);

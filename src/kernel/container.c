@@ -10,6 +10,7 @@ enum container_next container_next(const struct container *c, uint32_t most, boo
 
 bool container_make(struct container *c, uint32_t total, const struct json *items, struct arena *memory)
 {
+    INVARIANT(items->type != JSON_ARRAY || items->count >= total || items->count == 0);
     *c = (struct container){.total = total};
     c->results = ARENA_ARRAY(memory, (size_t)total + 1, struct net_value);
     return c->results && (items->type != JSON_ARRAY || json_copy(memory, items, &c->items));

@@ -43,6 +43,7 @@ static void settle(struct run *run, uint32_t index)
     const struct run_lane *s = &run->lanes[index];
     const struct run_node *node = &run->nodes[index];
     for (uint32_t i = 0; i < ps->dependent_count; i++) {
+        INVARIANT(ps->dependents[i] < run->program->step_count);
         struct run_lane *d = &run->lanes[ps->dependents[i]];
         struct run_node *d_node = &run->nodes[ps->dependents[i]];
         INVARIANT(d_node->waiting > 0);
@@ -74,6 +75,9 @@ static uint32_t *aside(struct run *run, const struct run_lane *s)
 
 static void leave_state(struct run *run, struct run_lane *s)
 {
+    INVARIANT(run->in_flight > 0 || s->state != NODE_RUNNING);
+    INVARIANT(run->delayed > 0 || s->state != NODE_DELAYED);
+    INVARIANT(run->held > 0 || s->state != NODE_HELD);
     run->in_flight -= s->state == NODE_RUNNING;
     if (s->state == NODE_RUNNING && aside(run, s)) --*aside(run, s);
     run->delayed -= s->state == NODE_DELAYED;
@@ -95,6 +99,7 @@ void enter_state(struct run *run, struct run_lane *s, enum node_state state)
 
 void enter_delay(struct run *run, struct run_lane *s, bool again, const struct moment *m, int64_t due_ms)
 {
+    INVARIANT(due_ms >= 0);
     enter_state(run, s, NODE_DELAYED);
     s->again = again;
     run->retrying += again;
@@ -285,6 +290,7 @@ static enum code fold_iteration(struct run *run, const struct moment *m, uint32_
     if (ps->kind != STEP_LOOP || loop->state != NODE_RUNNING) return impossible(run, m, err);
     if (m->logical != loop_node->iteration + 1) return impossible(run, m, err);
     loop_node->iteration = m->logical;
+    INVARIANT(loop_node->open_children == 0 || loop_node->iteration == 1);
     loop_node->open_children = ps->child_count;
     for (uint32_t i = 0; i < ps->child_count; i++) reset_child(run, ps->first_child + i);
     if (loop_node->outputs) arena_reset(loop_node->outputs);

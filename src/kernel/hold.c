@@ -23,6 +23,7 @@ struct run_hold *hold_find(const struct run_holds *holds, const struct run_hold 
 
 static void put(struct run_holds *holds, const struct run_hold *hold)
 {
+    INVARIANT(hold->state && holds->count < holds->capacity); // a free place ends every search
     uint32_t i = slot_of(holds, hold);
     while (holds->items[i].state) i = (i + 1) & (holds->capacity - 1);
     holds->items[i] = *hold;
@@ -33,6 +34,7 @@ static void put(struct run_holds *holds, const struct run_hold *hold)
 static bool grow(struct run_holds *holds)
 {
     uint32_t capacity = holds->capacity ? holds->capacity * 2 : 8;
+    INVARIANT((capacity & (capacity - 1)) == 0);
     struct run_holds grown = {.capacity = capacity, .all = holds->all};
     arena_init(&grown.memory, capacity * sizeof(struct run_hold), (size_t)1 << 30);
     grown.items = ARENA_ARRAY(&grown.memory, capacity, struct run_hold);
@@ -60,6 +62,7 @@ void hold_drop(struct run_holds *holds, const struct run_hold *of)
 {
     const struct run_hold *found = hold_find(holds, of);
     if (!found) return;
+    INVARIANT(holds->count > 0);
     uint32_t mask = holds->capacity - 1, gap = (uint32_t)(found - holds->items);
     holds->items[gap].state = 0;
     holds->count--;
@@ -153,6 +156,7 @@ static enum code put_hold(struct decide *d, uint32_t lane, uint32_t member, enum
 enum code order(struct decide *d, enum effect_kind kind, uint32_t lane)
 {
     INVARIANT(kind == EFFECT_EXECUTE);
+    INVARIANT(lane_ref(d->run, lane)->state == NODE_RUNNING && !run_status_terminal(d->run->status));
     if (!effect_add(d, kind, lane)) return E_NOMEM;
     return put_hold(d, lane, 0, STOP_NOT);
 }
@@ -169,6 +173,7 @@ static struct effect *child_effect(struct decide *d, enum effect_kind kind, uint
 
 enum code order_child(struct decide *d, uint32_t lane, uint32_t member)
 {
+    INVARIANT(kernel_runs_child(d->run, lane) && kernel_fans_out(d->run, lane) == (member > 0));
     return child_effect(d, EFFECT_SUBRUN, lane, member) ? put_hold(d, lane, member, STOP_NOT) : error_nomem(d->err);
 }
 
@@ -179,6 +184,7 @@ enum code cancel_child(struct decide *d, uint32_t lane, uint32_t member)
 
 enum code ask_to_stop(struct decide *d, uint32_t lane, uint32_t member)
 {
+    INVARIANT(lane_ref(d->run, lane)->state == NODE_RUNNING);
     return put_hold(d, lane, member, STOP_ORDERED);
 }
 

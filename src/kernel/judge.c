@@ -54,6 +54,7 @@ enum retry_verdict kernel_retry(const struct run *run, uint32_t step, const stru
 {
     const struct retry_policy *retry = &run->program->steps[step].retry;
     const struct run_lane *s = &run->lanes[step];
+    INVARIANT(s->logical >= s->base);
     if (run->cancelling) return RETRY_CANCELLING;
     if (s->logical - s->base >= retry->max_attempts) return RETRY_SPENT;
     if (retry->on == RETRY_TRANSIENT && !fault->retryable) return RETRY_PERMANENT;
@@ -66,6 +67,7 @@ enum loop_verdict kernel_loop(const struct run *run, uint32_t loop)
 {
     const struct program_step *ps = &run->program->steps[loop];
     const struct run_node *node = &run->nodes[loop];
+    INVARIANT(ps->kind == STEP_LOOP);
     if (node->open_children > 0) return LOOP_OPEN;
     uint32_t failed = 0;
     for (uint32_t i = 0; i < ps->child_count; i++) failed += run->lanes[ps->first_child + i].state == NODE_FAILED;

@@ -91,6 +91,7 @@ static enum code fold_child(struct run *run, struct run_list *list, const struct
 {
     uint32_t index = m->iteration - 1;
     struct container *of = &list->of;
+    INVARIANT(index < of->total && list->states[index] == MEMBER_OPEN);
     struct net_value *result = &of->results[index];
     bool completed = str_is(m->reason, "completed");
     if (index >= of->begun) of->begun = index + 1;
@@ -227,6 +228,7 @@ enum code kernel_is_child(const struct run *run, uint32_t step, struct str child
 
 static enum code order_member(struct decide *d, uint32_t lane, uint32_t member)
 {
+    INVARIANT(member >= 1 && member <= list_of(d->run, lane)->of.begun);
     return is_held(d, lane, member) ? OK : order_child(d, lane, member);
 }
 
@@ -307,6 +309,7 @@ static enum code tell_value(struct decide *d, uint32_t lane, const struct run_li
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, lane);
     struct error local = {0};
     m.by = EMITTER_WORKER;
+    INVARIANT(list->of.done + list->of.failures == list->of.total);
     m.duration_ms = elapsed_ms(d, lane_ref(d->run, lane)->started_ms);
     enum code rc = value_of(d, list, &m.value, &local);
     if (rc == E_NOMEM || rc == E_IO || rc == E_UNREACHABLE) return error_set(d->err, rc, "%s", local.message);
@@ -328,6 +331,7 @@ static enum code tell_failure(struct decide *d, uint32_t lane, const struct run_
 {
     uint32_t first = 0;
     while (list->states[first] != MEMBER_FAILED) first++;
+    INVARIANT(first < list->of.total);
     struct buf text = buf_of(8192);
     buf_printf(&text, "%u of %u children failed; item %u: %.*s", list->of.failures, list->of.total, first + 1,
                STR_ARG(json_text(json_key(&list->of.results[first].value, "error"))));
@@ -373,6 +377,7 @@ enum code list_result(struct decide *d, uint32_t lane)
     bool open = list && in->member <= list->of.total && list->states[in->member - 1] == MEMBER_OPEN;
     if (!open) return OK; // its end is recorded
     struct moment m = moment_of(d, MOMENT_CHILD_ENDED, lane);
+    INVARIANT(in->member <= list->of.begun || list->taken_up); // what did not begin does not end
     bool cancelled = str_is(in->fault.code, "CHILD_CANCELLED") || str_is(in->fault.code, "CANCELLED");
     m.iteration = in->member;
     m.reason = in->ok ? STR("completed") : cancelled ? STR("cancelled") : STR("failed");

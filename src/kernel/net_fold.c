@@ -95,6 +95,7 @@ static enum code token_arrives(struct run *run, uint32_t place, const struct jso
 
 static void token_goes(struct run *run, struct net_place *p)
 {
+    INVARIANT(!p->token || run->net->tokens > 0);
     size_t place = (size_t)(p - run->net->places);
     if (p->token) run->net->tokens--;
     p->token = false;
@@ -282,6 +283,7 @@ static enum code fold_iteration_over(struct run *run, const struct moment *m, ui
     if (index == NO_LANE || m->iteration == 0) return impossible(run, m, err);
     const struct walk *lane = walk_at(run, index);
     bool failed = m->kind == MOMENT_ITERATION_FAILED;
+    INVARIANT(lane->iteration == m->iteration && lane->place == place);
     struct net_value *to = &p->loop.results[m->iteration - 1];
     if (!failed && lane->last > 0 && !copy_value(&p->memory, &lane->results[lane->last - 1], to))
         return no_memory(run, err);
@@ -320,6 +322,7 @@ static enum code fold_attempt(struct run *run, const struct moment *m, uint32_t 
     bool may = (lane->phase == LANE_READY && lane->attempt == 0) || lane->phase == LANE_DELAYED;
     if (!may || m->logical != lane->attempt + 1) return impossible(run, m, err);
     lane_fold_start(run, index, ++run->net->serial, m);
+    INVARIANT(run->net->serial > 0);
     lane->phase = LANE_FLIGHT;
     lane->attempt = m->logical;
     return OK;
@@ -442,6 +445,7 @@ static enum code fold_routed(struct run *run, const struct moment *m, uint32_t p
     uint32_t count = json_is(selected, JSON_ARRAY) ? selected->count : 0;
     p->phase = PLACE_IDLE;
     net->live--;
+    INVARIANT(net->live < run->program->step_count);
     const struct json *error = json_key(&m->value, "error");
     if (!rc && error) { // what it set or passed on cannot be had, or it had to lead somewhere
         bool lost = str_is(json_text(error), NET_NO_NEXT);

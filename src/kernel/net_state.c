@@ -124,6 +124,7 @@ uint32_t lane_take(struct run *run, uint32_t place, uint32_t iteration)
     }
     struct walk *lane = net->walks[index];
     struct arena memory = lane->memory;
+    INVARIANT(lane->phase == LANE_FREE && place < run->program->step_count);
     uint32_t tasks = net_of_run(run)->steps[place].task_count;
     *lane = (struct walk){.phase = LANE_READY, .place = place, .iteration = iteration, .iter = json_object()};
     lane->memory = memory;
@@ -137,6 +138,7 @@ void lane_give(struct run *run, uint32_t index)
 {
     struct walk *lane = walk_at(run, index);
     enter_state(run, lane_ref(run, index), NODE_WAITING);
+    INVARIANT(lane->phase != LANE_FREE);
     lane->phase = LANE_FREE;
     arena_reset(&lane->memory);
     lane->next_free = run->net->free_lane;

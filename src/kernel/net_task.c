@@ -281,6 +281,7 @@ static enum code expected(struct decide *d, uint32_t index, const struct net_tas
 
 enum code lane_begin(struct decide *d, uint32_t index)
 {
+    INVARIANT(walk_at(d->run, index)->phase == LANE_READY || walk_at(d->run, index)->phase == LANE_DELAYED);
     const struct net_task *task = kernel_task_of(d->run, index);
     struct moment m = lane_moment(d, MOMENT_ATTEMPT_STARTED, index);
     m.logical = walk_at(d->run, index)->attempt + 1;
@@ -552,6 +553,7 @@ static bool is_its_result(const struct decide *d, uint32_t index)
 
 static enum code end_task(struct decide *d, uint32_t index, const struct json *outcome, const struct fault *fault)
 {
+    INVARIANT(walk_at(d->run, index)->phase == LANE_ANSWERED);
     struct moment m = lane_moment(d, fault->code.len > 0 ? MOMENT_TASK_FAILED : MOMENT_TASK_DONE, index);
     m.duration_ms = elapsed_ms(d, walk_at(d->run, index)->task_ms);
     m.fault = *fault;
@@ -602,6 +604,7 @@ static enum code returned(struct decide *d, const struct net_task *task, const s
 
 enum code lane_answer(struct decide *d, uint32_t index, const struct json *given)
 {
+    INVARIANT(walk_at(d->run, index)->phase == LANE_FLIGHT);
     const struct net_task *task = kernel_task_of(d->run, index);
     struct json seen;
     const struct json *outcome = &seen;

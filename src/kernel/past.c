@@ -56,6 +56,7 @@ static struct track *track_of(struct cut *cut, struct str path)
 
 static void settle(struct cut *cut, uint32_t *begun)
 {
+    INVARIANT(*begun <= cut->count);
     if (*begun > 0) cut->open[*begun - 1] = false;
     *begun = 0;
 }

@@ -20,6 +20,7 @@ int64_t retry_delay_ms(const struct retry_policy *policy, uint32_t n, uint64_t r
         break;
     }
     if (delay > cap) delay = cap;
+    INVARIANT(delay >= 0 && delay <= DELAY_MAX_MS);
     if (policy->jitter > 0 && delay > 0) {
         // The share `jitter` of the delay is drawn evenly: full jitter at 1.0.
         double share = policy->jitter * ((double)(random >> 11) * 0x1.0p-53);

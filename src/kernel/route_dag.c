@@ -94,6 +94,7 @@ enum code fail_step(struct decide *d, uint32_t step, const struct fault *why)
     struct run *run = d->run;
     const struct run_lane *s = &run->lanes[step];
     struct fault told = *why;
+    INVARIANT(s->state == NODE_RUNNING && why->code.len > 0);
     const struct fault *fault = &told;
     if (run->cancelling) told.retryable = false;
     if (kernel_retry(run, step, fault) != RETRY_AGAIN) return fail_for_good(d, step, fault);
@@ -110,6 +111,7 @@ static enum code dag_done(struct decide *d, uint32_t step)
 {
     const struct input *in = d->input;
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
+    INVARIANT(in->ok && d->run->lanes[step].state == NODE_RUNNING);
     m.by = EMITTER_WORKER;
     m.value = in->value;
     m.blob = in->blob;
@@ -127,6 +129,7 @@ static enum code loop_done(struct decide *d, uint32_t loop)
 {
     const struct program_step *ps = &d->run->program->steps[loop];
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, loop);
+    INVARIANT(ps->kind == STEP_LOOP && d->run->nodes[loop].open_children == 0);
     const struct run_node *last = NULL;
     for (uint32_t i = ps->first_child; i < ps->first_child + ps->child_count; i++)
         if (i != ps->until && d->run->lanes[i].state == NODE_SUCCESS) last = &d->run->nodes[i];
@@ -170,6 +173,7 @@ static enum code skip(struct decide *d, uint32_t step, const char *reason, struc
 {
     struct moment m = moment_of(d, MOMENT_STEP_SKIPPED, step);
     m.reason = str_from(reason);
+    INVARIANT(reason && d->run->lanes[step].state == NODE_WAITING);
     m.detail = detail;
     return emit(d, &m, step);
 }

@@ -158,6 +158,7 @@ static bool is_overdue(const struct run *run, uint32_t lane)
 
 static enum code take_token(struct decide *d, uint32_t place)
 {
+    INVARIANT(d->run->net->places[place].token && d->run->net->places[place].phase == PLACE_IDLE);
     if (must_wait(d->run, place)) return OK;
     bool allowed;
     enum code rc = admit(d, place, &allowed);
@@ -210,6 +211,7 @@ static enum code begin_loop(struct decide *d, uint32_t place)
 
 static enum code begin_iteration(struct decide *d, uint32_t place)
 {
+    INVARIANT(d->run->net->places[place].loop.begun < d->run->net->places[place].loop.total);
     struct moment m = place_moment(d, MOMENT_ITERATION_SCHEDULED, place);
     m.iteration = d->run->net->places[place].loop.begun + 1;
     enum code rc = net_emit(d, &m);
@@ -253,6 +255,7 @@ static enum code end_loop(struct decide *d, uint32_t place)
     const struct net_place *p = &d->run->net->places[place];
     const struct net_step *ns = &net_of_run(d->run)->steps[place];
     enum code recorded = record_manifest(d, place);
+    INVARIANT(container_open(&p->loop) == 0);
     if (recorded) return recorded;
     struct moment m = place_moment(d, MOMENT_LOOP_DONE, place);
     m.counts = (struct run_counts){.total = p->loop.total, .completed = p->loop.done, .failed = p->loop.failures};
@@ -295,6 +298,7 @@ enum code lane_over(struct decide *d, uint32_t index)
 {
     const struct walk *lane = walk_at(d->run, index);
     uint32_t place = lane->place;
+    INVARIANT(lane->phase == LANE_OVER || lane->phase == LANE_READY);
     struct moment m = place_moment(d, MOMENT_STEP_COMPLETED, place);
     m.duration_ms = elapsed_ms(d, lane->started_ms);
     m.iteration = lane->iteration;

@@ -132,11 +132,13 @@ struct str kernel_child(const struct run *run, uint32_t step, uint32_t member, s
 
 enum node_state kernel_state(const struct run *run, uint32_t step)
 {
+    INVARIANT(step < run_step_count(run));
     return step < run->first_lane ? run->route->state(run, step) : (enum node_state)lane_ref(run, step)->state;
 }
 
 struct run_attempt kernel_attempt(const struct run *run, uint32_t step)
 {
+    INVARIANT(step < run_step_count(run));
     if (step < run->first_lane) return run->route->visit(run, step);
     const struct run_lane *lane = lane_ref(run, step);
     return (struct run_attempt){lane->logical, lane->engine, lane->base, lane->started_ms, lane->due_ms};
@@ -173,6 +175,7 @@ struct parents kernel_parents(const struct run *run, uint32_t step)
 
 uint32_t run_draining(const struct run *run)
 {
+    INVARIANT(run->in_flight >= run->gates + run->loops);
     return run->in_flight - run->gates - run->loops;
 }
 

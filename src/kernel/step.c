@@ -31,6 +31,9 @@ enum code emit(struct decide *d, struct moment *moment, uint32_t step)
 {
     struct outcome *out = d->out;
     if (step != PROGRAM_TOP && !moment->step.ptr) return error_nomem(d->err);
+    INVARIANT(moment->kind > MOMENT_UNKNOWN && moment->kind < MOMENT_COUNT);
+    INVARIANT(moment->logical >= 1 && moment->engine >= 1 && moment->by);
+    if (moment_is_terminal(moment->kind)) INVARIANT(!run_status_terminal(d->run->status)); // I15
     struct moment *grown = arena_grow(out->turn, out->moments, out->moment_count, out->moment_count + 1, sizeof(*grown),
                                       &out->moment_capacity);
     if (!grown) return error_nomem(d->err);
@@ -71,6 +74,7 @@ enum code timer_add(struct decide *d, uint32_t step, enum timer_kind kind, int64
 {
     struct effect *timer = effect_add(d, EFFECT_TIMER, step);
     if (!timer) return E_NOMEM;
+    INVARIANT(!run_status_terminal(d->run->status));
     timer->timer = kind;
     timer->due_ms = due_ms;
     if (since_ms != TIMER_OF_DAY) timer->lasts_ms = due_ms > since_ms ? due_ms - since_ms : 1;
@@ -81,6 +85,7 @@ uint32_t ready_pop(struct run *run)
 {
     uint32_t step = run->ready_head;
     if (step == PROGRAM_TOP) return step;
+    INVARIANT(run->links[step] != READY_OUT && run->ready_tail != PROGRAM_TOP);
     uint32_t link = run->links[step];
     run->ready_head = link == READY_LAST ? PROGRAM_TOP : link - 2;
     if (run->ready_head == PROGRAM_TOP) run->ready_tail = PROGRAM_TOP;
@@ -93,6 +98,8 @@ enum code run_end(struct decide *d, enum moment_kind kind, const struct cause *c
     const struct run *run = d->run;
     struct moment m = moment_of(d, kind, PROGRAM_TOP);
     m.counts = run->counts;
+    INVARIANT(moment_is_terminal(kind) && !run_status_terminal(run->status));
+    INVARIANT(run->in_flight == 0 || cause); // K7, K2
     m.duration_ms = run->started_ms > 0 ? elapsed_ms(d, run->started_ms) : 0;
     if (kind == MOMENT_RUN_CANCELLED) {
         m.counts.failed += run->held; // they have failed, and nobody will try them again

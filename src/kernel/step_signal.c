@@ -229,6 +229,7 @@ static enum code defer(struct decide *d, const struct asked *asked)
 
 static enum code pause_run(struct decide *d, const struct signal *signal)
 {
+    INVARIANT(d->run->status == RUN_STATUS_RUNNING);
     struct moment m = moment_of(d, MOMENT_RUN_PAUSED, PROGRAM_TOP);
     m.logical = d->run->pause_cycle + 1;
     m.signal_id = signal->id;
@@ -244,6 +245,7 @@ static enum code resume_run(struct decide *d, const struct signal *signal)
 {
     struct run *run = d->run;
     struct moment m = moment_of(d, MOMENT_RUN_RESUMED, PROGRAM_TOP);
+    INVARIANT(run->status == RUN_STATUS_PAUSED);
     m.logical = run->pause_cycle;
     m.signal_id = signal->id;
     m.reason = signal->reason;

@@ -60,6 +60,8 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
     const struct program_step *ps = &d->run->program->steps[step];
     struct moment m = moment_of(d, MOMENT_STEP_STARTED, step);
     m.by = EMITTER_WORKER;
+    INVARIANT(logical > d->run->lanes[step].logical && !d->run->cancelling); // K3
+    INVARIANT(d->run->status == RUN_STATUS_RUNNING);                          // K6
     m.logical = logical;
     m.engine = 1;
     struct fault fault = {0};
@@ -152,5 +154,6 @@ enum code dag_start(struct decide *d)
 // The owner of the queue says so once or twice; the second time nothing is left to do (ES-3e).
 enum code step_admit(struct decide *d)
 {
+    INVARIANT(d->input->kind == INPUT_ADMIT);
     return run_queued(d->run) && !d->input->idle ? d->run->route->open(d) : OK;
 }

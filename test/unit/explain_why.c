@@ -163,7 +163,7 @@ static void loops(void)
     struct str until = s.program->steps[s.program->steps[0].until].id;
     char name[160];
     snprintf(name, sizeof(name), "%.*s", STR_ARG(until));
-    story_done(&s, name, "false");
+    story_fail(&s, name, "EXIT_NONZERO", false);
     const char *const steps[] = {"go", "go[1].tock", "go[2].tick", "go[2].tock", "go[3].tick", "after"};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) say(&s, &out, steps[i]);
     story_done(&s, "tick", "\"go\"");
