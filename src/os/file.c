@@ -84,34 +84,72 @@ static enum code write_through(const char *path, struct str text, struct error *
     return rc;
 }
 
+// The draft beside `path`, written and synced; gone again when that fails. `old`: whose mode it gets, or NULL.
+static enum code write_draft(const char *draft, const char *path, struct str text, unsigned mode, const struct stat *old,
+                             struct error *err)
+{
+    int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, mode);
+    if (fd < 0) return os_errno(err, "write", path);
+    enum code rc = old && fchmod(fd, old->st_mode & 07777) != 0 ? os_errno(err, "write", path) : OK;
+    if (!rc) rc = write_all(fd, path, text, err);
+    if (!rc && fsync(fd) != 0) rc = os_errno(err, "write", path);
+    if (close(fd) != 0 && !rc) rc = os_errno(err, "write", path);
+    if (rc) unlink(draft);
+    return rc;
+}
+
+static enum code name_draft(char draft[PATH_MAX], const char *path, struct error *err)
+{
+    uint64_t random;
+    // Not the process: two of its threads may write one file, and in a container the next process has the number of one that died here.
+    os_entropy()->fill(os_entropy(), &random, sizeof(random));
+    int length = snprintf(draft, PATH_MAX, "%s.new-%016" PRIx64, path, random);
+    return length < 0 || length >= PATH_MAX ? error_set(err, E_INVALID, "the path is too long") : OK;
+}
+
+// A directory that may be written and not read cannot be synced; the file is in its place all the same.
+static enum code sync_name(const char *path, struct error *err)
+{
+    struct error told = {0};
+    enum code rc = os_sync_parent(path, &told);
+    return rc && rc != E_DENIED ? error_set(err, rc, "%s", told.message) : OK;
+}
+
 enum code os_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *err)
 {
     char draft[PATH_MAX], real[PATH_MAX];
     struct stat old;
-    uint64_t random;
     if (replace && realpath(path, real)) path = real; // what a link names, not the link
-    // Not the process: two of its threads may write one file, and in a container the next process has the number of one that died here.
-    os_entropy()->fill(os_entropy(), &random, sizeof(random));
-    int length = snprintf(draft, sizeof(draft), "%s.new-%016" PRIx64, path, random);
-    if (length < 0 || (size_t)length >= sizeof(draft)) return error_set(err, E_INVALID, "the path is too long");
     bool there = stat(path, &old) == 0;
     if (there && replace && !S_ISREG(old.st_mode)) return write_through(path, text, err);
-    int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, mode);
-    if (fd < 0) return os_errno(err, "write", path);
-    enum code rc = there && replace && fchmod(fd, old.st_mode & 07777) != 0 ? os_errno(err, "write", path) : OK;
-    if (!rc) rc = write_all(fd, path, text, err);
-    if (!rc && fsync(fd) != 0) rc = os_errno(err, "write", path);
-    if (close(fd) != 0 && !rc) rc = os_errno(err, "write", path);
-    // A link does not overwrite: of two that make the same file, one gets E_EXISTS.
-    if (!rc && !replace && link(draft, path) != 0)
-        rc = errno == EEXIST ? error_set(err, E_EXISTS, "%s is there already", path) : os_errno(err, "write", path);
-    if (!rc && replace && rename(draft, path) != 0) rc = os_errno(err, "write", path);
-    if (rc || !replace) unlink(draft);
+    enum code rc = name_draft(draft, path, err);
+    if (!rc) rc = write_draft(draft, path, text, mode, there && replace ? &old : NULL, err);
     if (rc) return rc;
-    struct error told = {0};
-    rc = os_sync_parent(path, &told);
-    // A directory that may be written and not read cannot be synced; the file is in its place all the same.
-    return rc && rc != E_DENIED ? error_set(err, rc, "%s", told.message) : OK;
+    // A link does not overwrite: of two that make the same file, one gets E_EXISTS.
+    if (!replace && link(draft, path) != 0)
+        rc = errno == EEXIST ? error_set(err, E_EXISTS, "%s is there already", path) : os_errno(err, "write", path);
+    if (replace && rename(draft, path) != 0) rc = os_errno(err, "write", path);
+    if (rc || !replace) unlink(draft);
+    return rc ? rc : sync_name(path, err);
+}
+
+enum code os_write_secret(const char *path, struct str text, struct error *err)
+{
+    char draft[PATH_MAX];
+    enum code rc = name_draft(draft, path, err);
+    if (!rc) rc = write_draft(draft, path, text, 0600, NULL, err);
+    if (!rc && rename(draft, path) != 0) {
+        rc = os_errno(err, "write", path);
+        unlink(draft);
+    }
+    return rc ? rc : sync_name(path, err);
+}
+
+bool os_directory_is_ours(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) return true;
+    return !(status.st_mode & S_IWOTH) || (status.st_mode & S_ISVTX); // sticky: everybody adds, and removes only what is theirs
 }
 
 enum code os_map_file(const char *path, struct str *out, struct error *err)

@@ -92,6 +92,9 @@ enum code os_sync_parent(const char *path, struct error *err) MUST_CHECK;
 // time as others. With `replace` a file that is there gives way and leaves its mode to the new one; without, E_EXISTS. `mode` is for a
 // new file; the umask applies.
 enum code os_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *err) MUST_CHECK;
+// The same for what only we may read: mode 0600, whatever was there. A link that was put in its place gives way, and is not followed.
+enum code os_write_secret(const char *path, struct str text, struct error *err) MUST_CHECK;
+bool os_directory_is_ours(const char *path); // false: a directory where everybody may remove what is there
 enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK; // with parents
 void os_remove_tree(const char *path); // as much of it as can be removed
 // The same for what must be there after a power cut: the name of each directory that was made is durable.

@@ -66,6 +66,7 @@ struct service_settings {
     bool local_steps;                  // steps without a pool run in this process's children
     bool confinement_said; // in the configuration; without a word steps are confined as far as the kernel can
     bool insecure;         // no TLS where other machines can reach it
+    bool shared_directory; // the store may lie where everybody may write
 };
 
 // One member of [serve] (docs/format/serve.md) into the settings; what it points to is in `arena` or borrows `value`.

@@ -72,6 +72,7 @@ static void read_plain(struct form *form, struct service_settings *out)
     read_origins(form, out);
     read_proxies(form, out);
     form_flag(form, "insecure", &out->insecure);
+    form_flag(form, "sharedDirectory", &out->shared_directory);
     form_path(form, "tokenFile", &out->token_file);
     read_seconds(form, "drainSeconds", 0, 86400, &out->drain_ms);
     form_count(form, "readers", 1, 16, &out->readers);
@@ -199,6 +200,7 @@ static const struct {
     {"proxies", "whose X-Forwarded-For names the client: addresses, networks, unix"},
     {"tls", "certificate and key: PEM files"},
     {"insecure", "true: no TLS where other machines can reach it"},
+    {"sharedDirectory", "true: the store may lie where everybody may write"},
     {"tokenFile", "where the first start leaves its token"},
     {"drainSeconds", "how long running steps may go on after the signal to stop (30)"},
     {"readers", "threads that read (2)"},

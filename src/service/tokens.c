@@ -174,14 +174,23 @@ static struct str token_path(struct service *service, struct arena *arena)
     return arena_format(arena, "%.*s.token", STR_ARG(store_beside(service->store)));
 }
 
-// Beside a database there may be nothing yet.
-static enum code make_directory(struct str path, struct arena *arena, struct error *err)
+static struct str directory_of(struct str path, struct arena *arena)
 {
     size_t slash = path.len;
     while (slash > 0 && path.ptr[slash - 1] != '/') slash--;
-    if (slash < 2) return OK;
-    struct str directory = arena_copy(arena, str_slice(path, 0, slash - 1));
-    return directory.ptr ? os_make_dirs(directory.ptr, err) : error_nomem(err);
+    return slash < 2 ? STR(".") : arena_copy(arena, str_slice(path, 0, slash - 1));
+}
+
+// Where everybody may write, anybody could put another token, or another store, in place.
+static enum code check_place(struct service *service, struct str path, struct error *err)
+{
+    struct str directory = directory_of(path, &service->arena), whole = arena_copy(&service->arena, path);
+    if (!directory.ptr || !whole.ptr) return error_nomem(err);
+    if (service->settings.shared_directory || (os_directory_is_ours(directory.ptr) && os_directory_is_ours(whole.ptr)))
+        return OK;
+    return error_set(err, E_DENIED,
+                     "everybody may write to the directory of %s, and so exchange it: chmod o-w, or [serve] sharedDirectory = true",
+                     whole.ptr);
 }
 
 const char *service_token_file(const struct service *service)
@@ -206,7 +215,12 @@ enum code tokens_first(struct service *service, struct error *err)
     struct str path = token_path(service, &service->arena);
     if (!path.ptr) return error_nomem(err);
     service->settings.token_file = path;
-    if (any_valid(&service->tokens)) return OK;
+    // Beside a database there may be nothing yet.
+    struct str directory = directory_of(path, &service->arena);
+    enum code rc = directory.ptr ? os_make_dirs(directory.ptr, err) : error_nomem(err);
+    if (!rc) rc = check_place(service, store_beside(service->store), err);
+    if (!rc) rc = check_place(service, path, err);
+    if (rc || any_valid(&service->tokens)) return rc;
     os_entropy()->fill(os_entropy(), entropy, sizeof(entropy));
     auth_token_make(entropy, text, &token.id, &token.secret);
     token.principal = (struct principal){.id = token.id,
@@ -214,13 +228,12 @@ enum code tokens_first(struct service *service, struct error *err)
                                          .pool = STR("default"),
                                          .roles = ROLE_ADMIN | ROLE_PLATFORM | ROLE_ENGINEER | ROLE_WORKER};
     buf_init(&value, 64 * 1024);
-    enum code rc = auth_token_encode(&token, &service->arena, &value, err);
+    rc = auth_token_encode(&token, &service->arena, &value, err);
     struct note_put put = {.space = STR("token"), .key = token.id, .value = buf_str(&value), .expect = 0};
     text[TOKEN_SIZE] = '\n';
     text[TOKEN_SIZE + 1] = '\0';
     // The file first: a token that nobody has is of no use, one that opens nothing does no harm.
-    if (!rc) rc = make_directory(path, &service->arena, err);
-    if (!rc) rc = os_write_file(path.ptr, (struct str){text, TOKEN_SIZE + 1}, 0600, true, err);
+    if (!rc) rc = os_write_secret(path.ptr, (struct str){text, TOKEN_SIZE + 1}, err);
     struct store_batch batch = {.notes = &put, .note_count = 1};
     if (!rc) rc = store_append(service->store, &batch, token.created_ms, &service->arena, err);
     if (!rc) rc = tokens_put(&service->tokens, buf_str(&value), err);

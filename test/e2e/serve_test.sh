@@ -258,4 +258,29 @@ test_behind_a_tls_proxy_its_public_origin_and_the_proxys_clients_count() {
     stop_serving
 }
 
+test_the_token_goes_where_it_is_to_go_and_nobody_else_reads_it() {
+    touch theirs && chmod 666 theirs && ln -s theirs store.db.token
+    serve
+    empty theirs
+    [ ! -L store.db.token ] || fail "the token was written through a link"
+    equal "$(stat -c %a store.db.token)" 600
+    stop_serving
+    rm -f store.db* && touch store.db.token && chmod 644 store.db.token
+    serve
+    equal "$(stat -c %a store.db.token)" 600
+    stop_serving
+}
+test_a_store_where_everybody_may_write_is_refused() {
+    mkdir open && chmod 777 open
+    for kind in sqlite:$PWD/open/store.db files:$PWD/open; do
+        code=0
+        "$CAIRN" serve --store "$kind" --listen 127.0.0.1:0 >out 2>err </dev/null || code=$?
+        equal "$code" 4 "exit code"
+        has err 'everybody may write to the directory' && has err 'sharedDirectory = true'
+    done
+    printf '[serve]\nsharedDirectory = true\n' >cairn.toml
+    service_store=sqlite:$PWD/open/store.db serve
+    stop_serving
+}
+
 run_tests "$@"
