@@ -177,6 +177,7 @@ static int read_settings(struct serving *serving)
     if (code) return code;
     if (steps.secrets && (args_has(&cli->args, FLAG_SECRETS) || !settings->secrets)) settings->secrets = steps.secrets;
     if (!settings->secrets) settings->secrets = &tool_secrets_none;
+    settings->self = tasking_self(cli);
     struct json credentials;
     code = credentials_read(cli, &credentials);
     if (code) return code;

@@ -5,6 +5,7 @@
 #include "cli/help.h"
 
 #include "lib/functions.h"
+#include "task/task.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -42,6 +43,7 @@ int main(int argc, char **argv)
     fill_standard_descriptors();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); // a limit of file size is a disk that is full
+    if (argc == 2 && strcmp(argv[1], TASK_CHILD) == 0) return task_child_main();
     arena_init(&cli.io.arena, 64 * 1024, ARENA_LIMIT);
     cli.io.self = argc > 0 && strchr(argv[0], '/') ? argv[0] : "cairn";
     cli.io.tail = "";

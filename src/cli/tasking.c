@@ -2,6 +2,8 @@
 
 #include "doc/doc.h"
 
+#include <unistd.h>
+
 int credentials_read(struct cli *cli, struct json *out)
 {
     struct error err = {0};
@@ -24,9 +26,16 @@ int credentials_read(struct cli *cli, struct json *out)
     return EXIT_OK;
 }
 
+const char *tasking_self(struct cli *cli)
+{
+    char path[4096];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
+    return size > 0 && size < (ssize_t)sizeof(path) ? cli_format(cli, "%.*s", (int)size, path) : NULL;
+}
+
 int tasking_read(struct cli *cli, struct task_options *out)
 {
     struct str plugins = args_text(&cli->args, FLAG_TOOLS, "");
-    *out = (struct task_options){.plugins = plugins.len ? plugins.ptr : NULL};
+    *out = (struct task_options){.plugins = plugins.len ? plugins.ptr : NULL, .self = tasking_self(cli)};
     return credentials_read(cli, &out->credentials);
 }

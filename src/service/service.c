@@ -308,7 +308,8 @@ static enum code task_options(struct service *service, struct error *err)
     enum code rc = policy ? OK : fetch_policy_parse(NULL, &service->arena, &policy, err);
     service->task = (struct task_options){.policy = policy,
                                           .plugins = settings->tools_dir.len ? settings->tools_dir.ptr : NULL,
-                                          .credentials = settings->credentials};
+                                          .credentials = settings->credentials,
+                                          .self = settings->self};
     return rc;
 }
 

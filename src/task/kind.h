@@ -3,6 +3,7 @@
 //   task.c      threads, tickets, cancelling              outcome.c   what came out, as it is delivered: masked, without marks
 //   call.c      fields, logs, processes, files            keychain.c  secrets in their places; credentials by name
 //   oauth.c     tokens that are fetched, and kept         one file per kind: its vtable is in KIND_LIST
+//   child.c     kinds in a process of their own
 //
 // A kind runs on a thread of the pool and may block, as long as it looks at call_stopped at least every 100 ms. It ends by
 // setting an outcome: call_done or call_fail, the last one counts.
@@ -27,6 +28,8 @@ struct task_kind {
     const char *const *fields; // it looks at; others get a warning and are not refused. NULL at the end; NULL: any
     void (*run)(struct task_call *call);
     bool process; // its lines and its log are those of a process
+    // It runs a user's SQL: in a service in a process of its own (child.c), which gets these fields. What is to be fetched is fetched here.
+    bool (*ready)(struct task_call *call, struct json *with);
 };
 
 // Errors of §3.9: kind, whether the same again could go well.
@@ -166,6 +169,16 @@ bool call_credential(struct task_call *call, const struct json *auth, struct jso
 // A field of a credential under any of the names it goes by: "host|db_host|hostname". Text or number; empty: none.
 struct str credential_field(struct task_call *call, const struct json *credential, const char *names);
 
+// The same for a name alone; *out of type 0: nothing is called so. *trusted as above.
+bool call_named(struct task_call *call, struct str name, struct json *out, bool *trusted);
+
+// ---- child.c
+bool child_wanted(const struct task_call *call);
+void child_run(struct task_call *call);
+
+// ---- plugin.c
+void call_take_outcome(struct task_call *call, const struct json *answer); // of another process; what is none is a result
+
 // ---- oauth.c
 // The answer of the token endpoint, perhaps an older one that is still good.
 bool oauth_answer(struct task_call *call, const struct json *entry, struct json *out);
@@ -210,6 +223,7 @@ struct base_ops {       // a database that is open
     void (*close)(struct task_call *call, void *base);
     struct str (*holder)(struct task_call *call, size_t index); // of a parameter, from 0: "$1", "?1"
 };
+bool sql_ready(struct task_call *call, struct json *with); // the texts of the SQL in place of where they stand
 // All statements of the task, one after the other: {"command_0": {"status", "rows", "row_count", "columns"}, ...}.
 void sql_run(struct task_call *call, const struct base_ops *ops, void *base);
 bool sql_put(struct task_call *call, struct json *row, struct str column,

@@ -35,7 +35,7 @@ static bool is_outcome(const struct json *value)
     return ok || (str_is(status, "error") && json_is(json_key(value, "error"), JSON_OBJECT));
 }
 
-static void take_outcome(struct task_call *call, const struct json *answer)
+void call_take_outcome(struct task_call *call, const struct json *answer)
 {
     const struct json *result = json_key(answer, "result"), *error = json_key(answer, "error");
     if (!is_outcome(answer)) {
@@ -88,7 +88,7 @@ static void run(struct task_call *call)
     struct str text = arena_copy(call->arena, ended.report);
     struct json answer = text.ptr && str_trim(text).len ? call_parse(call, text, true) : json_null();
     if (ended.ok || is_outcome(&answer))
-        take_outcome(call, &answer);
+        call_take_outcome(call, &answer);
     else
         call_process_failed(call, &ended);
     tool_result_free(&ended);

@@ -516,4 +516,4 @@ static const char *const fields[] = {"auth",
                                      "sslmode",
                                      "options",
                                      NULL};
-const struct task_kind kind_postgres = {.name = "postgres", .fields = fields, .run = run};
+const struct task_kind kind_postgres = {.name = "postgres", .fields = fields, .run = run, .ready = sql_ready};

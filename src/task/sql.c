@@ -324,6 +324,27 @@ bool sql_bind(struct task_call *call, struct str sql, const struct sql_params *g
     return good && out->ptr;
 }
 
+// The fields, with the texts of the SQL in place of where they stand.
+bool sql_ready(struct task_call *call, struct json *out)
+{
+    static const char *const texts[] = {"command", "commands",   "query",  "queries",     "sql",
+                                        "statement", "statements", "script", "command_b64", "commands_b64"};
+    struct str *scripts;
+    size_t count;
+    struct json list = json_array();
+    if (!call_script(call, &scripts, &count)) return false;
+    *out = json_object();
+    for (uint32_t i = 0; i < call->with.count; i++) {
+        const struct json_member *member = &call->with.members[i];
+        bool text = false;
+        for (size_t n = 0; n < ARRAY_COUNT(texts); n++) text |= str_is(member->key, texts[n]);
+        if (!text && !json_put(call->arena, out, member->key, member->value)) return call_no_memory(call);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!json_push(call->arena, &list, json_string(scripts[i]))) return call_no_memory(call);
+    return call_put(call, out, "commands", list);
+}
+
 // ---- results
 
 static bool sql_result(struct task_call *call, struct json *result, size_t index, const struct json *rows,

@@ -261,4 +261,4 @@ static void run(struct task_call *call)
 static const char *const fields[] = {"database",    "db",           "path",   "file",       "command",     "commands",
                                      "query",       "queries",      "sql",    "statement",  "statements",  "script",
                                      "command_b64", "commands_b64", "params", "parameters", "transaction", NULL};
-const struct task_kind kind_sqlite = {.name = "sqlite", .fields = fields, .run = run};
+const struct task_kind kind_sqlite = {.name = "sqlite", .fields = fields, .run = run, .ready = sql_ready};

@@ -37,7 +37,11 @@ struct task_options {
     struct task_results results;       // read NULL: they cannot be read here
     struct json credentials;           // by name; type 0 = none
     uint32_t thread_max;               // 0 = 128
+    const char *self; // a program that runs task_child_main when its one argument is TASK_CHILD; NULL: SQL of confined tasks runs here
 };
+
+#define TASK_CHILD "__task"
+int task_child_main(void); // the exit code of the process
 
 enum code tasks_open(const struct task_options *options, struct tasks **out, struct error *err) MUST_CHECK;
 // Where outcomes and lines go; any thread of theirs. Before the first request.

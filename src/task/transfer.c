@@ -410,6 +410,24 @@ static bool write_rows(struct task_call *call, const struct json *end, const str
                      STR_ARG(kind));
 }
 
+// Rows that stand behind an address are fetched under the policy of the service, and go on as rows.
+static bool ready(struct task_call *call, struct json *with)
+{
+    const struct json *source = call_get(call, "source");
+    struct json rows = json_array(), given = json_object();
+    *with = call->with;
+    bool fetched = json_is(source, JSON_OBJECT) && str_is(member(call, source, "tool|kind|type"), "http");
+    if (!fetched || json_is(json_key(source, "rows"), JSON_ARRAY)) return true;
+    if (!fetch_rows(call, source, &rows) || !call_put(call, &given, "rows", rows)) return false;
+    *with = json_object();
+    for (uint32_t i = 0; i < call->with.count; i++) {
+        const struct json_member *field = &call->with.members[i];
+        bool is_source = str_is(field->key, "source");
+        if (!json_put(call->arena, with, field->key, is_source ? given : field->value)) return call_no_memory(call);
+    }
+    return true;
+}
+
 static void run(struct task_call *call)
 {
     const struct json *source = call_get(call, "source"), *target = call_get(call, "target");
@@ -428,4 +446,4 @@ static void run(struct task_call *call)
 }
 
 static const char *const fields[] = {"source", "target", "mapping", "chunk_size", "mode", NULL};
-const struct task_kind kind_transfer = {.name = "transfer", .fields = fields, .run = run};
+const struct task_kind kind_transfer = {.name = "transfer", .fields = fields, .run = run, .ready = ready};

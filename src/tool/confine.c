@@ -178,7 +178,7 @@ static enum code make_ruleset(const struct tool_confinement *confinement, int ve
                               int *out, struct error *err)
 {
     struct ruleset_attr attr = {.fs = handled_fs(version)};
-    if (confinement->level == TOOL_LEVEL_FULL && version >= ABI_NETWORK) attr.net = NET_TCP;
+    if (confinement->level == TOOL_LEVEL_FULL && !confinement->network && version >= ABI_NETWORK) attr.net = NET_TCP;
     if (version >= ABI_SCOPE) attr.scoped = SCOPE_SIGNAL | SCOPE_ABSTRACT_UNIX;
     int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
     if (fd < 0) return os_errno(err, "make rules of Landlock", NULL);
@@ -277,8 +277,8 @@ static void make_filter(struct cage *cage, const struct tool_confinement *confin
     ADD(cage, PREFIX, REFUSALS, OWN_LIMITS);
     if (level >= TOOL_LEVEL_FILES && version < ABI_TRUNCATE) ADD(cage, NO_TRUNCATE);
     if (same_user && version < ABI_SCOPE) ADD(cage, NO_SIGNALS(getpid(), getpgrp()));
-    if (level >= TOOL_LEVEL_FILES && same_user && !confinement->unix_sockets) ADD(cage, NO_UNIX);
-    if (level == TOOL_LEVEL_FULL) ADD(cage, NO_NETWORK);
+    if (level >= TOOL_LEVEL_FILES && same_user && !confinement->unix_sockets && !confinement->network) ADD(cage, NO_UNIX);
+    if (level == TOOL_LEVEL_FULL && !confinement->network) ADD(cage, NO_NETWORK);
     ADD(cage, ALLOW);
     cage->filter = (struct sock_fprog){(unsigned short)cage->code_count, cage->code};
 }
@@ -387,12 +387,12 @@ static bool is_open_to_others(struct str path)
 }
 
 void confinement_separate(struct tool_confinement *confinement, struct str tenant, struct str artifacts_dir,
-                          bool *searches)
+                          struct str program, bool *searches)
 {
     enum { FIRST = 61184, COUNT = 4336 }; // what systemd gives to services without a user of their own
     struct digest hash = sha256(tenant);
     uint32_t number = (uint32_t)hash.b[0] << 16 | (uint32_t)hash.b[1] << 8 | hash.b[2];
-    *searches = !is_open_to_others(artifacts_dir);
+    *searches = !is_open_to_others(artifacts_dir) || !is_open_to_others(program);
     bool walled = level_of(confinement, landlock_version()) >= TOOL_LEVEL_FILES;
     if (!is_separated(confinement) || (*searches && !(walled && can_search()))) return;
     confinement->run_as = true;

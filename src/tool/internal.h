@@ -79,10 +79,10 @@ struct cage {
     size_t code_count;
     struct sock_fprog filter; // points to `code`: the struct stays where it was made
 };
-// Where root runs the engine: makes run_as of `confinement` the user of the tenant. *searches: its artifacts are behind directories that
-// are closed to others.
+// Where root runs the engine: makes run_as of `confinement` the user of the tenant. *searches: its artifacts or its program are behind
+// directories that are closed to others.
 void confinement_separate(struct tool_confinement *confinement, struct str tenant, struct str artifacts_dir,
-                          bool *searches);
+                          struct str program, bool *searches);
 // `dirs`: may be written; -1 is left out. tool_confinement_check has said yes. Close with cage_close.
 enum code cage_make(const struct tool_confinement *confinement, const int *dirs, size_t count, bool searches,
                     struct cage *out, struct error *err) MUST_CHECK;
@@ -196,6 +196,9 @@ struct job {
     const struct secret_ref *secrets;
     const struct secret_value *hidden;
     size_t argc, env_count, secret_count, hidden_count;
+    const struct str *reads;
+    size_t read_count;
+    bool network;
     int report, report_as;
     struct str input, home, cwd, artifacts_dir;
     struct str work_dir; // made for this attempt; empty: none

@@ -97,6 +97,12 @@ static bool copy_lists(struct job *job, const struct tool_request *request)
         secrets[i].ref = keep(arena, request->secrets[i].ref, &failed);
     }
     for (size_t i = 0; i < request->hidden_count; i++) hidden[i].value = keep(arena, request->hidden[i].value, &failed);
+    struct str *reads = ARENA_ARRAY(arena, request->read_count + 1, struct str);
+    for (size_t i = 0; reads && i < request->read_count; i++) reads[i] = keep(arena, request->reads[i], &failed);
+    if (!reads) return false;
+    job->reads = reads;
+    job->read_count = request->read_count;
+    job->network = request->network;
     job->hidden = hidden;
     job->hidden_count = request->hidden_count;
     job->argv = argv;
@@ -318,7 +324,14 @@ static bool launch_confined(struct job *job, struct environment *with, const str
     struct error why = {0};
     struct tool_confinement own = *said, *confinement = &own;
     bool searches;
-    confinement_separate(confinement, job->tenant, job->artifacts_dir, &searches);
+    struct str *reads = ARENA_ARRAY(scratch, said->read_count + job->read_count + 1, struct str);
+    if (!reads) return job_fault(job, "SPAWN_FAILED", true, "out of memory");
+    if (said->read_count) memcpy(reads, said->read, said->read_count * sizeof(*reads));
+    for (size_t i = 0; i < job->read_count; i++) reads[said->read_count + i] = job->reads[i];
+    own.read = reads;
+    own.read_count += job->read_count;
+    own.network = job->network;
+    confinement_separate(confinement, job->tenant, job->artifacts_dir, str_from(job->argv[0]), &searches);
     struct cage cage = {.ruleset = -1};
     int dirs[DIR_COUNT] = {-1, -1, -1};
     bool started = false;

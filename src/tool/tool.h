@@ -47,6 +47,9 @@ struct tool_request {
     struct str home;    // directory that the run was started in; empty: none. Confined: only where the confinement trusts it
     struct str cwd;     // as the document asks for; empty = home, else as the engine. Confined: beneath what it may use anyway
     int64_t timeout_ms; // 0 = none
+    const struct str *reads; // confined: further files that it may read
+    size_t read_count;
+    bool network; // confined: it has one, and sockets of the machine, whatever its level says
     struct str artifacts_dir;
     const struct artifact_decl *artifacts; // that it is to write there; looked for by the caller
     size_t artifact_count;
@@ -164,6 +167,7 @@ struct tool_confinement {
     struct str work_root; // where working directories are made; empty: $TMPDIR, else /tmp
     bool separate;        // of a service: where root runs it and run_as is not said, steps have a user of their tenant's
     bool unix_sockets;    // steps may use them though they have the user of the engine
+    bool network;         // sockets of every kind, at every level: of processes that the engine itself starts
     bool trusts_home;     // a command line of the run's owner: steps may write the directory that the run was started in
 };
 // {"level":"files","limits":{"memoryBytes":..,"addressBytes":..,"cpuSeconds":..,"files":..,"processes":..,"fileBytes":..,
