@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 16, GROWTH_MAX = 64 * 1024, ARRAY_COUNT_MIN = 4 };
+enum { ALIGNMENT = 16, GROWTH_MAX = 64 * 1024, ARRAY_COUNT_MIN = 4, LIST_COUNT_MIN = 16 };
 
 struct arena_block {
     struct arena_block *next;
@@ -189,5 +189,19 @@ bool arena_room(struct arena *arena, void *items, size_t count, size_t size, siz
     array = arena_grow(arena, array, count, count + 1, size, capacity);
     if (!array) return false;
     memcpy(items, &array, sizeof(array));
+    return true;
+}
+
+bool list_room(void *items, size_t count, size_t size, size_t *capacity)
+{
+    INVARIANT(count <= *capacity);
+    if (count < *capacity) return true;
+    size_t target = *capacity ? *capacity * 2 : LIST_COUNT_MIN;
+    void *array;
+    memcpy(&array, items, sizeof(array));
+    array = target > SIZE_MAX / size ? NULL : realloc(array, target * size);
+    if (!array) return false;
+    memcpy(items, &array, sizeof(array));
+    *capacity = target;
     return true;
 }

@@ -58,6 +58,9 @@ enum { TABLE_PARTS_MAX = 3 }; // a table and what it takes in, and what that tak
         (fields), ARRAY_COUNT(fields), (others)                                                                        \
     }
 #define TABLE(fields) TABLE_WITH(fields, NULL)
+// A table of its own: {fields}, in the order of their names.
+#define TABLE_OF_WITH(others, ...) TABLE_WITH(((const struct field[])__VA_ARGS__), others)
+#define TABLE_OF(...) TABLE_OF_WITH(NULL, __VA_ARGS__)
 
 // Said alike by the vocabularies that write their names like that. `counts` has all four members, always.
 extern const struct table start_in_camel, start_in_snake, counts_table;

@@ -1,34 +1,30 @@
 // The neutral form: one table for all kinds, every fact that is not zero. What a vocabulary cannot say is kept like this.
 #include "contract/internal.h"
 
-static const struct field blob_fields[] = {
+static const struct table blob_table = TABLE_OF({
     MOMENT_FIELD("sha256", FIELD_DIGEST, blob, ALWAYS | REQUIRED),
     MOMENT_FIELD("size", FIELD_U64, blob_size, ALWAYS),
-};
-static const struct table blob_table = TABLE(blob_fields);
+});
 
-static const struct field told_counts_fields[] = {
+static const struct table told_counts = TABLE_OF({
     MOMENT_FIELD("completed", FIELD_U32, counts.completed, 0),
     MOMENT_FIELD("failed", FIELD_U32, counts.failed, 0),
     MOMENT_FIELD("skipped", FIELD_U32, counts.skipped, 0),
     MOMENT_FIELD("total", FIELD_U32, counts.total, 0),
-};
-static const struct table told_counts = TABLE(told_counts_fields);
+});
 
-static const struct field fault_fields[] = {
+static const struct table fault_table = TABLE_OF({
     MOMENT_FIELD("category", FIELD_STR, fault.category, 0), MOMENT_FIELD("code", FIELD_STR, fault.code, 0),
     MOMENT_FIELD("detail", FIELD_STR, fault.detail, 0),     EXIT_FIELD("exitCode"),
     MOMENT_FIELD("message", FIELD_STR, fault.message, 0),   MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, 0),
-};
-static const struct table fault_table = TABLE(fault_fields);
+});
 
-static const struct field forked_from_fields[] = {
+static const struct table forked_from_table = TABLE_OF({
     START_FIELD("runId", FIELD_STR, forked_run, ALWAYS | REQUIRED),
     START_FIELD("seq", FIELD_U64, forked_seq, ALWAYS | REQUIRED),
-};
-static const struct table forked_from_table = TABLE(forked_from_fields);
+});
 
-static const struct field start_fields[] = {
+static const struct table start_table = TABLE_OF_WITH(&start_in_camel, {
     START_FIELD("documentKind", FIELD_STR, document_kind, 0),
     START_FIELD("documentSha256", FIELD_STR, document_sha256, 0),
     FORK_FIELD("forkedFrom", forked_from_table),
@@ -37,10 +33,9 @@ static const struct field start_fields[] = {
     START_FIELD("schemaVersion", FIELD_STR, schema_version, 0),
     START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
     START_FIELD("triggeredBy", FIELD_STR, triggered_by, 0),
-};
-static const struct table start_table = TABLE_WITH(start_fields, &start_in_camel);
+});
 
-static const struct field entry_fields[] = {
+static const struct table entry_table = TABLE_OF({
     MOMENT_FIELD("actor", FIELD_STR, actor, 0),
     MOMENT_FIELD("artifacts", FIELD_JSON, artifacts, 0),
     MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS | REQUIRED),
@@ -71,8 +66,7 @@ static const struct field entry_fields[] = {
     MOMENT_FIELD("truncated", FIELD_BOOL, truncated, 0),
     MOMENT_FIELD("value", FIELD_JSON, value, 0),
     MOMENT_FIELD("visit", FIELD_U32, visit, 0),
-};
-static const struct table entry_table = TABLE(entry_fields);
+});
 
 enum code contract_encode_ledger(const struct moment *moment, struct arena *arena, struct str *out, struct error *err)
 {

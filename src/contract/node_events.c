@@ -4,36 +4,33 @@
 
 #include <string.h>
 
-static const struct field record_fields[] = {
+static const struct table record_table = TABLE_OF({
     DERIVED_FIELD("event_type", FIELD_STR, type, ALWAYS | REQUIRED),
     DERIVED_FIELD("payload", FIELD_JSON, payload, ALWAYS | REQUIRED),
     SEAL_FIELD("prev_hash", FIELD_DIGEST, previous, 0),
     IDS_FIELD("run_id", run, ALWAYS | REQUIRED),
     SEAL_FIELD("sequence", FIELD_U64, seq, ALWAYS | REQUIRED),
     SEAL_FIELD("timestamp", FIELD_TIME, persisted_ms, ALWAYS | REQUIRED),
-};
+});
 
-static const struct field error_fields[] = {
+static const struct table error_table = TABLE_OF({
     MOMENT_FIELD("category", FIELD_STR, fault.category, 0),
     MOMENT_FIELD("code", FIELD_STR, fault.code, ALWAYS),
     MOMENT_FIELD("detail", FIELD_STR, fault.detail, 0),
     EXIT_FIELD("exit_code"),
     MOMENT_FIELD("message", FIELD_STR, fault.message, ALWAYS),
     MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),
-};
-static const struct table error_table = TABLE(error_fields);
+});
 
-static const struct field output_ref_fields[] = {
+static const struct table output_ref_table = TABLE_OF({
     MOMENT_FIELD("sha256", FIELD_DIGEST, blob, ALWAYS | REQUIRED),
     MOMENT_FIELD("size", FIELD_U64, blob_size, ALWAYS),
-};
-static const struct table output_ref_table = TABLE(output_ref_fields);
+});
 
-static const struct field forked_from_fields[] = {
+static const struct table forked_from_table = TABLE_OF({
     START_FIELD("run_id", FIELD_STR, forked_run, ALWAYS | REQUIRED),
     START_FIELD("sequence", FIELD_U64, forked_seq, ALWAYS | REQUIRED),
-};
-static const struct table forked_from_table = TABLE(forked_from_fields);
+});
 
 // What stands in most records. The attempt of a node is always recorded, that of a workflow from the second on.
 #define AT_FIELD MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS)
@@ -125,8 +122,6 @@ static const struct field node_skipped_fields[] = {
     DERIVED_FIELD("reason", FIELD_STR, reason, ALWAYS),
     SIGNAL_FIELD,
 };
-
-static const struct table record_table = TABLE(record_fields);
 
 static const struct table payloads[MOMENT_COUNT] = {
     [MOMENT_RUN_STARTED] = TABLE_WITH(workflow_started_fields, &start_in_snake),

@@ -22,18 +22,12 @@
 #define ATTEMPT_FIELD(how) MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, how),
 
 // Of the run; of the ends of the run; of a step; of its ends; of a try of a task; of its ends.
-static const struct field run_fields[] = {ENVELOPE(NO_ATTEMPT, 0)};
-static const struct field run_end_fields[] = {ENVELOPE(NO_ATTEMPT, ALWAYS)};
-static const struct field step_fields[] = {ENVELOPE(ATTEMPT_FIELD(0), 0)};
-static const struct field step_end_fields[] = {ENVELOPE(ATTEMPT_FIELD(0), ALWAYS)};
-static const struct field try_fields[] = {ENVELOPE(ATTEMPT_FIELD(ALWAYS), 0)};
-static const struct field try_end_fields[] = {ENVELOPE(ATTEMPT_FIELD(ALWAYS), ALWAYS)};
-static const struct table of_run = TABLE(run_fields);
-static const struct table of_run_end = TABLE(run_end_fields);
-static const struct table of_step = TABLE(step_fields);
-static const struct table of_step_end = TABLE(step_end_fields);
-static const struct table of_try = TABLE(try_fields);
-static const struct table of_try_end = TABLE(try_end_fields);
+static const struct table of_run = TABLE_OF({ENVELOPE(NO_ATTEMPT, 0)});
+static const struct table of_run_end = TABLE_OF({ENVELOPE(NO_ATTEMPT, ALWAYS)});
+static const struct table of_step = TABLE_OF({ENVELOPE(ATTEMPT_FIELD(0), 0)});
+static const struct table of_step_end = TABLE_OF({ENVELOPE(ATTEMPT_FIELD(0), ALWAYS)});
+static const struct table of_try = TABLE_OF({ENVELOPE(ATTEMPT_FIELD(ALWAYS), 0)});
+static const struct table of_try_end = TABLE_OF({ENVELOPE(ATTEMPT_FIELD(ALWAYS), ALWAYS)});
 
 // ---- parts of payloads
 
@@ -46,13 +40,17 @@ static const struct table of_try_end = TABLE(try_end_fields);
 #define SIGNAL_FIELDS                                                                                                  \
     MOMENT_FIELD("signal_id", FIELD_STR, signal_id, 0), MOMENT_FIELD("signal_type", FIELD_STR, signal_type, 0)
 
-static const struct field run_meta_fields[] = {RUN_META_FIELDS, REASON_FIELD("reason"), SIGNAL_FIELDS};
-static const struct field resume_meta_fields[] = {RUN_META_FIELDS, REASON_FIELD("reason"),
-                                                  BOOL_FIELD("resume", FIELD_TRUE), SIGNAL_FIELDS};
-static const struct field failed_meta_fields[] = {RUN_META_FIELDS, REASON_FIELD("failed_step"), SIGNAL_FIELDS};
+static const struct table run_meta = TABLE_OF({RUN_META_FIELDS, REASON_FIELD("reason"), SIGNAL_FIELDS});
+static const struct table resume_meta = TABLE_OF({
+    RUN_META_FIELDS,
+    REASON_FIELD("reason"),
+    BOOL_FIELD("resume", FIELD_TRUE),
+    SIGNAL_FIELDS,
+});
+static const struct table failed_meta = TABLE_OF({RUN_META_FIELDS, REASON_FIELD("failed_step"), SIGNAL_FIELDS});
 // The message of the error is the reason of a cancellation.
-static const struct field cancelled_meta_fields[] = {RUN_META_FIELDS, SIGNAL_FIELDS};
-static const struct field step_meta_fields[] = {
+static const struct table cancelled_meta = TABLE_OF({RUN_META_FIELDS, SIGNAL_FIELDS});
+static const struct table step_meta = TABLE_OF({
     MOMENT_FIELD("actor", FIELD_STR, actor, 0),
     DERIVED_FIELD("appended_ms", FIELD_MS, appended, 0),
     BY_FIELD,
@@ -63,59 +61,48 @@ static const struct field step_meta_fields[] = {
     MOMENT_FIELD("reason", FIELD_STR, reason, 0),
     MOMENT_FIELD("signal_id", FIELD_STR, signal_id, 0),
     MOMENT_FIELD("truncated", FIELD_BOOL, truncated, 0),
-};
-static const struct table run_meta = TABLE(run_meta_fields);
-static const struct table resume_meta = TABLE(resume_meta_fields);
-static const struct table cancelled_meta = TABLE(cancelled_meta_fields);
-static const struct table failed_meta = TABLE(failed_meta_fields);
-static const struct table step_meta = TABLE(step_meta_fields);
+});
 
-static const struct field error_fields[] = {
+static const struct table error_table = TABLE_OF({
     MOMENT_FIELD("code", FIELD_STR, fault.code, ALWAYS),
     MOMENT_FIELD("detail", FIELD_STR, fault.detail, 0),
     EXIT_FIELD("exit_code"),
     MOMENT_FIELD("kind", FIELD_STR, fault.category, 0),
     MOMENT_FIELD("message", FIELD_STR, fault.message, ALWAYS),
     MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),
-};
-static const struct table error_table = TABLE(error_fields);
+});
 
 // Without a code: that is what tells it from a failure that is called the same.
-static const struct field cancelled_error_fields[] = {
+static const struct table cancelled_error = TABLE_OF({
     WORD_FIELD("kind", NOETL_CANCELLED),
     MOMENT_FIELD("message", FIELD_STR, reason, 0),
-};
-static const struct table cancelled_error = TABLE(cancelled_error_fields);
+});
 
-static const struct field ref_meta_fields[] = {
+static const struct table ref_meta = TABLE_OF({
     MOMENT_FIELD("bytes", FIELD_U64, blob_size, ALWAYS),
     WORD_FIELD("content_type", "application/json"),
     MOMENT_FIELD("sha256", FIELD_DIGEST, blob, ALWAYS | REQUIRED),
-};
-static const struct table ref_meta = TABLE(ref_meta_fields);
-static const struct field result_ref_fields[] = {
+});
+static const struct table result_ref = TABLE_OF({
     WORD_FIELD("kind", "result_ref"),
     OBJECT_FIELD("meta", ref_meta, ALWAYS | REQUIRED),
     MOMENT_FIELD("preview", FIELD_JSON, preview, 0),
     DERIVED_FIELD("ref", FIELD_STR, ref, ALWAYS | DERIVED),
     WORD_FIELD("scope", "execution"),
     DERIVED_FIELD("store", FIELD_STR, store, ALWAYS),
-};
-static const struct table result_ref = TABLE(result_ref_fields);
+});
 
-static const struct field ok_fields[] = {
+static const struct table ok_table = TABLE_OF({
     MOMENT_FIELD("result", FIELD_JSON, value, 0),
     WORD_FIELD("status", "ok"),
-};
-static const struct table ok_table = TABLE(ok_fields);
+});
 
-static const struct field forked_from_fields[] = {
+static const struct table forked_from = TABLE_OF({
     START_FIELD("execution_id", FIELD_STR, forked_run, ALWAYS | REQUIRED),
     START_FIELD("seq", FIELD_U64, forked_seq, ALWAYS | REQUIRED),
-};
-static const struct table forked_from = TABLE(forked_from_fields);
+});
 
-static const struct field start_meta_fields[] = {
+static const struct table start_meta = TABLE_OF_WITH(&start_in_snake, {
     DERIVED_FIELD("appended_ms", FIELD_MS, appended, 0),
     MOMENT_FIELD("cycle", FIELD_ATTEMPT, logical, 0),
     FORK_FIELD("forked_from", forked_from),
@@ -124,88 +111,67 @@ static const struct field start_meta_fields[] = {
     START_FIELD("parent_execution_id", FIELD_STR, parent_run, 0),
     START_FIELD("parent_step", FIELD_STR, parent_step, 0),
     START_FIELD("reuse", FIELD_JSON, reuse, 0),
-};
-static const struct table start_meta = TABLE_WITH(start_meta_fields, &start_in_snake);
+});
 
 // ---- payloads
 
 #define META(of) OBJECT_FIELD("meta", of, 0)
 
-static const struct field requested_fields[] = {
+static const struct table requested = TABLE_OF({
     START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
     META(start_meta),
-};
-static const struct field evaluated_fields[] = {META(run_meta)};
-static const struct field refused_fields[] = {OBJECT_FIELD("error", error_table, ALWAYS), META(run_meta)};
-static const struct field resumed_fields[] = {META(resume_meta)};
+});
+static const struct table evaluated = TABLE_OF({META(run_meta)});
+static const struct table refused = TABLE_OF({OBJECT_FIELD("error", error_table, ALWAYS), META(run_meta)});
+static const struct table resumed = TABLE_OF({META(resume_meta)});
 // A value that is larger than an event is kept beside the log; of a decision, the parts that are large.
 #define VALUE_REF BLOB_FIELD("value_ref", ref_meta)
-static const struct field started_fields[] = {
+static const struct table started = TABLE_OF({
     MOMENT_FIELD("inputs", FIELD_JSON, value, 0),
     META(run_meta),
     VALUE_REF,
-};
-static const struct field finished_fields[] = {OBJECT_FIELD("counts", counts_table, ALWAYS), META(run_meta)};
-static const struct field finished_badly_fields[] = {
+});
+static const struct table finished = TABLE_OF({OBJECT_FIELD("counts", counts_table, ALWAYS), META(run_meta)});
+static const struct table finished_badly = TABLE_OF({
     OBJECT_FIELD("counts", counts_table, ALWAYS),
     OBJECT_FIELD("error", error_table, ALWAYS),
     META(failed_meta),
-};
-static const struct field cancelled_fields[] = {
+});
+static const struct table cancelled = TABLE_OF({
     OBJECT_FIELD("counts", counts_table, ALWAYS),
     OBJECT_FIELD("error", cancelled_error, ALWAYS),
     META(cancelled_meta),
-};
-static const struct field bare_fields[] = {META(step_meta)};
-static const struct field decided_fields[] = {META(step_meta), VALUE_REF};
-static const struct field inputs_fields[] = {MOMENT_FIELD("inputs", FIELD_JSON, value, 0), META(step_meta), VALUE_REF};
-static const struct field loop_started_fields[] = {
+});
+static const struct table bare = TABLE_OF({META(step_meta)});
+static const struct table decided = TABLE_OF({META(step_meta), VALUE_REF});
+static const struct table inputs = TABLE_OF({MOMENT_FIELD("inputs", FIELD_JSON, value, 0), META(step_meta), VALUE_REF});
+static const struct table loop_started = TABLE_OF({
     MOMENT_FIELD("inputs", FIELD_JSON, value, 0),
     META(step_meta),
     BLOB_FIELD("result_ref", result_ref),
     MOMENT_FIELD("total", FIELD_U32, counts.total, ALWAYS),
-};
-static const struct field loop_done_fields[] = {OBJECT_FIELD("counts", counts_table, ALWAYS), META(step_meta)};
-static const struct field outcome_fields[] = {META(step_meta), MOMENT_FIELD("outcome", FIELD_JSON, value, 0),
-                                              VALUE_REF};
-static const struct field failed_fields[] = {
+});
+static const struct table loop_done = TABLE_OF({OBJECT_FIELD("counts", counts_table, ALWAYS), META(step_meta)});
+static const struct table outcome = TABLE_OF({META(step_meta), MOMENT_FIELD("outcome", FIELD_JSON, value, 0), VALUE_REF});
+static const struct table failed = TABLE_OF({
     OBJECT_FIELD("error", error_table, ALWAYS),
     META(step_meta),
     MOMENT_FIELD("outcome", FIELD_JSON, value, 0),
     VALUE_REF,
-};
-static const struct field done_fields[] = {
+});
+static const struct table done = TABLE_OF({
     MOMENT_FIELD("artifacts", FIELD_JSON, artifacts, 0),
     MOMENT_FIELD("extracted", FIELD_JSON, extracted, 0),
     META(step_meta),
     OBJECT_FIELD("outcome", ok_table, ALWAYS),
     BLOB_FIELD("result_ref", result_ref),
-};
-static const struct field stored_fields[] = {
+});
+static const struct table stored = TABLE_OF({
     MOMENT_FIELD("extracted", FIELD_JSON, extracted, 0),
     META(step_meta),
     BLOB_FIELD("result_ref", result_ref),
-};
-static const struct field manifest_fields[] = {MOMENT_FIELD("manifest", FIELD_JSON, value, 0), META(step_meta)};
-
-static const struct table requested = TABLE(requested_fields);
-static const struct table evaluated = TABLE(evaluated_fields);
-static const struct table refused = TABLE(refused_fields);
-static const struct table resumed = TABLE(resumed_fields);
-static const struct table started = TABLE(started_fields);
-static const struct table finished = TABLE(finished_fields);
-static const struct table finished_badly = TABLE(finished_badly_fields);
-static const struct table cancelled = TABLE(cancelled_fields);
-static const struct table bare = TABLE(bare_fields);
-static const struct table decided = TABLE(decided_fields);
-static const struct table inputs = TABLE(inputs_fields);
-static const struct table loop_started = TABLE(loop_started_fields);
-static const struct table loop_done = TABLE(loop_done_fields);
-static const struct table outcome = TABLE(outcome_fields);
-static const struct table failed = TABLE(failed_fields);
-static const struct table done = TABLE(done_fields);
-static const struct table stored = TABLE(stored_fields);
-static const struct table manifest = TABLE(manifest_fields);
+});
+static const struct table manifest = TABLE_OF({MOMENT_FIELD("manifest", FIELD_JSON, value, 0), META(step_meta)});
 
 // ---- types
 

@@ -3,7 +3,7 @@
 #include "contract/internal.h"
 #include "contract/profile.h"
 
-static const struct field envelope_fields[] = {
+static const struct table envelope = TABLE_OF({
     MOMENT_FIELD("emittedAt", FIELD_TIME, at_ms, ALWAYS),
     DERIVED_FIELD("emittedBy", FIELD_STR, by, 0),
     MOMENT_FIELD("engineAttemptId", FIELD_ATTEMPT, engine, ALWAYS | REQUIRED),
@@ -22,41 +22,37 @@ static const struct field envelope_fields[] = {
     SEAL_FIELD("runSeq", FIELD_U64, seq, ALWAYS | REQUIRED),
     MOMENT_FIELD("stepId", FIELD_STR, step, 0),
     IDS_FIELD("tenantId", tenant, ALWAYS),
-};
+});
 
-static const struct field context_fields[] = {
+static const struct table context_table = TABLE_OF({
     IDS_FIELD("environmentId", environment, ALWAYS | DERIVED),
     IDS_FIELD("projectId", project, ALWAYS | DERIVED),
     IDS_FIELD("tenantId", tenant, ALWAYS | DERIVED),
     START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
     START_FIELD("triggeredBy", FIELD_STR, triggered_by, 0),
-};
-static const struct table context_table = TABLE(context_fields);
+});
 
-static const struct field plan_ref_fields[] = {
+static const struct table plan_ref_table = TABLE_OF({
     IDS_FIELD("planId", plan_id, ALWAYS | DERIVED),
     IDS_FIELD("planVersion", plan_version, ALWAYS | DERIVED),
     START_FIELD("schemaVersion", FIELD_STR, schema_version, ALWAYS),
     START_FIELD("sha256", FIELD_STR, document_sha256, ALWAYS),
     DERIVED_FIELD("uri", FIELD_STR, plan_uri, ALWAYS | DERIVED),
-};
-static const struct table plan_ref_table = TABLE(plan_ref_fields);
+});
 
-static const struct field forked_from_fields[] = {
+static const struct table forked_from_table = TABLE_OF({
     START_FIELD("runId", FIELD_STR, forked_run, ALWAYS | REQUIRED),
     START_FIELD("runSeq", FIELD_U64, forked_seq, ALWAYS | REQUIRED),
-};
-static const struct table forked_from_table = TABLE(forked_from_fields);
+});
 
-static const struct field start_fields[] = {
+static const struct table start_table = TABLE_OF_WITH(&start_in_camel, {
     OBJECT_FIELD("context", context_table, ALWAYS),
     START_FIELD("documentKind", FIELD_STR, document_kind, ALWAYS),
     WORD_FIELD("engineType", "cairn"),
     FORK_FIELD("forkedFrom", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
     OBJECT_FIELD("planRef", plan_ref_table, ALWAYS),
-};
-static const struct table start_table = TABLE_WITH(start_fields, &start_in_camel);
+});
 
 static const struct field run_queued_fields[] = {
     START_FIELD("refusal", FIELD_JSON, refusal, 0),
@@ -111,11 +107,10 @@ static const struct field step_delayed_fields[] = {
     MOMENT_FIELD("notBefore", FIELD_TIME, due_ms, ALWAYS),
 };
 
-static const struct field result_ref_fields[] = {
+static const struct table result_ref_table = TABLE_OF({
     MOMENT_FIELD("sha256", FIELD_DIGEST, blob, ALWAYS | REQUIRED),
     MOMENT_FIELD("sizeBytes", FIELD_U64, blob_size, ALWAYS),
-};
-static const struct table result_ref_table = TABLE(result_ref_fields);
+});
 
 static const struct field step_completed_fields[] = {
     MOMENT_FIELD("actor", FIELD_STR, actor, 0),
@@ -164,8 +159,6 @@ static const struct field signal_rejected_fields[] = {
     MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS),
     MOMENT_FIELD("stepId", FIELD_STR, signal_step, 0),
 };
-
-static const struct table envelope = TABLE(envelope_fields);
 
 static const struct table payloads[MOMENT_COUNT] = {
     [MOMENT_RUN_QUEUED] = TABLE_WITH(run_queued_fields, &start_table),

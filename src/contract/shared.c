@@ -1,7 +1,7 @@
 // What the vocabularies say alike, and what reading and writing a record takes in each of them.
 #include "contract/internal.h"
 
-static const struct field start_camel_fields[] = {
+const struct table start_in_camel = TABLE_OF({
     START_FIELD("admission", FIELD_STR, admission, 0),
     START_FIELD("arguments", FIELD_STR, arguments, 0),
     START_FIELD("artifactsDir", FIELD_STR, artifacts_dir, 0),
@@ -22,11 +22,10 @@ static const struct field start_camel_fields[] = {
     START_FIELD("validationReport", FIELD_STR, report, 0),
     START_FIELD("warnings", FIELD_JSON, warnings, 0),
     START_FIELD("workDir", FIELD_STR, work_dir, 0),
-};
-const struct table start_in_camel = TABLE(start_camel_fields);
+});
 
 // Records without an envelope of their own say here whose run it is.
-static const struct field start_snake_fields[] = {
+const struct table start_in_snake = TABLE_OF({
     START_FIELD("admission", FIELD_STR, admission, 0),
     START_FIELD("arguments", FIELD_STR, arguments, 0),
     START_FIELD("artifacts_dir", FIELD_STR, artifacts_dir, 0),
@@ -54,16 +53,14 @@ static const struct field start_snake_fields[] = {
     START_FIELD("validation_report", FIELD_STR, report, 0),
     START_FIELD("warnings", FIELD_JSON, warnings, 0),
     START_FIELD("work_dir", FIELD_STR, work_dir, 0),
-};
-const struct table start_in_snake = TABLE(start_snake_fields);
+});
 
-static const struct field counts_fields[] = {
+const struct table counts_table = TABLE_OF({
     MOMENT_FIELD("completed", FIELD_U32, counts.completed, ALWAYS),
     MOMENT_FIELD("failed", FIELD_U32, counts.failed, ALWAYS),
     MOMENT_FIELD("skipped", FIELD_U32, counts.skipped, ALWAYS),
     MOMENT_FIELD("total", FIELD_U32, counts.total, ALWAYS),
-};
-const struct table counts_table = TABLE(counts_fields);
+});
 
 struct facts_in facts_of(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
                          const struct derived *derived)

@@ -48,7 +48,8 @@ struct functions { // shared: mutex inside
     struct kind *kinds;
     struct host_call *first, **last; // waiting
     struct slot *slots;
-    uint32_t slot_count, slot_capacity, free_slot;
+    size_t slot_capacity;
+    uint32_t slot_count, free_slot;
     uint32_t waiting_count, worker_count, worker_max, eager_max, idle_workers, running;
     uint64_t taken, taken_before; // by workers; until the last look whether they stand still
     int64_t look_at;              // when to look; 0: nothing to look for

@@ -73,13 +73,7 @@ bool slot_take(struct functions *f, struct host_call *task)
     if (index != UINT32_MAX) {
         f->free_slot = f->slots[index].next_free;
     } else {
-        if (f->slot_count == f->slot_capacity) {
-            uint32_t capacity = f->slot_capacity ? f->slot_capacity * 2 : 64;
-            struct slot *grown = realloc(f->slots, capacity * sizeof(*grown));
-            if (!grown) return false;
-            f->slots = grown;
-            f->slot_capacity = capacity;
-        }
+        if (!LIST_ROOM(f->slots, f->slot_count, &f->slot_capacity)) return false;
         index = f->slot_count++;
         f->slots[index] = (struct slot){.generation = 1};
     }

@@ -16,13 +16,7 @@ static struct audit_tenant *tenant_of(struct service *service, struct str tenant
     struct audit *audit = &service->audit;
     for (size_t i = 0; i < audit->count; i++)
         if (str_eq(audit->tenants[i]->name, tenant)) return audit->tenants[i];
-    if (audit->count == audit->capacity) {
-        size_t capacity = audit->capacity ? audit->capacity * 2 : 8;
-        struct audit_tenant **grown = realloc(audit->tenants, capacity * sizeof(*grown));
-        if (!grown) return NULL;
-        audit->tenants = grown;
-        audit->capacity = capacity;
-    }
+    if (!LIST_ROOM(audit->tenants, audit->count, &audit->capacity)) return NULL;
     struct audit_tenant *made = calloc(1, sizeof(*made) + tenant.len + 1);
     if (!made) return NULL;
     memcpy(made->bytes, tenant.ptr, tenant.len);

@@ -42,13 +42,7 @@ static struct digest approval_of(struct str tenant, struct str sha256_hex)
 
 static enum code add_approval(struct approvals *approvals, struct str tenant, struct str sha256_hex, struct error *err)
 {
-    if (approvals->count == approvals->capacity) {
-        size_t capacity = approvals->capacity ? approvals->capacity * 2 : 64;
-        struct digest *grown = realloc(approvals->items, capacity * sizeof(*grown));
-        if (!grown) return error_nomem(err);
-        approvals->items = grown;
-        approvals->capacity = capacity;
-    }
+    if (!LIST_ROOM(approvals->items, approvals->count, &approvals->capacity)) return error_nomem(err);
     approvals->items[approvals->count++] = approval_of(tenant, sha256_hex);
     return OK;
 }

@@ -38,13 +38,7 @@ bool shared_limit_pick(struct shared_limit *share, uint32_t limit, uint64_t rand
 {
     if (share->over >= limit || (size_t)limit / 8 >= share->taken_size) return false;
     uint32_t usable = limit - (uint32_t)share->over;
-    if (share->asked_count == share->asked_capacity) {
-        size_t capacity = share->asked_capacity ? share->asked_capacity * 2 : 16;
-        uint32_t *grown = realloc(share->asked, capacity * sizeof(*grown));
-        if (!grown) return false;
-        share->asked = grown;
-        share->asked_capacity = capacity;
-    }
+    if (!LIST_ROOM(share->asked, share->asked_count, &share->asked_capacity)) return false;
     for (uint32_t i = 0; i < usable; i++) {
         uint32_t number = (uint32_t)((random % usable + i) % usable);
         if (share->taken[number / 8] >> number % 8 & 1) continue;

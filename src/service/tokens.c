@@ -30,17 +30,6 @@ static void row_free(struct token_row *row)
     free(row);
 }
 
-static bool has_room(struct tokens *tokens)
-{
-    if (tokens->count < tokens->capacity) return true;
-    size_t capacity = tokens->capacity ? tokens->capacity * 2 : 16;
-    struct token_row **grown = realloc(tokens->rows, capacity * sizeof(struct token_row *));
-    if (!grown) return false;
-    tokens->rows = grown;
-    tokens->capacity = capacity;
-    return true;
-}
-
 // Takes the row; one of the same id gives way.
 static bool put_row(struct tokens *tokens, struct token_row *row)
 {
@@ -48,7 +37,7 @@ static bool put_row(struct tokens *tokens, struct token_row *row)
     pthread_rwlock_wrlock(&tokens->lock);
     size_t at = place_of(tokens, row->token.id, &found);
     struct token_row *old = NULL;
-    bool ok = found || has_room(tokens);
+    bool ok = found || LIST_ROOM(tokens->rows, tokens->count, &tokens->capacity);
     if (found) {
         old = tokens->rows[at];
         tokens->rows[at] = row;

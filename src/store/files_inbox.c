@@ -139,13 +139,7 @@ static enum code see_item(void *context, struct str name, bool directory UNUSED)
     struct item_names *names = context;
     struct item_name item;
     if (!parse_name(name, &item)) return OK;
-    if (names->count == names->capacity) {
-        size_t capacity = names->capacity ? names->capacity * 2 : 16;
-        struct item_name *grown = realloc(names->items, capacity * sizeof(*grown));
-        if (!grown) return E_NOMEM;
-        names->items = grown;
-        names->capacity = capacity;
-    }
+    if (!LIST_ROOM(names->items, names->count, &names->capacity)) return E_NOMEM;
     names->items[names->count++] = item;
     return OK;
 }

@@ -1,7 +1,6 @@
 #include "store/sql.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool sql_copy(const struct sql_row *row, int column, struct arena *arena, struct str *out)
@@ -150,12 +149,6 @@ struct sql_record sql_record(const struct encoded *encoded)
 void sql_release(struct sql_released_list *list, int64_t run_no, uint64_t epoch)
 {
     INVARIANT(run_no > 0 && epoch > 0);
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 16;
-        struct sql_released *grown = realloc(list->items, capacity * sizeof(*grown));
-        if (!grown) return;
-        list->items = grown;
-        list->capacity = capacity;
-    }
+    if (!LIST_ROOM(list->items, list->count, &list->capacity)) return;
     list->items[list->count++] = (struct sql_released){run_no, epoch};
 }

@@ -1,5 +1,7 @@
 #include "trial/disk_state.h"
 
+#include "base/arena.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,11 +102,7 @@ static void names_put(struct sim_names *names, struct sim_blob *path, uint32_t i
         names->items[at].inode = inode;
         return;
     }
-    if (names->count == names->capacity) {
-        names->capacity = names->capacity ? names->capacity * 2 : 16;
-        names->items = sim_must(realloc(names->items, names->capacity * sizeof(*names->items)));
-    }
-    INVARIANT(names->items);
+    INVARIANT(LIST_ROOM(names->items, names->count, &names->capacity));
     memmove(names->items + at + 1, names->items + at, (names->count - at) * sizeof(*names->items));
     names->items[at] = (struct sim_entry){sim_blob_share(path), inode};
     names->count++;
@@ -201,10 +199,7 @@ void sim_state_copy(struct sim_state *to, const struct sim_state *from)
 
 uint32_t sim_inode_new(struct sim_state *state, bool directory)
 {
-    if (state->inode_count == state->inode_capacity) {
-        state->inode_capacity = state->inode_capacity ? state->inode_capacity * 2 : 16;
-        state->inodes = sim_must(realloc(state->inodes, state->inode_capacity * sizeof(*state->inodes)));
-    }
+    INVARIANT(LIST_ROOM(state->inodes, state->inode_count, &state->inode_capacity));
     state->inodes[state->inode_count] =
         (struct sim_inode){.directory = directory, .durable = sim_blob_new("", 0, 0), .cached = sim_blob_new("", 0, 0)};
     return (uint32_t)state->inode_count++;
@@ -212,10 +207,7 @@ uint32_t sim_inode_new(struct sim_state *state, bool directory)
 
 void sim_add_op(struct sim_state *state, struct sim_op op)
 {
-    if (state->op_count == state->op_capacity) {
-        state->op_capacity = state->op_capacity ? state->op_capacity * 2 : 32;
-        state->ops = sim_must(realloc(state->ops, state->op_capacity * sizeof(*state->ops)));
-    }
+    INVARIANT(LIST_ROOM(state->ops, state->op_count, &state->op_capacity));
     state->ops[state->op_count++] = op;
 }
 

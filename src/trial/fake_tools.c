@@ -15,13 +15,7 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
         .ticket = request->ticket, .due_ms = *fake->now_ms, .order = fake->start_count++, .duration_ms = 1};
     enum code rc = fake->decide(fake->context, request, &answer, err);
     if (rc) return rc;
-    if (fake->count == fake->capacity) {
-        size_t capacity = fake->capacity ? fake->capacity * 2 : 32;
-        struct fake_answer *grown = realloc(fake->answers, capacity * sizeof(*grown));
-        if (!grown) return error_nomem(err);
-        fake->answers = grown;
-        fake->capacity = capacity;
-    }
+    if (!LIST_ROOM(fake->answers, fake->count, &fake->capacity)) return error_nomem(err);
     fake->answers[fake->count++] = answer;
     return OK;
 }
