@@ -2,7 +2,6 @@
 #include "engine/inside.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 // ---- tickets: attempts that are with a tool
@@ -21,13 +20,7 @@ static uint64_t ticket_open(struct engine *engine, struct resident *resident, co
     if (index != UINT32_MAX) {
         engine->free_ticket = engine->tickets[index].next_free;
     } else {
-        if (engine->ticket_count == engine->ticket_capacity) {
-            size_t capacity = engine->ticket_capacity ? engine->ticket_capacity * 2 : 32;
-            struct ticket *grown = realloc(engine->tickets, capacity * sizeof(*grown));
-            if (!grown) return 0;
-            engine->tickets = grown;
-            engine->ticket_capacity = capacity;
-        }
+        if (!LIST_ROOM(engine->tickets, engine->ticket_count, &engine->ticket_capacity)) return 0;
         index = (uint32_t)engine->ticket_count++;
         engine->tickets[index] = (struct ticket){0};
     }

@@ -399,8 +399,7 @@ void engine_summary(const struct run *run, struct run_summary *out)
     out->created_ms = run->queued_ms ? run->queued_ms : run->started_ms;
     out->started_ms = run->started_ms;
     out->ended_ms = run->ended_ms;
-    struct buf cause;
-    buf_init(&cause, 4096);
+    struct buf cause = buf_of(4096);
     bool again = run->status == RUN_STATUS_RUNNING && in.retrying > 0; // standing_stored reads that off the missing cause
     if (run->status == RUN_STATUS_CANCELLED || run->cancelling)
         buf_add(&cause, run->cancel_reason);

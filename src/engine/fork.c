@@ -28,11 +28,9 @@ static enum code copy_moment(struct arena *arena, const struct moment *moment, s
 static enum code keep_decision(struct reading *reading, const struct record *record)
 {
     struct arena *arena = reading->fork->private->arena;
-    struct preface *grown = arena_grow(arena, reading->decisions, reading->decision_count, reading->decision_count + 1,
-                                       sizeof(*grown), &reading->decision_capacity);
-    if (!grown) return error_nomem(reading->err);
-    reading->decisions = grown;
-    struct preface *note = &grown[reading->decision_count];
+    if (!ARENA_ROOM(arena, reading->decisions, reading->decision_count, &reading->decision_capacity))
+        return error_nomem(reading->err);
+    struct preface *note = &reading->decisions[reading->decision_count];
     *note = (struct preface){.kind = STR("decision"), .signal_id = arena_copy(arena, record->signal_id)};
     if (!note->signal_id.ptr) return error_nomem(reading->err);
     enum code rc = canonical(arena, record->bytes, &note->body, reading->err);
@@ -57,10 +55,7 @@ static enum code read_one(void *context, const struct record *record, const stru
     if (copy.start && !reading->started) fork->facts = *copy.start;
     reading->started = reading->started || copy.start;
     if (later) return OK;
-    struct moment *grown =
-        arena_grow(arena, reading->moments, reading->count, reading->count + 1, sizeof(*grown), &reading->capacity);
-    if (!grown) return error_nomem(reading->err);
-    reading->moments = grown;
+    if (!ARENA_ROOM(arena, reading->moments, reading->count, &reading->capacity)) return error_nomem(reading->err);
     reading->moments[reading->count++] = copy;
     return OK;
 }
@@ -159,8 +154,7 @@ static enum code mark_steps(const struct fork *fork, const struct fork_request *
 static enum code keep_output(struct fork *fork, const struct json *value, struct reuse *out, struct error *err)
 {
     struct fork_private *private = fork->private;
-    struct buf bytes;
-    buf_init(&bytes, RESULT_MAX);
+    struct buf bytes = buf_of(RESULT_MAX);
     json_canon(&bytes, value);
     enum code rc = buf_ok(&bytes) ? OK : error_set(err, E_LIMIT, RESULT_TOO_LARGE);
     if (!rc && bytes.len <= engine_limits_default.inline_max) {

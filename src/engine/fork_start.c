@@ -4,8 +4,6 @@
 
 #include "json/make.h"
 
-#include <string.h>
-
 static struct json again_of(const struct fork *fork, struct arena *arena, uint32_t step)
 {
     const struct step_fate *fate = &fork->fates[step];

@@ -1,8 +1,6 @@
 // Stored runs into memory: the program from the bytes the run was started with, the state from the log.
 #include "engine/inside.h"
 
-#include <stdlib.h>
-
 // ---- the program of a stored run
 struct part_source {
     struct store *store;
@@ -89,8 +87,7 @@ static enum code compile_stored(struct store *store, const struct run_head *head
 
 enum code engine_program(struct store *store, const struct run_head *head, struct program **out, struct error *err)
 {
-    struct arena arena;
-    arena_init(&arena, 4096, (size_t)256 << 20); // the text and its parts; the program has its own
+    struct arena arena = arena_of(4096, (size_t)256 << 20); // the text and its parts; the program has its own
     enum code rc = compile_stored(store, head, &arena, out, err);
     arena_release(&arena);
     return rc;
@@ -203,9 +200,8 @@ static enum code load_head(struct engine *engine, const struct run_head *head, b
 enum code load_resident(struct engine *engine, struct str tenant, struct str run_id, bool even_ended,
                         struct resident **out, struct error *err)
 {
-    struct arena arena;
     struct run_head head;
-    arena_init(&arena, 4096, (size_t)64 << 20);
+    struct arena arena = arena_of(4096, (size_t)64 << 20);
     enum code rc = store_head(engine->store, tenant, run_id, &arena, &head, err);
     if (!rc) rc = load_head(engine, &head, even_ended, out, err);
     arena_release(&arena);

@@ -14,10 +14,7 @@ struct command {
 
 static enum code add_env(struct command *command, struct arena *arena, struct str name, struct str value)
 {
-    struct tool_env *grown = arena_grow(arena, command->env, command->env_count, command->env_count + 1, sizeof(*grown),
-                                        &command->env_capacity);
-    if (!grown) return E_NOMEM;
-    command->env = grown;
+    if (!ARENA_ROOM(arena, command->env, command->env_count, &command->env_capacity)) return E_NOMEM;
     command->env[command->env_count++] = (struct tool_env){name, value};
     return OK;
 }
@@ -170,8 +167,7 @@ static enum code render_function(struct engine *engine, struct resident *residen
     if (rc) return unavailable(rc, &local, &engine->turn, out, err);
     if (lane && kernel_timeout(run, step, &engine->env, &engine->turn, &out->timeout_ms, &local))
         out->timeout_ms = kernel_task_of(run, step)->timeout_ms; // no memory, or a value cannot be read
-    struct buf text;
-    buf_init(&text, RESULT_MAX);
+    struct buf text = buf_of(RESULT_MAX);
     json_canon(&text, &with);
     out->failed = !buf_ok(&text);
     out->fault = (struct fault){.code = STR("PAYLOAD_TOO_LARGE"),

@@ -30,8 +30,7 @@ static const struct program *find_below(const struct program *program, const str
 
 enum code check_depth(struct engine *engine, const struct run *run, struct error *err)
 {
-    struct arena arena;
-    arena_init(&arena, 4096, (size_t)1 << 20);
+    struct arena arena = arena_of(4096, (size_t)1 << 20);
     struct str above = run->start.parent_run;
     uint32_t depth = 1;
     enum code rc = OK;

@@ -1,9 +1,6 @@
 // Notes of the program around the engine (S15). They ride in the batch of a turn; what does not fit fails alone.
 #include "engine/inside.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static bool copy(struct arena *arena, struct str from, struct str *to)
 {
     *to = arena_copy(arena, from);

@@ -4,7 +4,6 @@
 #include "json/make.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct queued *queue_result(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,
@@ -54,8 +53,7 @@ static enum code input_value(struct engine *engine, struct queued *queued, const
         return OK;
     }
     if (!need_arena(queued)) return error_nomem(err);
-    struct buf bytes;
-    buf_init(&bytes, SIZE_MAX / 4);
+    struct buf bytes = buf_of(SIZE_MAX / 4);
     json_canon(&bytes, value);
     enum code rc = OK;
     if (!buf_ok(&bytes)) {
@@ -136,8 +134,7 @@ static struct json artifact_ref(const struct run *run, const struct artifact_dec
 
 static enum code artifact_missing(struct queued *queued, struct str path, struct error *err)
 {
-    struct buf text;
-    buf_init(&text, 16384);
+    struct buf text = buf_of(16384);
     buf_printf(&text, "declared artifact \"%.*s\" was not written", STR_ARG(path));
     struct str message = arena_copy(queued->arena, buf_str(&text));
     buf_release(&text);
@@ -214,8 +211,7 @@ static void outcome_fault(struct queued *queued, const char *code, struct str me
 // A large result is kept beside the log; the policy of the task sees all of it all the same.
 static enum code result_apart(struct queued *queued, const struct json *result, uint64_t inline_max, struct error *err)
 {
-    struct buf bytes;
-    buf_init(&bytes, RESULT_MAX);
+    struct buf bytes = buf_of(RESULT_MAX);
     json_canon(&bytes, result);
     bool fits = buf_ok(&bytes), apart = fits && bytes.len > inline_max;
     struct str kept = apart ? arena_copy(queued->arena, buf_str(&bytes)) : (struct str){0};
@@ -255,8 +251,7 @@ static enum code outcome_value(struct engine *engine, struct queued *queued, con
             outcome_fault(queued, "OUTPUT_NOT_JSON", rc ? told : STR("what the tool gave is not an outcome"));
         return OK;
     }
-    struct buf bytes;
-    buf_init(&bytes, (size_t)64 << 20);
+    struct buf bytes = buf_of((size_t)64 << 20);
     json_canon(&bytes, &outcome);
     rc = buf_ok(&bytes) ? canonical(queued->arena, buf_str(&bytes), &queued->input.value, err) : error_nomem(err);
     buf_release(&bytes);

@@ -2,8 +2,6 @@
 // first event, and looks their results up again in the log of the ended run when it is approved: that log does not change.
 #include "engine/inside.h"
 
-#include <string.h>
-
 struct recall {
     const struct run *source;
     struct arena *arena;

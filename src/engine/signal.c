@@ -4,7 +4,6 @@
 #include "json/make.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static struct signal *copy_signal(struct arena *arena, const struct signal *signal)
 {
@@ -20,8 +19,7 @@ static struct signal *copy_signal(struct arena *arena, const struct signal *sign
         if (!strings[i]->ptr) return NULL;
     }
     if (signal->payload.type == 0) return copy;
-    struct buf bytes;
-    buf_init(&bytes, (size_t)1 << 20);
+    struct buf bytes = buf_of((size_t)1 << 20);
     json_canon(&bytes, &signal->payload);
     struct error ignored = {0};
     bool ok = buf_ok(&bytes) && canonical(arena, buf_str(&bytes), &copy->payload, &ignored) == OK;

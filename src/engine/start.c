@@ -69,8 +69,7 @@ enum code merge_inputs(const struct program *program, const struct json *given, 
 static enum code own_files(const struct engine *engine, const struct run_ids *ids, struct arena *arena, struct str *out)
 {
     if (!engine->options.private_files) return store_artifacts_dir(engine->store, ids, arena, out);
-    struct buf said;
-    buf_init(&said, 512);
+    struct buf said = buf_of(512);
     buf_printf(&said, FILES_OF_RUN "%.*s", STR_ARG(ids->run));
     *out = buf_ok(&said) ? arena_copy(arena, buf_str(&said)) : (struct str){0};
     buf_release(&said);
@@ -125,8 +124,7 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
 // The report of a plan that does not get all it requires is kept with the run (WE-4e).
 static bool keep_report(struct queued *queued, const struct capability_report *report)
 {
-    struct buf bytes;
-    buf_init(&bytes, (size_t)1 << 20);
+    struct buf bytes = buf_of((size_t)1 << 20);
     json_canon(&bytes, &report->json);
     struct str kept = {0}, uri = {0};
     if (buf_ok(&bytes)) kept = arena_copy(queued->arena, buf_str(&bytes));

@@ -3,8 +3,6 @@
 
 #include "json/make.h"
 
-#include <string.h>
-
 // The id alone does not make a run a child: anybody may start a run under it.
 static bool is_child(struct engine *engine, const struct resident *child, const struct resident *parent, uint32_t step)
 {

@@ -35,10 +35,7 @@ static enum code group_add(struct batch *batch, struct decided *decided, struct 
 static struct append_item *item_add(struct batch *batch, struct resident *resident)
 {
     struct store_batch *sealed = &batch->sealed;
-    struct append_item *grown = arena_grow(&batch->engine->turn, sealed->items, sealed->item_count,
-                                           sealed->item_count + 1, sizeof(*grown), &batch->item_capacity);
-    if (!grown) return NULL;
-    sealed->items = grown;
+    if (!ARENA_ROOM(&batch->engine->turn, sealed->items, sealed->item_count, &batch->item_capacity)) return NULL;
     struct append_item *item = &sealed->items[sealed->item_count++];
     memset(item, 0, sizeof(*item));
     item->log = resident->log;

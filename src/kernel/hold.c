@@ -1,8 +1,6 @@
 // Who has what outside: a table of the run's driver, by open addressing. It knows no run: the same attempt is held or it is not.
 #include "kernel/inside.h"
 
-#include <string.h>
-
 static uint32_t slot_of(const struct run_holds *holds, const struct run_hold *hold)
 {
     return (hold->lane + hold->member * 40503u) * 2654435769u & (holds->capacity - 1);

@@ -60,8 +60,7 @@ enum code net_many(struct net_view *view, const struct template_tree *made, cons
         *count = (uint32_t)number;
         return OK;
     }
-    struct buf what;
-    buf_init(&what, 64);
+    struct buf what = buf_of(64);
     buf_printf(&what, "a whole number from 1 to %u", max);
     rc = wrong(view, name, buf_str(&what), &value, fault, err);
     buf_release(&what);

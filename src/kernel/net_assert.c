@@ -65,8 +65,7 @@ static void tell_missing(struct buf *out, const char *what, struct str name)
 enum code assert_inputs(const struct net_task *task, const struct json *with, struct arena *arena, struct fault *out,
                         struct error *err)
 {
-    struct buf message;
-    buf_init(&message, 64 * 1024);
+    struct buf message = buf_of(64 * 1024);
     for (uint32_t i = 0; i < task->expects.count; i++)
         if (!has_input(with, task->expects.items[i]))
             tell_missing(&message, "the task expects inputs that it was not given: ", task->expects.items[i]);
@@ -82,8 +81,7 @@ enum code assert_inputs(const struct net_task *task, const struct json *with, st
 enum code assert_result(const struct net_task *task, const struct json *result, struct arena *arena, struct fault *out,
                         struct error *err)
 {
-    struct buf message;
-    buf_init(&message, 64 * 1024);
+    struct buf message = buf_of(64 * 1024);
     for (uint32_t i = 0; i < task->returns.count; i++)
         if (!has_member(result, task->returns.items[i], 2))
             tell_missing(&message, "the result lacks what the task says it returns: ", task->returns.items[i]);

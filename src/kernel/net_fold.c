@@ -2,8 +2,6 @@
 #include "json/make.h"
 #include "kernel/net_inside.h"
 
-#include <string.h>
-
 static enum code no_memory(const struct run *run, struct error *err)
 {
     return error_set(err, E_NOMEM, "run %.*s: out of memory", STR_ARG(run->ids.run));
@@ -28,8 +26,7 @@ static enum code fold_ctx(struct run *run, const struct json *patches, struct er
     if (!json_copy(&net->ctx_memory, &patched, &kept)) return no_memory(run, err);
     net->ctx = kept;
     if (net->ctx_memory.size < 4 * net->ctx_floor + 65536) return OK;
-    struct arena fresh;
-    arena_init(&fresh, net->ctx_memory.block_size, net->ctx_memory.limit);
+    struct arena fresh = arena_of(net->ctx_memory.block_size, net->ctx_memory.limit);
     if (!json_copy(&fresh, &net->ctx, &kept)) {
         arena_release(&fresh);
         return no_memory(run, err);
@@ -536,8 +533,7 @@ enum code net_fold(struct run *run, const struct moment *m, uint32_t step, struc
     run->net->now_ms = m->at_ms;
     if (!m->has_blob || net_is_result(m->kind)) return fold_kind(run, m, step, err);
     struct moment whole = *m;
-    struct arena scratch;
-    arena_init(&scratch, 4096, run->arena.limit);
+    struct arena scratch = arena_of(4096, run->arena.limit);
     enum code rc = net_payload(run, m, &scratch, &whole.value, err);
     if (!rc) rc = fold_kind(run, &whole, step, err);
     arena_release(&scratch);

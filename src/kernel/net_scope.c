@@ -33,8 +33,7 @@ enum code net_canon(struct arena *arena, struct json *value, struct error *err)
         *value = copy;
         return OK;
     }
-    struct buf bytes;
-    buf_init(&bytes, (size_t)64 << 20);
+    struct buf bytes = buf_of((size_t)64 << 20);
     json_canon(&bytes, value);
     struct str kept = buf_ok(&bytes) ? arena_copy(arena, buf_str(&bytes)) : (struct str){0};
     bool ok = buf_ok(&bytes);
@@ -151,8 +150,7 @@ static enum code keychain_mark(struct arena *arena, struct str name, struct str 
                                struct error *err)
 {
     if (json_get(entry, field)) return OK;
-    struct buf text;
-    buf_init(&text, 1024);
+    struct buf text = buf_of(1024);
     bool whole = str_is(field, KEYCHAIN_WHOLE);
     buf_printf(&text, "\x01keychain:%.*s%s%.*s\x01", STR_ARG(name), whole ? "" : ".", whole ? 0 : (int)field.len,
                field.ptr);

@@ -169,8 +169,7 @@ struct str net_path(const struct run *run, uint32_t step, struct arena *arena)
     if (place == step) return id;
     const struct walk *lane = walk_at(run, step);
     const struct net_step *ns = &net_of_run(run)->steps[place];
-    struct buf buf;
-    buf_init(&buf, 4096);
+    struct buf buf = buf_of(4096);
     buf_add(&buf, id);
     if (run->net->places[place].visit > 1) buf_printf(&buf, ":run:%u", run->net->places[place].visit);
     if (lane->iteration > 0) buf_printf(&buf, "[%u]", lane->iteration);

@@ -4,8 +4,6 @@
 #include "base/civil.h"
 #include "json/make.h"
 
-#include <string.h>
-
 enum {
     INPUTS_MAX = NET_PART_MAX, // of a task's inputs in the log (NX-2o)
     VALUE_MAX = 48 * 1024,     // of what else a moment carries, but for results: more is kept beside the log

@@ -4,8 +4,6 @@
 
 #include "base/map.h"
 
-#include <string.h>
-
 struct track {             // a step, by path: where it last began
     uint32_t start, delay; // index in the list + 1; 0 = none
     bool looped;           // an iteration has begun since

@@ -182,8 +182,7 @@ static enum code skip(struct decide *d, uint32_t step, const char *reason, struc
 static struct str parents_told(struct decide *d, uint32_t step)
 {
     const struct run_node *node = &d->run->nodes[step];
-    struct buf buf;
-    buf_init(&buf, 256);
+    struct buf buf = buf_of(256);
     buf_printf(&buf, "%s: %u success, %u failed, %u skipped", rule_name(d->run->program->steps[step].rule), node->success,
                node->failed, node->skipped);
     struct str told = {0};
@@ -340,8 +339,7 @@ static struct str dag_path(const struct run *run, uint32_t step, struct arena *a
     if (ps->scope == PROGRAM_TOP) return ps->id;
     struct str outer = dag_path(run, ps->scope, arena);
     if (!outer.ptr) return outer;
-    struct buf buf;
-    buf_init(&buf, 4096);
+    struct buf buf = buf_of(4096);
     buf_add(&buf, outer);
     buf_byte(&buf, '[');
     buf_int(&buf, run->nodes[ps->scope].iteration);

@@ -95,8 +95,7 @@ static struct str valid_id(struct buf *buf, struct arena *arena)
 
 struct str kernel_child_name(struct str run, struct str path, uint32_t logical, struct arena *arena)
 {
-    struct buf buf;
-    buf_init(&buf, 8192);
+    struct buf buf = buf_of(8192);
     buf_add(&buf, run);
     buf_byte(&buf, '.');
     buf_add(&buf, path);

@@ -1,8 +1,6 @@
 // What a step may refer to: outputs of steps it can see, inputs of the run, a few names. Also the values others read.
 #include "kernel/route.h"
 
-#include <string.h>
-
 const struct json *kernel_input(const struct run *run, struct str path)
 {
     struct str rest;
@@ -211,8 +209,7 @@ struct str when_told(struct decide *d, uint32_t step, const struct when_step *tr
     const struct program_step *ps = &d->run->program->steps[step];
     size_t count;
     (void)when_atoms(ps->when, &count);
-    struct buf buf;
-    buf_init(&buf, 4096);
+    struct buf buf = buf_of(4096);
     buf_add(&buf, ps->when_text);
     for (size_t i = 0; i < count; i++) {
         buf_text(&buf, i == 0 ? " with " : ", ");

@@ -34,10 +34,7 @@ enum code emit(struct decide *d, struct moment *moment, uint32_t step)
     INVARIANT(moment->kind > MOMENT_UNKNOWN && moment->kind < MOMENT_COUNT);
     INVARIANT(moment->logical >= 1 && moment->engine >= 1 && moment->by);
     if (moment_is_terminal(moment->kind)) INVARIANT(!run_status_terminal(d->run->status)); // I15
-    struct moment *grown = arena_grow(out->turn, out->moments, out->moment_count, out->moment_count + 1, sizeof(*grown),
-                                      &out->moment_capacity);
-    if (!grown) return error_nomem(d->err);
-    out->moments = grown;
+    if (!ARENA_ROOM(out->turn, out->moments, out->moment_count, &out->moment_capacity)) return error_nomem(d->err);
     out->moments[out->moment_count++] = *moment;
     uint32_t lane = step == PROGRAM_TOP ? step : d->run->route->lane(d->run, moment, step);
     struct run_attempt before = in_flight(d->run, lane);
@@ -52,13 +49,10 @@ enum code emit(struct decide *d, struct moment *moment, uint32_t step)
 struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step)
 {
     struct outcome *out = d->out;
-    struct effect *grown = arena_grow(out->turn, out->effects, out->effect_count, out->effect_count + 1, sizeof(*grown),
-                                      &out->effect_capacity);
-    if (!grown) {
+    if (!ARENA_ROOM(out->turn, out->effects, out->effect_count, &out->effect_capacity)) {
         (void)error_nomem(d->err);
         return NULL;
     }
-    out->effects = grown;
     struct effect *effect = &out->effects[out->effect_count++];
     memset(effect, 0, sizeof(*effect));
     effect->kind = kind;

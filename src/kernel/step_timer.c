@@ -94,8 +94,7 @@ enum code drain_over(struct decide *d)
     m.by = EMITTER_SYSTEM;
     m.logical = run->pause_cycle;
     m.reason = STR("PAUSE_DRAIN_TIMEOUT");
-    struct buf told;
-    buf_init(&told, 64);
+    struct buf told = buf_of(64);
     buf_printf(&told, "%u in flight", left);
     if (buf_ok(&told)) m.detail = arena_copy(d->out->turn, buf_str(&told));
     buf_release(&told);
