@@ -51,7 +51,7 @@ void *arena_grow(struct arena *arena, void *array, size_t count, size_t need, si
     arena_room((arena), &(items), (count), sizeof(*(items)), (capacity))
 bool arena_room(struct arena *arena, void *items, size_t count, size_t size, size_t *capacity) MUST_CHECK;
 
-// The same for a list that is malloc'ed: whoever owns it frees `items`.
+// The same for a list that is malloc'ed; its owner frees `items`.
 #define LIST_ROOM(items, count, capacity) list_room(&(items), (count), sizeof(*(items)), (capacity))
 bool list_room(void *items, size_t count, size_t size, size_t *capacity) MUST_CHECK;
 
