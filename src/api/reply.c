@@ -28,8 +28,7 @@ static struct json problem_json(struct ask *ask)
              {"retryAfterMs", json_nonzero(answer->retry_after_ms)}, {"detail", json_some(answer->detail)},
              {"hint", json_some(answer->hint)}, {"instance", json_some(ask->request->raw_path)},
              {"requestId", json_some(ask->call->request_id)});
-    for (uint32_t i = 0; answer->body.type == JSON_OBJECT && i < answer->body.count; i++)
-        json_set(arena, &out, answer->body.members[i].key, answer->body.members[i].value);
+    json_fill(arena, &out, &answer->body);
     return out;
 }
 

@@ -176,8 +176,7 @@ static void add_asks(struct planner *p, struct json *out)
         struct json one = json_object();
         if (ps->kind == STEP_APPROVAL) {
             JSON_ADD(p->arena, &one, {"stepId", json_string(ps->id)});
-            for (uint32_t k = 0; k < ps->with.count; k++)
-                json_set(p->arena, &one, ps->with.members[k].key, ps->with.members[k].value);
+            json_fill(p->arena, &one, &ps->with);
             json_append(p->arena, &asks, one);
         }
         for (uint32_t k = 0; k < ps->secret_count; k++) {

@@ -182,9 +182,7 @@ bool step_card_json(struct session *session, const struct card *card, const stru
     const struct json *steps = json_key(&run, "steps");
     for (uint32_t i = 0; i < steps->count; i++)
         if (str_eq(json_text(json_key(&steps->items[i], "stepId")), step->id)) found = steps->items[i];
-    *out = json_object();
-    for (uint32_t i = 0; found.type == JSON_OBJECT && i < found.count; i++)
-        json_set(&cli->io.arena, out, found.members[i].key, found.members[i].value);
+    *out = json_joined(&cli->io.arena, &found, NULL);
     const struct json *inputs = step_inputs(session, card, step, attempt ? attempt : step->logical, &rendered);
     struct json needs = json_array();
     for (uint32_t i = 0; declared && i < declared->dep_count; i++)

@@ -4,6 +4,7 @@
 // `payload.meta` what Cairn knows besides. Members that would say nothing are left out, so that a record stays small: whose run it is,
 // is said once, in playbook.execution.requested. `timestamp` is when it happened; meta.appended_ms, how much later it was stored.
 #include "contract/noetl_tables.h"
+#include "json/make.h"
 
 #include <string.h>
 
@@ -169,14 +170,8 @@ static enum code flatten(const struct moment *moment, struct arena *arena, struc
     const struct json *value = &moment->value;
     if (value->type != JSON_OBJECT || json_get(value, STR("meta")) || json_get(value, STR("value_ref")))
         return error_set(err, E_INVALID, "%s needs an object without \"meta\"", moment_name(moment->kind));
-    struct json flat;
-    bool ok = json_object_with(arena, value->count + payload->count, &flat);
-    for (uint32_t i = 0; ok && i < value->count; i++)
-        ok = json_put(arena, &flat, value->members[i].key, value->members[i].value);
-    for (uint32_t i = 0; ok && i < payload->count; i++)
-        ok = json_put(arena, &flat, payload->members[i].key, payload->members[i].value);
-    *payload = flat;
-    return ok ? OK : error_nomem(err);
+    *payload = json_joined(arena, value, payload);
+    return json_made(payload, err);
 }
 
 static const struct str stores[] = {

@@ -1,5 +1,7 @@
 #include "contract/internal.h"
 
+#include "json/make.h"
+
 #define INVALID "SIGNAL_INVALID_PAYLOAD: "
 
 enum { SIGNAL_SIZE_MAX = 64 * 1024 };
@@ -42,19 +44,15 @@ static enum code take_aliases(const struct json *request, enum signal_type type,
 {
     static const struct str aliases[] = {{"reason", 6}, {"stepId", 6}};
     const struct json *given = json_get(request, STR("payload"));
-    uint32_t count = given ? given->count : 0;
-    if (!json_object_with(arena, count + (uint32_t)ARRAY_COUNT(aliases), payload)) return error_nomem(err);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!json_put(arena, payload, given->members[i].key, given->members[i].value)) return error_nomem(err);
-    }
-    for (size_t i = 0; i < ARRAY_COUNT(aliases); i++) {
+    *payload = json_joined(arena, given, NULL);
+    for (size_t i = 0; json_ok(payload) && i < ARRAY_COUNT(aliases); i++) {
         const struct json *value = json_get(request, aliases[i]);
         if (!value || (i == 0 && rules[type].reason_apart)) continue;
         if (json_get(payload, aliases[i]))
             return error_set(err, E_INVALID, INVALID "%.*s is given twice", STR_ARG(aliases[i]));
-        if (!json_put(arena, payload, aliases[i], *value)) return error_nomem(err);
+        json_set(arena, payload, aliases[i], *value);
     }
-    return OK;
+    return json_made(payload, err);
 }
 
 static bool flag_of(const struct json *payload, const char *key)
@@ -122,53 +120,30 @@ bool signal_read(const struct json *request, struct signal *out)
     return out->type != SIGNAL_NONE && out->id.len > 0;
 }
 
-static bool put_missing(struct arena *arena, struct json *object, struct str key, struct json value, bool write)
-{
-    if (!write || json_get(object, key)) return true;
-    return json_put(arena, object, key, value);
-}
-
 // The payload as given, and what the struct says beside it.
 static bool build_payload(const struct signal *signal, struct arena *arena, struct json *out)
 {
-    enum { OWN_MEMBERS = 4 };
-    const struct json *given = signal->payload.type == JSON_OBJECT ? &signal->payload : NULL;
-    uint32_t count = given ? given->count : 0;
-    if (!json_object_with(arena, count + OWN_MEMBERS, out)) return false;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!json_put(arena, out, given->members[i].key, given->members[i].value)) return false;
-    }
-    struct str force = signal->type == SIGNAL_EMERGENCY_STOP ? STR("forceKill") : STR("force");
-    return put_missing(arena, out, force, json_bool(true), signal->force) &&
-           put_missing(arena, out, STR("reason"), json_string(signal->reason),
-                       signal->reason.len > 0 && !rules[signal->type].reason_apart) &&
-           put_missing(arena, out, STR("signalId"), json_string(signal->approves), signal->approves.len > 0) &&
-           put_missing(arena, out, STR("stepId"), json_string(signal->step), signal->step.len > 0);
+    const char *force = signal->type == SIGNAL_EMERGENCY_STOP ? "forceKill" : "force";
+    struct json own = JSON_OF(
+        arena, {force, json_flag(signal->force)},
+        {"reason", json_when(!rules[signal->type].reason_apart, json_some(signal->reason))},
+        {"signalId", json_some(signal->approves)}, {"stepId", json_some(signal->step)});
+    *out = json_joined(arena, &signal->payload, &own);
+    return json_ok(&own) && json_ok(out);
 }
 
 bool signal_write(const struct signal *signal, struct arena *arena, struct json *out)
 {
-    enum { MEMBERS = 10 };
     INVARIANT(signal->type > SIGNAL_NONE && signal->type <= SIGNAL_LAST);
     struct json payload;
-    const struct {
-        struct str name, text;
-    } texts[] = {
-        {STR("actorId"), signal->actor},
-        {STR("actorRole"), signal->role},
-        {STR("denied"), signal->denied},
-        {STR("policyDecisionId"), signal->policy_decision_id},
-        {STR("reason"), rules[signal->type].reason_apart ? signal->reason : (struct str){0}},
-        {STR("signalId"), signal->id},
-        {STR("signalType"), str_from(signal_name(signal->type))},
-        {STR("sourceIp"), signal->source_ip},
-    };
-    bool ok = build_payload(signal, arena, &payload) && json_object_with(arena, MEMBERS, out) &&
-              json_put(arena, out, STR("payload"), payload) &&
-              put_missing(arena, out, STR("requiresApproval"), json_bool(true), signal->requires_approval);
-    for (size_t i = 0; ok && i < ARRAY_COUNT(texts); i++)
-        ok = put_missing(arena, out, texts[i].name, json_string(texts[i].text), texts[i].text.len > 0);
-    return ok;
+    if (!build_payload(signal, arena, &payload)) return false;
+    *out = JSON_OF(arena, {"payload", payload}, {"requiresApproval", json_flag(signal->requires_approval)},
+                   {"actorId", json_some(signal->actor)}, {"actorRole", json_some(signal->role)},
+                   {"denied", json_some(signal->denied)}, {"policyDecisionId", json_some(signal->policy_decision_id)},
+                   {"reason", json_when(rules[signal->type].reason_apart, json_some(signal->reason))},
+                   {"signalId", json_some(signal->id)}, {"signalType", json_word(signal_name(signal->type))},
+                   {"sourceIp", json_some(signal->source_ip)});
+    return json_ok(out);
 }
 
 enum code signal_encode(const struct signal *signal, struct arena *arena, struct str *out, struct error *err)

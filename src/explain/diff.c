@@ -347,8 +347,7 @@ enum code explain_diff(const struct explain *a, const struct explain *b, unsigne
     *out = JSON_OF(m.arena, {"same", json_bool(*same)});
     put_side(&m, out, "a", a);
     put_side(&m, out, "b", b);
-    for (uint32_t i = 0; i < sections.count; i++)
-        json_set(arena, out, sections.members[i].key, sections.members[i].value);
+    json_fill(arena, out, &sections);
     if (steps || outputs) put_parting(&p, out);
     return m.failed || !json_ok(&sections) ? error_nomem(err) : json_made(out, err);
 }

@@ -26,17 +26,14 @@ static bool atom_json(const struct when_atom *atom, bool first, enum code rc, co
     struct str shown = {0};
     if (!rc) shown = shorten(arena, step->left, TEXT_SHORT);
     if (shown.ptr && shown.ptr == step->left.ptr) shown = arena_copy(arena, shown); // an output dies with its iteration
-    bool ok = json_object_with(arena, 8, out) && json_put(arena, out, STR("text"), json_string(atom->text));
-    if (!first) ok = ok && json_put(arena, out, STR("joined"), json_string(atom->or_before ? STR("||") : STR("&&")));
-    ok = ok && json_put(arena, out, STR("reference"), json_string(atom->left.text)) &&
-         json_put(arena, out, STR("operator"), json_string(atom->operator_text)) &&
-         json_put(arena, out, STR("right"), json_string(atom->right));
-    if (rc) {
-        struct str why = arena_copy(arena, str_from(err->message));
-        return ok && why.ptr && json_put(arena, out, STR("error"), json_string(why));
-    }
-    ok = ok && shown.ptr && json_put(arena, out, STR("left"), json_string(shown));
-    return ok && json_put(arena, out, STR("result"), json_bool(step->result));
+    *out = JSON_OF(arena, {"text", json_string(atom->text)},
+                   {"joined", json_when(!first, json_word(atom->or_before ? "||" : "&&"))},
+                   {"reference", json_string(atom->left.text)}, {"operator", json_string(atom->operator_text)},
+                   {"right", json_string(atom->right)},
+                   {"error", rc ? json_copied(arena, str_from(err->message)) : json_none()},
+                   {"left", rc ? json_none() : json_text_made(shown)},
+                   {"result", json_when(!rc, json_bool(step->result))});
+    return json_ok(out);
 }
 
 enum code atoms_now(const struct explain *e, uint32_t step, struct arena *arena, struct json *out, struct error *err)

@@ -1,7 +1,7 @@
 // The lives of a store: how often it was put back from a backup, and where in its feed.
 #include "store/store.h"
 
-#include "base/civil.h"
+#include "json/make.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,29 +42,12 @@ uint32_t life_of(const struct store_lives *lives, uint64_t position)
     return life;
 }
 
-static bool describe(const struct store_lives *lives, const char *id, struct arena *arena, struct json *out)
-{
-    struct json restored = json_array();
-    for (size_t i = 0; i < lives->position_count; i++) {
-        struct json one = json_object();
-        if (!json_put(arena, &one, STR("position"), json_int((int64_t)lives->positions[i])) ||
-            !json_push(arena, &restored, one))
-            return false;
-    }
-    *out = json_object();
-    return json_put(arena, out, STR("id"), json_string(str_from(id))) &&
-           json_put(arena, out, STR("number"), json_int(lives->number)) &&
-           json_put(arena, out, STR("restored"), restored);
-}
-
 enum code life_next(const struct store_lives *lives, uint64_t position, int64_t now_ms, struct entropy *entropy,
                     struct arena *arena, struct note_put *out, struct error *err)
 {
     struct store_lives next = *lives;
-    struct json value;
-    struct buf text;
+    struct json restored = json_array();
     uint8_t bytes[16];
-    char since[CIVIL_SIZE];
     if (next.number++ > 0) {
         if (next.position_count == LIVES_KEPT)
             memmove(next.positions, next.positions + 1, --next.position_count * sizeof(next.positions[0]));
@@ -72,15 +55,13 @@ enum code life_next(const struct store_lives *lives, uint64_t position, int64_t 
     }
     entropy->fill(entropy, bytes, sizeof(bytes));
     for (size_t i = 0; i < sizeof(bytes); i++) snprintf(next.id + 2 * i, 3, "%02x", bytes[i]);
-    civil_format(now_ms, since);
-    if (!describe(&next, next.id, arena, &value) ||
-        !json_put(arena, &value, STR("since"), json_string(str_from(since))))
-        return error_nomem(err);
-    buf_init(&text, 64 * 1024);
-    json_canon(&text, &value);
-    *out = (struct note_put){
-        .space = LIFE_SPACE, .key = LIFE_KEY, .value = arena_copy(arena, buf_str(&text)), .expect = NOTE_ANY};
-    bool good = buf_ok(&text) && out->value.ptr;
-    buf_release(&text);
-    return good ? OK : error_nomem(err);
+    for (size_t i = 0; i < next.position_count; i++)
+        json_append(arena, &restored, JSON_OF(arena, {"position", json_count(next.positions[i])}));
+    struct json value = JSON_OF(arena, {"id", json_word(next.id)}, {"number", json_int(next.number)},
+                                {"restored", restored}, {"since", json_time(arena, now_ms)});
+    *out = (struct note_put){.space = LIFE_SPACE,
+                             .key = LIFE_KEY,
+                             .value = json_canon_kept(arena, &value, 64 * 1024),
+                             .expect = NOTE_ANY};
+    return out->value.ptr ? OK : error_nomem(err);
 }

@@ -1,5 +1,7 @@
 #include "store/wire.h"
 
+#include "json/make.h"
+
 #include "store/backend.h"
 
 #include <stdio.h>
@@ -36,49 +38,35 @@ static const struct head_field head_fields[] = {
     {"updatedMs", FIELD_NUMBER, offsetof(struct run_head, updated_ms)},
 };
 
-static bool put_hash(struct arena *arena, struct json *out, const char *name, const struct digest *hash)
-{
-    char hex[SHA256_HEX + 1];
-    digest_hex(hash, hex);
-    struct str text = arena_copy(arena, str_from(hex));
-    return text.ptr && json_put(arena, out, str_from(name), json_string(text));
-}
-
-static bool put_field(const struct head_field *field, const struct run_head *head, struct arena *arena,
-                      struct json *out)
+static struct json field_json(const struct head_field *field, const struct run_head *head, struct arena *arena)
 {
     const void *at = (const char *)head + field->offset;
-    if (field->kind == FIELD_HASH) return put_hash(arena, out, field->name, at);
-    struct json value =
-        field->kind == FIELD_TEXT ? json_string(*(const struct str *)at) : json_int(*(const int64_t *)at);
-    return json_put(arena, out, str_from(field->name), value);
+    if (field->kind == FIELD_HASH) return json_digest(arena, at);
+    return field->kind == FIELD_TEXT ? json_string(*(const struct str *)at) : json_int(*(const int64_t *)at);
 }
 
 bool run_head_json(const struct run_head *head, struct arena *arena, struct json *out)
 {
     const struct run_summary *summary = &head->summary;
-    struct json steps = json_object();
-    bool ok = json_object_with(arena, ARRAY_COUNT(head_fields) + 10, out);
-    for (size_t i = 0; ok && i < ARRAY_COUNT(head_fields); i++) ok = put_field(&head_fields[i], head, arena, out);
-    return ok && json_put(arena, &steps, STR("completed"), json_int(summary->counts.completed)) &&
-           json_put(arena, &steps, STR("failed"), json_int(summary->counts.failed)) &&
-           json_put(arena, &steps, STR("running"), json_int(summary->running)) &&
-           json_put(arena, &steps, STR("skipped"), json_int(summary->counts.skipped)) &&
-           json_put(arena, &steps, STR("total"), json_int(summary->counts.total)) &&
-           json_put(arena, out, STR("cause"), json_string(str_from(summary->cause))) &&
-           json_put(arena, out, STR("status"), json_string(str_from(run_status_name(summary->status)))) &&
-           json_put(arena, out, STR("steps"), steps) &&
-           json_put(arena, out, STR("substatus"), json_string(str_from(summary->substatus))) &&
-           json_put(arena, out, STR("terminal"), json_bool(head->terminal)) &&
-           json_put(arena, out, STR("vocabulary"), json_string(str_from(vocabulary_name(head->vocabulary))));
+    if (!json_object_with(arena, ARRAY_COUNT(head_fields) + 10, out)) return false;
+    for (size_t i = 0; i < ARRAY_COUNT(head_fields); i++)
+        json_set(arena, out, str_from(head_fields[i].name), field_json(&head_fields[i], head, arena));
+    struct json steps =
+        JSON_OF(arena, {"completed", json_int(summary->counts.completed)}, {"failed", json_int(summary->counts.failed)},
+                {"running", json_int(summary->running)}, {"skipped", json_int(summary->counts.skipped)},
+                {"total", json_int(summary->counts.total)});
+    JSON_ADD(arena, out, {"cause", json_word(summary->cause)}, {"status", json_word(run_status_name(summary->status))},
+             {"steps", steps}, {"substatus", json_word(summary->substatus)}, {"terminal", json_bool(head->terminal)},
+             {"vocabulary", json_word(vocabulary_name(head->vocabulary))});
+    return json_ok(out);
 }
 
 bool run_head_json_live(const struct run_head *head, struct arena *arena, struct json *out)
 {
-    return run_head_json(head, arena, out) && json_put(arena, out, STR("epoch"), json_int((int64_t)head->epoch)) &&
-           json_put(arena, out, STR("owned"), json_bool(head->owned)) &&
-           json_put(arena, out, STR("ownerPid"), json_int(head->owner_pid)) &&
-           json_put(arena, out, STR("position"), json_int((int64_t)head->position));
+    if (!run_head_json(head, arena, out)) return false;
+    JSON_ADD(arena, out, {"epoch", json_count(head->epoch)}, {"owned", json_bool(head->owned)},
+             {"ownerPid", json_int(head->owner_pid)}, {"position", json_count(head->position)});
+    return json_ok(out);
 }
 
 static bool take_field(const struct head_field *field, const struct json *line, struct run_head *out)
@@ -133,38 +121,30 @@ bool run_head_read(const struct json *line, struct run_head *out)
 
 // ---- records
 
-static bool put_columns(const struct record *record, struct arena *arena, struct json *out)
+static struct json columns_json(const struct record *record, struct arena *arena)
 {
     const struct record_columns *columns = record->columns;
-    struct json object = json_object();
+    if (!columns) return json_none();
     char hex[2 * SHA256_SIZE + 1] = "";
     size_t len = columns->key.len < SHA256_SIZE ? columns->key.len : SHA256_SIZE;
     for (size_t i = 0; i < len; i++) snprintf(hex + 2 * i, 3, "%02x", (unsigned char)columns->key.ptr[i]);
-    struct str key = arena_copy(arena, str_from(hex));
     size_t at = (size_t)(columns->payload.ptr - record->bytes.ptr); // a piece of the record
-    return key.ptr && json_put(arena, &object, STR("key"), json_string(key)) &&
-           json_put(arena, &object, STR("payloadAt"), json_int((int64_t)at)) &&
-           json_put(arena, &object, STR("payloadSize"), json_int((int64_t)columns->payload.len)) &&
-           json_put(arena, &object, STR("runId"), json_string(columns->run)) &&
-           json_put(arena, &object, STR("timestamp"), json_string(columns->timestamp)) &&
-           json_put(arena, out, STR("columns"), object);
+    return JSON_OF(arena, {"key", json_copied(arena, str_from(hex))}, {"payloadAt", json_count(at)},
+                   {"payloadSize", json_count(columns->payload.len)}, {"runId", json_string(columns->run)},
+                   {"timestamp", json_string(columns->timestamp)});
 }
 
 bool record_wire_write(struct buf *out, const struct record *record, struct arena *scratch)
 {
     INVARIANT(record->bytes.ptr);
-    struct json line = json_object();
-    bool ok = json_put(scratch, &line, STR("bytes"), json_int((int64_t)record->bytes.len)) &&
-              json_put(scratch, &line, STR("seq"), json_int((int64_t)record->seq)) &&
-              json_put(scratch, &line, STR("type"), json_string(record->type));
-    if (ok && record->ledger_seq)
-        ok = json_put(scratch, &line, STR("ledgerSeq"), json_int((int64_t)record->ledger_seq));
-    if (ok && record->signal_id.len) ok = json_put(scratch, &line, STR("signalId"), json_string(record->signal_id));
-    if (ok && (record->ledger_seq || record->redacted)) ok = put_hash(scratch, &line, "hash", &record->hash);
-    if (ok && record->redacted) ok = json_put(scratch, &line, STR("redacted"), json_bool(true));
-    if (ok && record->columns) ok = put_columns(record, scratch, &line);
-    if (!ok) return false;
-    json_write(out, &line);
+    bool hashed = record->ledger_seq || record->redacted;
+    struct json line =
+        JSON_OF(scratch, {"bytes", json_count(record->bytes.len)}, {"seq", json_count(record->seq)},
+                {"type", json_string(record->type)}, {"ledgerSeq", json_nonzero((int64_t)record->ledger_seq)},
+                {"signalId", json_some(record->signal_id)},
+                {"hash", hashed ? json_digest(scratch, &record->hash) : json_none()},
+                {"redacted", json_flag(record->redacted)}, {"columns", columns_json(record, scratch)});
+    json_write(out, &line); // what could not be made fails the buf
     buf_byte(out, '\n');
     buf_add(out, record->bytes);
     buf_byte(out, '\n');
@@ -173,8 +153,7 @@ bool record_wire_write(struct buf *out, const struct record *record, struct aren
 
 bool records_wire_end(struct buf *out, bool more, struct arena *scratch)
 {
-    struct json line = json_object();
-    if (!json_put(scratch, &line, STR("more"), json_bool(more))) return false;
+    struct json line = JSON_OF(scratch, {"more", json_bool(more)});
     json_write(out, &line);
     return buf_ok(out);
 }

@@ -361,16 +361,8 @@ bool call_resolve(struct task_call *call, const struct json *value, struct json 
 
 static bool merge(struct task_call *call, const struct json *over, struct json *into)
 {
-    struct json whole = json_object();
-    for (uint32_t i = 0; json_is(into, JSON_OBJECT) && i < into->count; i++)
-        if (!json_get(over, into->members[i].key) &&
-            !json_put(call->arena, &whole, into->members[i].key, into->members[i].value))
-            return call_no_memory(call);
-    for (uint32_t i = 0; i < over->count; i++)
-        if (!json_put(call->arena, &whole, over->members[i].key, over->members[i].value))
-            return call_no_memory(call);
-    *into = whole;
-    return true;
+    *into = json_joined(call->arena, over, into);
+    return json_ok(into) || call_no_memory(call);
 }
 
 bool call_credential(struct task_call *call, const struct json *auth, struct json *out, bool *trusted)

@@ -274,14 +274,8 @@ static void read_signals(struct kit *kit, const struct json *from, struct trial_
 static void merge_inputs(struct kit *kit, const struct json *given, struct json *inputs)
 {
     if (!given || !kit_is(kit, given, JSON_OBJECT, "inputs")) return;
-    struct json merged = json_object();
-    for (uint32_t i = 0; i < inputs->count; i++)
-        if (!json_get(given, inputs->members[i].key) &&
-            !json_put(kit->arena, &merged, inputs->members[i].key, inputs->members[i].value))
-            kit->nomem = true;
-    for (uint32_t i = 0; i < given->count; i++)
-        if (!json_put(kit->arena, &merged, given->members[i].key, given->members[i].value)) kit->nomem = true;
-    *inputs = merged;
+    *inputs = json_joined(kit->arena, given, inputs);
+    kit->nomem |= !json_ok(inputs);
 }
 
 static void read_common(struct kit *kit, const struct json *object, struct trial_script *script, int level)

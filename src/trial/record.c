@@ -234,10 +234,7 @@ static bool write_outcome(struct writer *w, size_t at)
 {
     const struct story_event *event = &w->story->events[at];
     const struct moment *m = &event->moment;
-    struct json outcome = json_object(), result = json_null();
-    bool ok = true;
-    for (uint32_t i = 0; ok && m->value.type == JSON_OBJECT && i < m->value.count; i++)
-        ok = json_put(w->arena, &outcome, m->value.members[i].key, m->value.members[i].value);
+    struct json outcome = json_joined(w->arena, &m->value, NULL), result = json_null();
     for (size_t i = at + 1; i < w->story->event_count && w->story->events[i].run == event->run; i++) {
         const struct moment *later = &w->story->events[i].moment;
         bool same = str_eq(later->step, m->step) && later->visit == m->visit && later->iteration == m->iteration &&
@@ -249,9 +246,8 @@ static bool write_outcome(struct writer *w, size_t at)
     }
     bool good = m->kind == MOMENT_ATTEMPT_DONE;
     if (good && w->options->redact && !redacted(w->arena, &result, &result)) return false;
-    if (good) ok = ok && json_put(w->arena, &outcome, STR("result"), result);
-    if (!json_get(&outcome, STR("status")))
-        ok = ok && json_put(w->arena, &outcome, STR("status"), json_string(good ? STR("ok") : STR("error")));
+    if (good) JSON_ADD(w->arena, &outcome, {"result", result});
+    if (!json_key(&outcome, "status")) JSON_ADD(w->arena, &outcome, {"status", json_word(good ? "ok" : "error")});
     struct str path = task_path(w->arena, w->story->runs[event->run].prefix, m);
     struct str key = m->logical > 1 ? trial_format(w->arena, "%.*s#%u", STR_ARG(path), m->logical) : path;
     buf_text(w->out, "  ");
@@ -260,12 +256,12 @@ static bool write_outcome(struct writer *w, size_t at)
     bool silent = !good && (str_is(m->fault.code, "CANCELLED") || str_is(m->fault.code, "TIMEOUT"));
     if (silent) { // whatever ended it does so again
         buf_text(w->out, "takes: " FOREVER "}\n");
-        return ok;
+        return json_ok(&outcome);
     }
     buf_text(w->out, "outcome: ");
     json_write(w->out, &outcome);
     buf_printf(w->out, ", takes: %lldms}\n", (long long)(m->duration_ms > 0 ? m->duration_ms : 0));
-    return ok;
+    return json_ok(&outcome);
 }
 
 static bool is_asked(const struct program *program, const struct moment *m)
