@@ -48,6 +48,7 @@ static enum code refuse_signal(struct engine *engine, const struct queued *queue
 
 static enum code drop_run(struct engine *engine, struct resident *resident, struct error *err)
 {
+    COVER(run_dropped);
     os_log(LOG_WARN, "run dropped run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
     resident_gone(engine, resident);
     *err = (struct error){0};
@@ -67,6 +68,7 @@ static bool fails_instead(struct batch *batch, enum code why)
                           .category = STR("validation")};
     if (why == E_SCHEMA)
         fault.message = STR("SCHEMA_VALIDATION_FAILED: the result does not fit its event's schema");
+    COVER(result_cannot_be_an_event);
     queued_fail(queued, fault);
     queued->second_chance = true;
     return true;
@@ -163,6 +165,7 @@ static enum code one_by_one(struct batch *whole, uint32_t group, struct error *e
 // The id of a new run was taken meanwhile: the run in the store is another's, and nothing of it is read here.
 static enum code refuse_taken(struct batch *part, struct error *err)
 {
+    COVER(start_of_an_id_that_was_taken);
     struct error told = *err;
     enum code rc = OK;
     for (size_t i = 0; !rc && i < part->taken; i++) {

@@ -186,10 +186,12 @@ static enum code make_children(struct batch *batch, const struct decided *decide
         struct error local = {0};
         struct resident *child;
         rc = engine_start(batch->engine, &decided->orders[i].child, id, &local);
-        if (!rc)
+        if (!rc) {
+            COVER(child_begins_in_its_parents_batch);
             rc = take_start(batch, &child, err);
-        else
+        } else {
             rc = rc == E_NOMEM || rc == E_IO ? error_set(err, rc, "%s", local.message) : OK;
+        }
     }
     return rc;
 }

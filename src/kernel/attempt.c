@@ -51,14 +51,19 @@ static enum code judge_result(struct decide *d)
     uint32_t lane = in->step;
     const struct run_lane *s = lane_ref(run, lane);
     bool now = in_flight(run, lane) && s->logical == in->logical && s->engine == in->engine;
-    if (!now || run_status_terminal(run->status)) return late(d);
+    if (!now || run_status_terminal(run->status)) {
+        COVER(attempt_late);
+        return late(d);
+    }
     if (in->member > 0) return list_result(d, lane);
     if (in->lost) return attempt_lost(d, lane);
     if (in->ok) return run->route->done(d, lane);
     // Stopped by a pause, not failed.
     bool interrupted = is_stopping(d, lane, 0) && !run->cancelling && !run->route->overdue(run, lane) &&
                        str_is(in->fault.code, "CANCELLED");
-    return interrupted ? attempt_lost(d, lane) : run->route->fail(d, lane, &in->fault);
+    if (!interrupted) return run->route->fail(d, lane, &in->fault);
+    COVER(attempt_interrupted);
+    return attempt_lost(d, lane);
 }
 
 // A condition that is a command and came to its end has answered, by its exit.
@@ -72,6 +77,7 @@ enum code attempt_result(struct decide *d)
     const struct input *in = d->input;
     INVARIANT(in->step >= d->run->first_lane && in->step < run_step_count(d->run));
     if (in->lost || !has_answered(d->run, in)) return judge_result(d);
+    COVER(condition_answered);
     struct input answer = *in;
     answer.ok = true;
     answer.value = json_bool(in->ok);
@@ -97,6 +103,7 @@ static enum code again_k(struct decide *d, uint32_t lane)
 
 static enum code poisoned(struct decide *d, uint32_t lane)
 {
+    COVER(attempt_poisoned);
     struct fault fault = {.code = STR("WORKER_LOST"),
                           .message = str_from(d->run->route->lost),
                           .category = STR("infrastructure"),

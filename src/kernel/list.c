@@ -45,6 +45,7 @@ static enum code fetch_items(const struct run *run, struct run_list *list, struc
 {
     if (!list->has_blob || out->type == JSON_ARRAY || !run->env) return OK;
     struct str bytes;
+    COVER(list_items_fetched);
     enum code rc = run->env->blob(run->env->context, &list->blob, &list->memory, &bytes, err);
     return rc ? rc : json_parse(bytes, &json_limits_result, &list->memory, out, err);
 }
@@ -252,10 +253,16 @@ static enum code record_list(struct decide *d, uint32_t lane, bool taken_up, boo
     int64_t most = json_integer(json_key(&how, "maxParallel"), FAN_OUT_PARALLEL);
     INVARIANT(most >= 1 && items.count <= FAN_OUT_MAX);
     m.counts.total = items.count;
-    if (taken_up) m.reason = STR("taken up");
+    if (taken_up) {
+        COVER(list_taken_up);
+        m.reason = STR("taken up");
+    }
     bool small = net_weight(&items, LIST_INLINE_MAX) < LIST_INLINE_MAX;
     m.value = items;
-    if (!small) rc = keep_apart(d, &m);
+    if (!small) {
+        COVER(list_items_beside_the_log);
+        rc = keep_apart(d, &m);
+    }
     told = m;
     told.value = JSON_OF(turn, {"as", json_some(json_text(json_key(&how, "as")))}, {"items", json_when(small, items)},
                          {"join", json_ref(json_key(&how, "join"))}, {"most", json_int(most)});
@@ -318,10 +325,12 @@ static enum code tell_value(struct decide *d, uint32_t lane, const struct run_li
     if (!bytes.ptr) return error_nomem(d->err);
     bool fits = bytes.len <= RESULT_MAX;
     if (rc || !fits) {
+        COVER(list_value_cannot_be_had);
         struct fault fault = kernel_unavailable(rc ? rc : E_LIMIT, rc ? bytes : STR(RESULT_TOO_LARGE));
         return d->run->route->fail(d, lane, &fault);
     }
     if (bytes.len <= (d->env->inline_max ? d->env->inline_max : KERNEL_INLINE_MAX)) return emit(d, &m, lane);
+    COVER(list_value_beside_the_log);
     rc = keep_apart(d, &m);
     m.value = json_none();
     return rc ? rc : emit(d, &m, lane);
@@ -375,7 +384,10 @@ enum code list_result(struct decide *d, uint32_t lane)
     const struct input *in = d->input;
     const struct run_list *list = list_of(d->run, lane);
     bool open = list && in->member <= list->of.total && list->states[in->member - 1] == MEMBER_OPEN;
-    if (!open) return OK; // its end is recorded
+    if (!open) { // its end is recorded
+        COVER(list_child_ended_twice);
+        return OK;
+    }
     struct moment m = moment_of(d, MOMENT_CHILD_ENDED, lane);
     INVARIANT(in->member <= list->of.begun || list->taken_up); // what did not begin does not end
     bool cancelled = str_is(in->fault.code, "CHILD_CANCELLED") || str_is(in->fault.code, "CANCELLED");
@@ -405,7 +417,10 @@ enum code list_stop(struct decide *d, uint32_t lane, bool waits)
     if (!list) rc = record_list(d, lane, true, &recorded, &fault);
     if (!rc && !list) list = list_of(run, lane);
     if (rc || (!list && !waits)) return rc;
-    if (!list || is_over(run, list)) return d->run->route->fail(d, lane, &cancelled_fault);
+    if (!list || is_over(run, list)) {
+        COVER(list_cancelled_between_children);
+        return run->route->fail(d, lane, &cancelled_fault);
+    }
     uint32_t reach = list->taken_up ? list->of.total : list->of.begun;
     for (uint32_t i = 0; !rc && i < reach; i++) {
         if (list->states[i] != MEMBER_OPEN || (is_stopping(d, lane, i + 1) && !hurry)) continue;

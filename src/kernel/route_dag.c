@@ -102,8 +102,10 @@ enum code fail_step(struct decide *d, uint32_t step, const struct fault *why)
     if (rc) return rc;
 
     int64_t delay = retry_delay_ms(&run->program->steps[step].retry, s->logical - s->base, d->input->random);
-    if (delay == 0 && run->status == RUN_STATUS_RUNNING && !d->input->idle)
+    if (delay == 0 && run->status == RUN_STATUS_RUNNING && !d->input->idle) {
+        COVER(retry_at_once);
         return start_attempt(d, step, s->logical + 1);
+    }
     return delay_step(d, step, delay);
 }
 
@@ -155,6 +157,7 @@ static enum code iteration_over(struct decide *d, uint32_t loop)
     case LOOP_DONE:
         return loop_done(d, loop);
     case LOOP_EXHAUSTED:
+        COVER(loop_exhausted);
         fault.code = STR("LOOP_EXHAUSTED");
         fault.message = STR("max_iterations reached before the condition held");
         return fail_step(d, loop, &fault);

@@ -34,6 +34,10 @@ int test_main(const char *program, const struct test *tests, size_t count, int a
 #define CHECK_TEXT(a, b) test_check_str(__FILE__, __LINE__, #a, str_from(a), str_from(b)) // const char *
 #define CHECK_OK(rc, err) test_check_ok(__FILE__, __LINE__, #rc, (int)(rc), (err))
 
+// That the test has taken the branch that COVER marks.
+#define COVERED(branch)                                                                                                \
+    (cover_hits(#branch) > 0 ? (void)0 : test_fail(__FILE__, __LINE__, "COVER(%s) was not reached", #branch))
+
 _Noreturn void test_fail(const char *file, int line, const char *format, ...) PRINTF_LIKE(3, 4);
 _Noreturn void test_skip(const char *format, ...) PRINTF_LIKE(1, 2);
 void test_check_int(const char *file, int line, const char *what, int64_t got, int64_t want);

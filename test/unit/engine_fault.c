@@ -75,6 +75,7 @@ static void fenced_run_is_dropped_and_others_go_on_I27(void)
     CHECK(!engine_run(k.engine, STR("default"), STR("r1")));
     CHECK_INT(kit_head(&k, "r1").last_seq, 3);
     store_release_run(k.store, taken);
+    COVERED(run_dropped);
     kit_close(&k);
 }
 

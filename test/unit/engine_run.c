@@ -421,6 +421,18 @@ static void artifacts_are_looked_for_when_the_result_is_delivered(void)
     kit_close(&k);
 }
 
+static void the_next_child_of_a_list_begins_in_the_batch_that_records_the_end_of_the_one_before(void)
+{
+    struct kit k;
+    kit_open(&k, "name: n\nnodes:\n  - {id: s, workflow: child, fan_out: {items: [1, 2], max_parallel: 1}}\n");
+    kit_start(&k, "r1");
+    kit_done(&k, "c", "one");
+    COVERED(child_begins_in_its_parents_batch);
+    kit_done(&k, "c", "two");
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -445,6 +457,7 @@ int main(int argc, char **argv)
         TEST(run_id_is_used_once_I24),
         TEST(real_processes_run_to_the_end),
         TEST(artifacts_are_looked_for_when_the_result_is_delivered),
+        TEST(the_next_child_of_a_list_begins_in_the_batch_that_records_the_end_of_the_one_before),
     };
     return test_main("engine_run", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -60,6 +60,7 @@ static void a_start_that_waited_for_room_is_refused_when_its_id_was_taken_meanwh
     CHECK_INT(k.attempt_count, 0);
     CHECK_INT(other.attempt_count, 1);
     second_engine_gone(&other);
+    COVERED(start_of_an_id_that_was_taken);
     kit_close(&k);
 }
 
@@ -82,6 +83,7 @@ static void a_result_that_waited_for_room_fails_its_step_when_it_is_too_large(vo
     CHECK(kit_told(&k, "r1 STEP_COMPLETED x 1.1\n"));
     CHECK(kit_told(&k, "r1 STEP_FAILED a 1.1 PAYLOAD_TOO_LARGE\n"));
     CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_FAILED);
+    COVERED(result_cannot_be_an_event);
     kit_close(&k);
 }
 

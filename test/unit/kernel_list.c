@@ -1,6 +1,8 @@
 // Lists of child runs: what they are made of is recorded once, their members begin in their order, so many at a time, and end once.
 #include "support/story.h"
 
+#include <stdio.h>
+
 #define LIST(items, more)                                                                                              \
     "name: n\nnodes:\n  - {id: s, workflow: child, fan_out: {items: " items ", max_parallel: 2" more "}}\n"
 
@@ -139,6 +141,7 @@ static void a_child_that_is_told_twice_has_ended_once(void)
     story_crash(&s);
     story_expect(&s, "");
     CHECK(!is_asked(&s, EFFECT_SUBRUN, 1) && is_asked(&s, EFFECT_SUBRUN, 2) && is_asked(&s, EFFECT_SUBRUN, 3));
+    COVERED(list_child_ended_twice);
     story_close(&s);
 }
 
@@ -177,6 +180,60 @@ static void a_cancelled_list_ends_with_the_last_child_that_had_begun(void)
     end_child(&s, 3, "3", NULL);
     story_expect(&s, "[0] CHILD_ENDED s[2] 1.1 CHILD_CANCELLED\n[0] CHILD_ENDED s[3] 1.1\n"
                      "[0] STEP_FAILED s 1.1 CANCELLED\n[0] RUN_CANCELLED\n");
+    story_close(&s);
+}
+
+static void a_list_that_is_cancelled_when_no_child_is_under_way_ends_at_once(void)
+{
+    struct story s;
+    open_list(&s, LIST("[a, b, c]", ""), NULL);
+    story_signal(&s, SIGNAL_PAUSE, "");
+    end_child(&s, 1, "1", NULL);
+    end_child(&s, 2, "2", NULL);
+    buf_clear(&s.told);
+    story_signal(&s, SIGNAL_CANCEL, "");
+    story_expect(&s, "[0] SIGNAL_ACCEPTED CANCEL\n[0] STEP_FAILED s 1.1 CANCELLED\n[0] RUN_CANCELLED\n");
+    COVERED(list_cancelled_between_children);
+    story_close(&s);
+}
+
+// Items and results of any size: what does not fit into a record is beside the log, and is found again after a crash.
+static void large_lists_are_kept_beside_the_log(void)
+{
+    enum { COUNT = 10, EACH = 9000 };
+    static char inputs[COUNT * (EACH + 4) + 64], text[EACH + 3];
+    size_t at = (size_t)snprintf(inputs, sizeof(inputs), "{\"list\":[");
+    for (int i = 0; i < COUNT; i++)
+        at += (size_t)snprintf(inputs + at, sizeof(inputs) - at, "%s\"%0*d\"", i ? "," : "", EACH, i + 1);
+    snprintf(inputs + at, sizeof(inputs) - at, "]}");
+    snprintf(text, sizeof(text), "\"%0*d\"", EACH, 7);
+    struct story s;
+    open_list(&s, LIST("$INPUTS.list", ", as: n"), inputs);
+    COVERED(list_items_beside_the_log);
+    story_crash(&s);
+    COVERED(list_items_fetched);
+    text[EACH + 1] = '\0';
+    check_item(&s, 7, text + 1);
+    text[EACH + 1] = '"';
+    for (uint32_t i = 1; i <= COUNT; i++) end_child(&s, i, text, NULL);
+    COVERED(list_value_beside_the_log);
+    CHECK(kernel_blob(s.run, 0) && kernel_blob(s.run, 0)->size > COUNT * EACH);
+    CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+    story_close(&s);
+}
+
+static void what_a_child_gave_that_is_gone_fails_the_list(void)
+{
+    struct story s;
+    open_list(&s, LIST("[a]", ""), NULL);
+    struct input input = {.kind = INPUT_RESULT, .logical = 1, .engine = 1, .member = 1, .ok = true, .has_blob = true};
+    input.blob = sha256(STR("gone"));
+    input.blob_size = 4;
+    buf_clear(&s.told);
+    story_step(&s, &input);
+    story_expect(&s, "[0] CHILD_ENDED s[1] 1.1\n[0] STEP_FAILED s 1.1 REFERENCE_NOT_AVAILABLE\n"
+                     "[0] RUN_FAILED REFERENCE_NOT_AVAILABLE\n");
+    COVERED(list_value_cannot_be_had);
     story_close(&s);
 }
 
@@ -267,6 +324,7 @@ static void a_list_that_was_not_recorded_is_when_it_is_taken_up(void)
     end_child(&s, 2, "2", NULL);
     end_child(&s, 3, "3", NULL);
     check_value(&s, "[1,2,3]");
+    COVERED(list_taken_up);
     story_close(&s);
 }
 
@@ -309,6 +367,9 @@ int main(int argc, char **argv)
         TEST(a_child_that_is_told_twice_has_ended_once),
         TEST(in_a_pause_children_end_and_none_begins_I25),
         TEST(a_cancelled_list_ends_with_the_last_child_that_had_begun),
+        TEST(a_list_that_is_cancelled_when_no_child_is_under_way_ends_at_once),
+        TEST(large_lists_are_kept_beside_the_log),
+        TEST(what_a_child_gave_that_is_gone_fails_the_list),
         TEST(a_list_that_fails_is_tried_again_as_a_new_list),
         TEST(the_time_of_a_list_is_over_for_all_its_children),
         TEST(lists_without_members_are_answered_like_kinds_without_a_tool),

@@ -43,6 +43,7 @@ static void loss_of_an_older_attempt_changes_nothing_I14(void)
     story_expect(&s, "[0] LATE_RESULT a 1.1\n");
     story_done(&s, "a", NULL);
     CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+    COVERED(attempt_late);
     story_close(&s);
 }
 
@@ -59,6 +60,7 @@ static void step_that_kills_its_workers_fails_in_the_end_and_the_policy_counts_t
     buf_clear(&s.told);
     lose(&s, "a");
     story_expect(&s, "[0] STEP_FAILED a 2.20 WORKER_LOST\n[0] RUN_FAILED WORKER_LOST\n");
+    COVERED(retry_at_once);
     story_close(&s);
 }
 
@@ -115,6 +117,7 @@ static void a_step_that_kills_its_engines_fails_in_the_end_C_34(void)
         CHECK_INT(s.run->status, RUN_STATUS_FAILED);
         CHECK_STR(s.run->fault.code, STR("WORKER_LOST"));
         CHECK_STR(s.run->failed_step, STR("a"));
+        COVERED(attempt_poisoned);
         story_close(&s);
     }
 }

@@ -82,6 +82,7 @@ static void loop_repeats_until_its_condition_holds(void)
     CHECK_STR(json_text(kernel_value(s.run, 0)), STR("two"));
     story_done(&s, "after", NULL);
     CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+    COVERED(condition_answered);
     story_close(&s);
 }
 
@@ -97,6 +98,7 @@ static void loop_that_never_holds_fails_after_max_iterations(void)
     }
     CHECK_INT(s.run->status, RUN_STATUS_FAILED);
     CHECK_STR(s.run->fault.code, STR("LOOP_EXHAUSTED"));
+    COVERED(loop_exhausted);
     story_close(&s);
 }
 

@@ -162,6 +162,7 @@ static void pause_may_stop_what_is_in_flight_and_resume_runs_it_again_C_17(void)
     story_done(&s, "a", NULL);
     story_done(&s, "c", NULL);
     CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+    COVERED(attempt_interrupted);
     story_close(&s);
 }
 

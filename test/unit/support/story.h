@@ -39,13 +39,21 @@ struct story {
     struct json inputs;
 };
 
-UNUSED static enum code story_no_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
-                                      struct error *err)
+static struct made_blob story_blobs[16]; // of the story that is open
+static size_t story_blob_count;
+
+UNUSED static enum code story_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                                   struct error *err)
 {
-    (void)context, (void)sha256, (void)arena, (void)out;
-    return error_set(err, E_NOT_FOUND, "no blobs in stories");
+    (void)context, (void)arena;
+    for (size_t i = 0; i < story_blob_count; i++) {
+        if (!digest_eq(&story_blobs[i].sha256, sha256)) continue;
+        *out = story_blobs[i].bytes;
+        return OK;
+    }
+    return error_set(err, E_NOT_FOUND, "no moment of the story has made this blob");
 }
-UNUSED static const struct kernel_env story_env = {.blob = story_no_blob};
+UNUSED static const struct kernel_env story_env = {.blob = story_blob};
 UNUSED static const struct run_ids story_ids = {.tenant = {"default", 7},
                                                 .project = {"default", 7},
                                                 .environment = {"default", 7},
@@ -57,6 +65,7 @@ UNUSED static const struct run_ids story_ids = {.tenant = {"default", 7},
 UNUSED static void story_open_with(struct story *s, const char *text, const struct program_loader *loader)
 {
     memset(s, 0, sizeof(*s));
+    story_blob_count = 0;
     arena_init(&s->turn, 4096, (size_t)64 << 20);
     arena_init(&s->memory, 4096, (size_t)256 << 20);
     buf_init(&s->told, (size_t)16 << 20);
@@ -110,6 +119,7 @@ UNUSED static struct run *story_refold(struct story *s)
 {
     struct run *run = run_new(s->program, &story_ids);
     CHECK(run);
+    run->env = &story_env;
     for (size_t i = 0; i < s->stored_count; i++) {
         struct moment m;
         struct error err = {0};
@@ -187,6 +197,12 @@ UNUSED static void story_step(struct story *s, struct input *input)
     struct error err = {0};
     CHECK_OK(kernel_step(s->run, &s->holds, input, &story_env, &out, &err), &err);
     run_verify(s->run);
+    for (size_t i = 0; i < out.blob_count; i++) {
+        CHECK(story_blob_count < ARRAY_COUNT(story_blobs));
+        story_blobs[story_blob_count] = out.blobs[i];
+        story_blobs[story_blob_count].bytes = arena_copy(&s->memory, out.blobs[i].bytes);
+        CHECK(story_blobs[story_blob_count++].bytes.ptr);
+    }
     for (size_t i = 0; i < out.moment_count; i++) {
         story_tell(s, &out.moments[i]);
         struct str bytes;
