@@ -57,9 +57,9 @@ static void post(struct mailbox *mailbox, struct message *message)
 
 void mailbox_expect(struct mailbox *mailbox, struct declared_files *files)
 {
+    INVARIANT(files->count > 0 && !files->next);
     pthread_mutex_lock(&mailbox->mutex);
     files->next = mailbox->files;
-    INVARIANT(files->count > 0 && !files->next);
     mailbox->files = files;
     pthread_mutex_unlock(&mailbox->mutex);
 }
