@@ -204,6 +204,7 @@ static enum code make_ruleset(const struct tool_confinement *confinement, int ve
 #define NEW_NAMESPACES                                                                                                 \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
+#define LOAD_HIGH(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field) + 4)
 #define ANSWER(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define EQUAL(value, then, otherwise) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), (then), (otherwise))
@@ -233,8 +234,13 @@ static enum code make_ruleset(const struct tool_confinement *confinement, int ve
 #define ONLY_ITSELF(name) EQUAL(SYS_##name, 0, 4), LOAD(args[0]), EQUAL(0, 1, 0), ANSWER(EPERM), ALLOW
 #define NOT_THE_USER(name, user)                                                                                       \
     EQUAL(SYS_##name, 0, 6), LOAD(args[1]), EQUAL(0, 0, 2), LOAD(args[0]), EQUAL(user, 0, 1), ANSWER(EPERM), ALLOW
+// The limit of real-time CPU time is the tag by which the engine finds what a step leaves behind (process.c): it stays as it is.
+#define KEEPS_TAG                                                                                                      \
+    EQUAL(SYS_prlimit64, 0, 11), LOAD(args[0]), EQUAL(0, 1, 0), ANSWER(EPERM), LOAD(args[1]),                          \
+        EQUAL(RLIMIT_RTTIME, 0, 5), LOAD(args[2]), EQUAL(0, 0, 2), LOAD_HIGH(args[2]), EQUAL(0, 1, 0), ANSWER(EPERM),  \
+        ALLOW, NOT_TO(setrlimit, RLIMIT_RTTIME)
 #define OWN_LIMITS                                                                                                     \
-    ONLY_ITSELF(prlimit64), ONLY_ITSELF(sched_setaffinity), ONLY_ITSELF(sched_setscheduler),                           \
+    KEEPS_TAG, ONLY_ITSELF(sched_setaffinity), ONLY_ITSELF(sched_setscheduler),                           \
         ONLY_ITSELF(sched_setparam), ONLY_ITSELF(sched_setattr), NOT_THE_USER(setpriority, PRIO_USER),                 \
         NOT_THE_USER(ioprio_set, 3)
 

@@ -62,7 +62,7 @@ void environment_wipe(char **environment);
 const char *environment_get(char *const *environment, const char *name);
 
 // ---- confine.c
-enum { LIMITS_MAX = 8, FILTER_MAX = 256 };
+enum { LIMITS_MAX = 8, FILTER_MAX = 320 };
 struct confine_limit {
     int resource;
     struct rlimit limit;
@@ -95,6 +95,8 @@ enum code workdir_make(const struct tool_confinement *confinement, struct arena 
                        struct error *err) MUST_CHECK;
 // With all that is in it; symbolic links are removed, never followed. Its writers must be gone.
 void workdir_remove(struct str path);
+// Those that engines of this machine left when they were killed.
+void workdir_sweep(const struct tool_confinement *confinement);
 
 // ---- process.c
 enum launch_verdict { LAUNCH_OK = 1, LAUNCH_NOT_FOUND, LAUNCH_FAILED, LAUNCH_UNCONFINED };

@@ -1,8 +1,8 @@
 // A secret is looked for in the forms in which programs print it. A form is a row of units (bytes, characters, nibbles) and
 // a way to recognise the next unit in the text:
 //
-//   plain   the bytes              url     each byte as itself or %XX, a space also as +
-//   hex     two digits a byte      json    each character as itself, \n, \" ... or \uXXXX
+//   plain   the bytes              url     each byte as itself or %XX, a space also as +; also twice
+//   hex     two digits a byte      json    each character as itself, \n, \" ... or \uXXXX; also twice
 //   utf-16  two bytes a byte       base64  what is certain of the code at each of the three positions, both alphabets
 //
 // Base64 and hex may be wrapped over lines. Matches may overlap; what any of them covers becomes one ***.
@@ -252,11 +252,37 @@ static bool is_ascii(struct str value)
     return true;
 }
 
+// JSON in JSON and an address in an address: the value escaped once, in every way that it can be escaped again. What needs no escape has
+// the same form in both.
+static void add_escaped_twice(struct mask *mask, struct str value)
+{
+    struct buf json = buf_of(8 * SECRET_SIZE_MAX), url = buf_of(8 * SECRET_SIZE_MAX);
+    json_write_string(&json, value);
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.ptr[i];
+        if (char_is_word(c) || strchr("-.~", c))
+            buf_byte(&url, c);
+        else
+            buf_printf(&url, "%%%02X", (unsigned char)c);
+    }
+    bool good = buf_ok(&json) && buf_ok(&url);
+    struct str once = good ? arena_copy(mask->arena, str_slice(buf_str(&json), 1, json.len - 1)) : (struct str){NULL, 0};
+    struct str address = good ? arena_copy(mask->arena, buf_str(&url)) : (struct str){NULL, 0};
+    mask->failed |= !once.ptr || !address.ptr;
+    if (once.ptr && once.len != value.len) add_form(mask, FORM_JSON, 0, once);
+    if (address.ptr && address.len != value.len) add_form(mask, FORM_URL, 0, address);
+    secret_wipe(buf_str(&json));
+    secret_wipe(buf_str(&url));
+    buf_release(&json);
+    buf_release(&url);
+}
+
 static void add_value(struct mask *mask, struct str value)
 {
     add_form(mask, FORM_PLAIN, 0, value);
     add_form(mask, FORM_URL, 0, value);
     add_form(mask, FORM_JSON, 0, value);
+    if (str_utf8(value)) add_escaped_twice(mask, value);
     add_wrapped(mask, FORM_HEX, value, value.len * 2);
     for (size_t before = 0; before < 3; before++) add_base64(mask, value, before);
     if (is_ascii(value)) {

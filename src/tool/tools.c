@@ -531,6 +531,7 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
     if (ready && options->confinement && options->confinement->level != TOOL_LEVEL_NONE) {
         tools->dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+        workdir_sweep(options->confinement);
     }
     if (ready) errno = start_thread(tools);
     if (!ready || errno) {

@@ -10,16 +10,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define BEGINNING "cairn-step-"
+
+static const char *root_of(const struct tool_confinement *confinement)
+{
+    const char *root = confinement->work_root.len ? confinement->work_root.ptr : getenv("TMPDIR");
+    return root && root[0] == '/' ? root : "/tmp";
+}
+
 enum code workdir_make(const struct tool_confinement *confinement, struct arena *arena, struct str *out,
                        struct error *err)
 {
-    static const char ending[] = "/cairn-step-XXXXXX";
-    const char *root = confinement->work_root.len ? confinement->work_root.ptr : getenv("TMPDIR");
-    if (!root || root[0] != '/') root = "/tmp";
-    size_t size = strlen(root) + sizeof(ending);
+    char identity[IDENTITY_SIZE];
+    const char *root = root_of(confinement);
+    size_t size = strlen(root) + sizeof(BEGINNING) + IDENTITY_SIZE + 16;
     char *path = arena_alloc(arena, size);
     if (!path) return error_nomem(err);
-    snprintf(path, size, "%s%s", root, ending);
+    proc_identity(identity);
+    snprintf(path, size, "%s/" BEGINNING "%s-XXXXXX", root, identity); // whose it is, should this process be killed
     if (!mkdtemp(path)) return os_errno(err, "make a working directory in", root);
     *out = str_from(path);
     if (confinement->run_as && lchown(path, confinement->uid, confinement->gid) < 0) {
@@ -106,4 +114,30 @@ void workdir_remove(struct str path)
         close(fd);
     if (rmdir(path.ptr) < 0)
         os_log(LOG_WARN, "a working directory stays dir=%.*s why=\"%s\"", STR_ARG(path), strerrordesc_np(errno));
+}
+
+// "cairn-step-PID-START-XXXXXX" of a process that is gone.
+static bool is_left(const char *name)
+{
+    struct proc_stat now;
+    int pid, end = 0;
+    unsigned long long start;
+    if (strncmp(name, BEGINNING, strlen(BEGINNING)) != 0) return false;
+    if (sscanf(name + strlen(BEGINNING), "%d-%llu-%n", &pid, &start, &end) != 2 || end == 0 || pid <= 0) return false;
+    return !proc_stat(pid, &now) || now.start != start;
+}
+
+void workdir_sweep(const struct tool_confinement *confinement)
+{
+    char path[4096];
+    const char *root = root_of(confinement);
+    DIR *dir = opendir(root);
+    for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+        struct stat about;
+        int size = snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
+        if (!is_left(entry->d_name) || size >= (int)sizeof(path) || lstat(path, &about) != 0) continue;
+        // Where root runs the engine they belong to the users of steps.
+        if (S_ISDIR(about.st_mode) && (about.st_uid == geteuid() || geteuid() == 0)) workdir_remove(str_from(path));
+    }
+    if (dir) closedir(dir);
 }

@@ -57,6 +57,9 @@ static void encoded_forms_are_masked_S2(void)
     check_mask("a/b/c/d", STR("\"a\\/b\\/c\\/d\""), "\"***\"");
     check_mask("p\xC3\xA4ss\xF0\x9F\x98\x80", STR("\"p\\u00e4ss\\ud83d\\uDE00\""), "\"***\"");
     check_mask("p\xC3\xA4ss\xF0\x9F\x98\x80", STR("p%C3%A4ss%f0%9f%98%80"), "***");
+    // JSON in JSON, and an address in an address.
+    check_mask("a\"b\\c", STR("{\"k\":\"{\\\"v\\\":\\\"a\\\\\\\"b\\\\\\\\c\\\"}\"}"), "{\"k\":\"{\\\"v\\\":\\\"***\\\"}\"}");
+    check_mask("s3cr3t/pass word+1", STR("u=q%3Ds3cr3t%252Fpass%2520word%252B1"), "u=q%3D***");
     check_mask("hunter22", STR("68756e7465723232"), "***");
     check_mask("hunter22", STR("68756E7465723232"), "***");
     check_mask("hunter22", STR("68:75:6e:74:65:72:32:32"), "***");
