@@ -30,8 +30,9 @@ test_fan_out_runs_the_child_once_per_item() {
 }
 test_fan_out_goes_on_after_a_kill_and_ends_when_cancelled() {
     fan_child 'echo x >>ran-$ARGUMENTS; [ $ARGUMENTS != 4 ] || until [ -e go ]; do sleep 0.1; done'; fan_parent '[1, 2, 3, 4, 5]'
+    at_4() { wait_for test -s ran-4; for child in 1 2 3; do wait_for status_is "$1.s.1.$child" COMPLETED; done; } # their ends are recorded
     start parent.yaml --run-id f-1
-    wait_for test -s ran-4
+    at_4 f-1
     kill_it
     touch go
     cairn_is 0 recover "${store[@]}"
@@ -39,7 +40,7 @@ test_fan_out_goes_on_after_a_kill_and_ends_when_cancelled() {
     equal "$(cat ran-1 ran-2 ran-3 | wc -l) $(wc -l <ran-4)" '3 2'
     rm -f go ran-*
     start parent.yaml --run-id f-2
-    wait_for test -s ran-4
+    at_4 f-2
     cairn_is 0 cancel f-2 "${store[@]}"; ends 11
     status_is f-2.s.1.1 COMPLETED && status_is f-2.s.1.4 CANCELLED || fail "children"
     rm -f ran-*
