@@ -300,8 +300,8 @@ static void check_orphans(struct doctor *d)
     struct engine_mark mark;
     struct orphans orphans = {.doctor = d, .fix = args_has(&d->cli->args, FLAG_FIX)};
     if (!d->session.store || d->session.remote) return;
-    engine_mark(d->session.store, &mark);
-    size_t killed = tool_sweep_orphans(&(struct tool_mark){mark.store, mark.url}, see_orphan, &orphans);
+    engine_mark(d->session.store, false, &mark);
+    size_t killed = tool_sweep_orphans(&(struct tool_mark){mark.store, mark.file, mark.url}, see_orphan, &orphans);
     if (killed == 0) return;
     d->fixed_count++;
     cli_note(d->cli, "orphans: killed %zu process%s whose engine was gone", killed, killed == 1 ? "" : "es");

@@ -251,17 +251,35 @@ static void mark_of(struct str text, char out[33])
     out[32] = '\0';
 }
 
-void engine_mark(const struct store *store, struct engine_mark *out)
+static void mark_file(const struct store *store, struct engine_mark *out)
 {
     struct str url = store_url(store), path;
     struct str scheme = str_cut(url, ':', &path);
     char file[PATH_MAX], which[64];
     bool sqlite = str_is(scheme, "sqlite"), files = str_is(scheme, "files");
     mark_of(url, out->url);
-    memcpy(out->store, out->url, sizeof(out->store));
+    memcpy(out->file, out->url, sizeof(out->file));
     if (!sqlite && !files) return;
     (void)snprintf(file, sizeof(file), "%.*s%s", STR_ARG(path), files ? "/.cairn" : "");
-    if (os_file_identity(file, which)) mark_of(str_from(which), out->store);
+    if (os_file_identity(file, which)) mark_of(str_from(which), out->file);
+}
+
+void engine_mark(struct store *store, bool make, struct engine_mark *out)
+{
+    struct error err = {0};
+    struct arena arena = arena_of(4096, (size_t)1 << 20);
+    struct str name;
+    mark_file(store, out);
+    memcpy(out->store, out->file, sizeof(out->file));
+    enum code rc = make ? store_give_name(store, os_now().wall_ms, &arena, &name, &err) : store_name(store, &arena, &name, &err);
+    if (!rc) {
+        INVARIANT(name.len < sizeof(out->store));
+        memcpy(out->store, name.ptr, name.len);
+        out->store[name.len] = '\0';
+    } else if (rc != E_NOT_FOUND && rc != E_UNSUPPORTED) {
+        os_log(LOG_WARN, "the store has no name why=\"%s\"", err.message);
+    }
+    arena_release(&arena);
 }
 
 enum code engine_open(const struct engine_options *options, struct engine **out, struct error *err)
@@ -280,7 +298,6 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
     engine->tools = options->tools;
     engine->free_ticket = UINT32_MAX;
     engine->env = (struct kernel_env){.context = engine, .blob = read_blob, .inline_max = engine->options.limits.inline_max};
-    engine_mark(engine->store, &engine->mark);
     mailbox_init(&engine->mailbox, options->arrived, options->arrived_context);
     heap_init(&engine->timers);
     heap_init(&engine->alarms);

@@ -299,13 +299,15 @@ enum code engine_find_part(void *context, struct program_part *part, struct aren
 enum code engine_reusable(struct store *store, const struct run *source, struct arena *arena, struct reuse **out,
                           uint32_t *count, struct error *err) MUST_CHECK;
 
-// What marks the processes of this store's runs (CAIRN_MARK): 32 hex digits, of the file that the store is, by whatever path it was
-// opened; of its URL where it is none. A copy of the store is another one.
+// What marks the processes of this store's runs (CAIRN_MARK): the UUID of the store. Where it has none and cannot be given one, 32 hex
+// digits: of the file that it is, by whatever path it was opened, or of its URL.
 struct engine_mark {
-    char store[33];
-    char url[33]; // as it was made before
+    char store[UUID_SIZE];
+    char file[33]; // as engines before marked their processes
+    char url[33];  // and as those before them did
 };
-void engine_mark(const struct store *store, struct engine_mark *out);
+// `make`: a store without a UUID gets one.
+void engine_mark(struct store *store, bool make, struct engine_mark *out);
 // What lists show of a run: the summary that is kept with its head.
 void engine_summary(const struct run *run, struct run_summary *out);
 // The program of a stored run, from the bytes it was started with (I20). Functions of a host are taken as they are.

@@ -1,10 +1,16 @@
 // Those who execute attempts: which of them it is (executor/executor.h decides), and opening them when the first attempt needs them.
 #include "engine/inside.h"
 
+static const char *mark_of(struct engine *engine)
+{
+    if (!engine->mark.store[0]) engine_mark(engine->store, true, &engine->mark);
+    return engine->mark.store;
+}
+
 static enum code open_processes(struct engine *engine, struct error *err)
 {
     if (engine->tools) return OK;
-    struct tool_options options = {.mark = engine->mark.store,
+    struct tool_options options = {.mark = mark_of(engine),
                                    .process_max = engine->options.limits.process_max,
                                    .deliver = mailbox_result,
                                    .output = engine->options.observer.output ? mailbox_line : NULL,
@@ -33,7 +39,7 @@ static enum code open_tasks(struct engine *engine, struct error *err)
 {
     if (engine->tasks || engine->options.tasks.tools) return OK;
     struct task_options options = engine->options.task ? *engine->options.task : (struct task_options){0};
-    options.mark = engine->mark.store;
+    options.mark = mark_of(engine);
     options.process_max = engine->options.limits.process_max;
     options.confinement = engine->options.confinement;
     options.secrets = engine->options.secrets;

@@ -256,8 +256,11 @@ static bool is_adopted(void *context, struct str tenant, struct str run, struct 
 void sweep_orphans(struct engine *engine)
 {
     if (engine->adopted == 0) return;
-    if (!engine->options.tools && !engine->options.no_processes)
-        (void)tool_sweep_orphans(&(struct tool_mark){engine->mark.store, engine->mark.url}, is_adopted, engine);
+    if (!engine->options.tools && !engine->options.no_processes) {
+        struct engine_mark mark;
+        engine_mark(engine->store, false, &mark);
+        (void)tool_sweep_orphans(&(struct tool_mark){mark.store, mark.file, mark.url}, is_adopted, engine);
+    }
     for (size_t i = 0; i < engine->table_size; i++)
         for (struct resident *r = engine->table[i]; r; r = r->next) r->adopted = false;
     engine->adopted = 0;

@@ -9,6 +9,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 
+#include <sys/types.h>
+
 // ---- time
 struct moment_in_time {
     int64_t wall_ms; // since 1970, may jump
@@ -23,6 +25,21 @@ void os_boot_id(char out[BOOT_SIZE]); // another one after each start of the mac
 // it. Call this between looks at a lock whose owner is `pid`: true after a millisecond's wait when that process is gone
 // and looking again is worth while, false when it lives or *tries (start at 0) has been used up.
 bool os_lock_lingers(int64_t pid, unsigned *tries);
+
+// ---- processes
+struct process_stat {
+    char state;
+    pid_t parent, group, session;
+    uint64_t start; // in ticks since the machine was started
+};
+bool os_process_stat(pid_t pid, struct process_stat *out); // false: gone, or it cannot be looked at
+// Who is unknown is not taken for dead.
+enum liveness { LIVE_NO = 1, LIVE_YES, LIVE_UNKNOWN };
+#define OS_IDENTITY_SIZE 112
+// This process: "<pid>-<start>-<boot id>-<namespace of pids>". Whether the process of an identity lives; those of former versions end
+// after the start.
+void os_identity(char out[OS_IDENTITY_SIZE]);
+enum liveness os_identity_alive(struct str identity);
 
 // ---- entropy
 struct entropy {

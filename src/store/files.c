@@ -265,7 +265,8 @@ void files_tell_owner(struct files_store *files, struct run_head *head)
         head->owner_pid = head->owned ? getpid() : 0;
         return;
     }
-    head->owned = !head->terminal && files->lock && files->disk->ops->locked(files->lock, 0);
+    bool locked = files->lock ? files->disk->ops->locked(files->lock, 0) : files->lock_hidden;
+    head->owned = !head->terminal && locked;
     head->owner_pid = head->owned ? pid_in_lock(files) : 0;
 }
 
@@ -463,7 +464,9 @@ static enum code open_reader(struct files_store *files, struct error *err)
     enum code rc = check_version(files, &found, err);
     if (rc == OK && !found) return error_set(err, E_NOT_FOUND, "there is no store");
     if (rc == OK) rc = open_parts(files, OPEN_READ, err);
-    if (rc == OK && open_at(files, ".cairn/lock", OPEN_READ, &files->lock, NULL) != OK) files->lock = NULL;
+    enum code shown = rc ? rc : open_at(files, ".cairn/lock", OPEN_READ, &files->lock, NULL);
+    if (shown) files->lock = NULL;
+    files->lock_hidden = shown && shown != E_NOT_FOUND; // whoever holds it cannot be seen, and counts as alive
     return rc == OK ? catch_up(files, err) : rc;
 }
 

@@ -266,6 +266,7 @@ struct files_store {
     bool writer;
     char *dir;
     struct file *lock, *runs, *index, *names;
+    bool lock_hidden; // of a reader: there is a lock file that it cannot open
     struct journal journal;
     struct feed_file feed;
     struct notes_file notes;

@@ -1,13 +1,44 @@
-// The lives of a store: how often it was put back from a backup, and where in its feed.
-#include "store/store.h"
+// Which store it is, and its lives: how often it was put back from a backup, and where in its feed.
+#include "store/backend.h"
 
+#include "base/uuid.h"
 #include "json/make.h"
+#include "os/os.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define LIFE_SPACE STR("store")
 #define LIFE_KEY STR("life")
+#define NAME_KEY STR("uuid")
+
+enum code store_name(struct store *store, struct arena *arena, struct str *out, struct error *err)
+{
+    struct note note;
+    enum code rc = store_note(store, LIFE_SPACE, NAME_KEY, arena, &note, err);
+    if (!rc && note.value.len != UUID_SIZE - 1)
+        rc = error_set(err, E_CORRUPT, "the note with the name of this store is damaged");
+    if (!rc) *out = note.value;
+    return rc;
+}
+
+enum code store_give_name(struct store *store, int64_t now_ms, struct arena *arena, struct str *out, struct error *err)
+{
+    uint8_t random[16];
+    char name[UUID_SIZE];
+    enum code rc = store_name(store, arena, out, err);
+    bool simulated = store->options.vfs || store->options.disk; // the same bytes must come out every time
+    if (rc != E_NOT_FOUND || simulated) return rc;
+    if (err) *err = (struct error){0};
+    os_entropy()->fill(os_entropy(), random, sizeof(random));
+    uuid_format(random, name);
+    struct note_put put = {.space = LIFE_SPACE, .key = NAME_KEY, .value = {name, UUID_SIZE - 1}};
+    struct store_batch batch = {.notes = &put, .note_count = 1};
+    rc = store_append(store, &batch, now_ms, arena, err);
+    if (rc && rc != E_CONFLICT) return rc; // another engine was faster
+    if (err) *err = (struct error){0};
+    return store_name(store, arena, out, err);
+}
 
 enum code store_lives(struct store *store, struct arena *arena, struct store_lives *out, struct error *err)
 {

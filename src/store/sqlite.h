@@ -71,7 +71,7 @@
     X(TOMBSTONES, "SELECT run_no,tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,removed_ms,reason "             \
                   "FROM tombstones ORDER BY run_no")                                                                   \
     X(MISSING, SQL_MISSING_RUNS)                                                                                       \
-    X(ADD_ENGINE, "INSERT INTO engines(pid,started_ms) VALUES(?1,?2)")                                                 \
+    X(ADD_ENGINE, "INSERT INTO engines(pid,started_ms,who) VALUES(?1,?2,?3)")                                          \
     X(ENGINE_PID, "SELECT pid FROM engines WHERE engine_no=?1")                                                        \
     X(CLAIM, "UPDATE run_heads SET epoch=epoch+1,owner=?2 WHERE run_no=?1")                                            \
     X(RELEASE, "UPDATE run_heads SET owner=0 WHERE run_no=?1 AND epoch=?2 AND owner=?3")                               \
@@ -140,6 +140,7 @@ struct sqlite_store {
     // Leases. The lock file is held through `lock` and looked at through `probe`, so that our own locks show.
     struct disk *disk;
     struct file *lock, *probe;
+    char probe_file[64]; // which file `probe` is; empty: not known
     int64_t engine; // our number; 0 = not an engine yet
     // Positions that removed events had lie below those that are there: known since our last commit of events, if nobody else
     // has written. The version of the pager tells.
@@ -235,6 +236,7 @@ enum code sqlite_check_log(struct sqlite_store *store, struct error *err) MUST_C
 // Makes sure that the write-ahead log is on the disk as it is shown, when nobody who lives has done so.
 enum code sqlite_prove_log(struct sqlite_store *store, struct error *err) MUST_CHECK;
 // Whether the engine lives, ourselves included; *pid gets its process.
-bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid);
+enum liveness sqlite_liveness(struct sqlite_store *store, int64_t engine, int64_t *pid); // pid: 0 when it is dead
+bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid);             // not known to be dead
 
 #endif

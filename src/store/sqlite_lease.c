@@ -2,6 +2,10 @@
 // PATH-engines for as long as it lives; the kernel lets go of it when the process dies, however it dies. A run whose
 // owner's byte is not locked is free. Clocks play no part in it (I28).
 //
+// The lock speaks for the engines that have locked that very file. Where it is gone, is another one by now, or cannot be opened, the
+// row of the engine tells which process it is (os_identity), of which database and which lock file. An engine of another database
+// file is none of ours: the row came with a copy. Whatever cannot be told counts as alive.
+//
 // Leases are written without a sync of their own: after a power cut no engine lives, so it does not matter whether
 // the last lease is remembered; after the death of a process the file is what it was.
 #include "store/sqlite.h"
@@ -10,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IDLE_POLLS = 2, POST_WAIT_MS = 5000 };
+enum { IDLE_POLLS = 2, POST_WAIT_MS = 5000, WHO_SIZE = OS_IDENTITY_SIZE + 128 };
 
 // ---- engines
 
@@ -39,14 +43,34 @@ enum code sqlite_open_beside(struct sqlite_store *store, const char *ending, uns
     return rc;
 }
 
+static void file_beside(const struct sqlite_store *store, const char *ending, char out[64])
+{
+    char path[PATH_MAX];
+    sqlite3_snprintf(sizeof(path), path, "%s%s", store->path, ending);
+    if (!os_file_identity(path, out)) out[0] = '\0';
+}
+
+// "<process> <database file> <lock file>".
+static void write_who(const struct sqlite_store *store, char out[WHO_SIZE])
+{
+    char process[OS_IDENTITY_SIZE], database[64], lock[64];
+    os_identity(process);
+    file_beside(store, "", database);
+    file_beside(store, "-engines", lock);
+    sqlite3_snprintf(WHO_SIZE, out, "%s %s %s", process, database, lock);
+}
+
 static enum code take_number(struct sqlite_store *store, int64_t *number, struct error *err)
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_ADD_ENGINE, &rc, err);
     if (!statement) return rc;
     // With a VFS of the tests the same bytes must come out every time.
+    char who[WHO_SIZE];
+    if (!store->base.options.vfs) write_who(store, who);
     sqlite3_bind_int64(statement, 1, store->base.options.vfs ? 1 : getpid());
     sqlite3_bind_int64(statement, 2, store->base.options.vfs ? 0 : os_now().wall_ms);
+    if (!store->base.options.vfs) sqlite3_bind_text(statement, 3, who, -1, SQLITE_TRANSIENT);
     rc = sqlite_step(store, statement, "join the engines", err);
     *number = sqlite3_last_insert_rowid(store->db);
     return rc;
@@ -113,17 +137,61 @@ static int64_t pid_of(struct sqlite_store *store, int64_t engine)
     return pid;
 }
 
+// What the row of an engine says of it; empty: a former version wrote it, or it cannot be read. Stores of former versions that were
+// opened for reading have no such column.
+static void read_who(struct sqlite_store *store, int64_t engine, char out[WHO_SIZE])
+{
+    sqlite3_stmt *statement = NULL;
+    out[0] = '\0';
+    if (sqlite3_prepare_v2(store->db, "SELECT who FROM engines WHERE engine_no=?1", -1, &statement, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(statement, 1, engine);
+        if (sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0))
+            sqlite3_snprintf(WHO_SIZE, out, "%s", sqlite3_column_text(statement, 0));
+    }
+    sqlite3_finalize(statement);
+}
+
+static enum liveness alive_by_number(int64_t pid)
+{
+    char text[32];
+    if (pid <= 0) return LIVE_UNKNOWN;
+    sqlite3_snprintf(sizeof(text), text, "%lld", (long long)pid);
+    return os_identity_alive(str_from(text));
+}
+
+// The lock is free, or it is not there to be asked.
+static enum liveness alive_by_row(struct sqlite_store *store, int64_t engine, bool asked)
+{
+    char who[WHO_SIZE], ours[64];
+    struct str database, lock;
+    read_who(store, engine, who);
+    struct str process = str_cut(str_from(who), ' ', &database);
+    database = str_cut(database, ' ', &lock);
+    file_beside(store, "", ours);
+    if (database.len && ours[0] && !str_is(database, ours)) return LIVE_NO;
+    if (asked && (!lock.len || !store->probe_file[0] || str_is(lock, store->probe_file))) return LIVE_NO;
+    return process.len ? os_identity_alive(process) : alive_by_number(pid_of(store, engine));
+}
+
+enum liveness sqlite_liveness(struct sqlite_store *store, int64_t engine, int64_t *pid)
+{
+    enum liveness found = engine == store->engine ? LIVE_YES : LIVE_NO;
+    if (found == LIVE_NO && !store->base.options.vfs) {
+        if (!store->probe && sqlite_open_beside(store, "-engines", OPEN_READ, &store->probe, NULL) == OK)
+            file_beside(store, "-engines", store->probe_file);
+        unsigned tries = 0;
+        bool locked = false;
+        do locked = store->probe && store->probe->disk->ops->locked(store->probe, (uint64_t)engine);
+        while (locked && os_lock_lingers(pid_of(store, engine), &tries));
+        found = locked ? LIVE_YES : alive_by_row(store, engine, store->probe != NULL);
+    }
+    *pid = found != LIVE_NO ? pid_of(store, engine) : 0;
+    return found;
+}
+
 bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid)
 {
-    bool alive = engine == store->engine;
-    if (!alive && !store->base.options.vfs) {
-        if (!store->probe && sqlite_open_beside(store, "-engines", OPEN_READ, &store->probe, NULL)) return false;
-        unsigned tries = 0;
-        do alive = store->probe->disk->ops->locked(store->probe, (uint64_t)engine);
-        while (alive && os_lock_lingers(pid_of(store, engine), &tries));
-    }
-    *pid = alive ? pid_of(store, engine) : 0;
-    return alive;
+    return sqlite_liveness(store, engine, pid) != LIVE_NO;
 }
 
 bool sqlite_alone(struct sqlite_store *store)

@@ -111,7 +111,8 @@ static const char schema[] =
     "CREATE TABLE engines("
     " engine_no INTEGER PRIMARY KEY AUTOINCREMENT,"
     " pid INTEGER NOT NULL,"
-    " started_ms INTEGER NOT NULL) STRICT;";
+    " started_ms INTEGER NOT NULL,"
+    " who TEXT) STRICT;";
 
 #define REFUSE(table, event, why)                                                                                      \
     "CREATE TRIGGER " table "_no_" event " BEFORE " event " ON " table                                                 \
@@ -283,6 +284,7 @@ static const struct addition additions[] = {
     {"SELECT count(*) FROM sqlite_schema WHERE name='notes'", {NOTES, note_guards}},
     {"SELECT count(*) FROM sqlite_schema WHERE name='run_heads_by_time'", {TIMES}},
     {"SELECT count(*) FROM sqlite_schema WHERE name='noetl_events'", {PLAYBOOK_VIEW}},
+    {"SELECT count(*) FROM pragma_table_info('engines') WHERE name='who'", {"ALTER TABLE engines ADD COLUMN who TEXT"}},
 };
 
 static enum code is_complete(struct sqlite_store *store, bool *out, struct error *err)

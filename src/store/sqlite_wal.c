@@ -87,7 +87,7 @@ static bool any_engine_lives(struct sqlite_store *store)
     sqlite3_finalize(newest);
     for (int i = 0; i < count; i++) {
         int64_t pid;
-        if (sqlite_alive(store, engines[i], &pid)) return true;
+        if (sqlite_liveness(store, engines[i], &pid) == LIVE_YES) return true; // to write it once more is never wrong
     }
     return false;
 }

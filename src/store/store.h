@@ -385,6 +385,12 @@ struct note_spaces {
 enum code store_note_spaces(struct store *store, struct arena *arena, struct note_spaces *out,
                             struct error *err) MUST_CHECK;
 
+// Which store it is, whatever path, link or URL leads to it: a UUID, in the note "store"/"uuid". Copies and backups have that of their
+// original. E_NOT_FOUND: nobody has needed it yet; store_give_name makes it then. In `arena`.
+enum code store_name(struct store *store, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+enum code store_give_name(struct store *store, int64_t now_ms, struct arena *arena, struct str *out,
+                          struct error *err) MUST_CHECK;
+
 // The lives of a store (I46): one that was put back from a backup goes on in its next life, so that what the former one gave out (leases,
 // tokens, cursors, ids of deliveries) is told from its own. A note, "store"/"life".
 #define LIVES_KEPT 32

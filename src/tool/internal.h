@@ -17,12 +17,6 @@
 
 
 // ---- proc.c: what /proc tells
-struct proc_stat {
-    char state;
-    pid_t parent, group, session;
-    uint64_t start; // clock ticks since boot: together with the pid it names a process for ever
-};
-bool proc_stat(pid_t pid, struct proc_stat *out);
 // The value of CAIRN_MARK in the environment that the process was started with; false when there is none or it is not
 // ours to read. *mark borrows `scratch`.
 bool proc_mark(pid_t pid, struct buf *scratch, struct str *mark);
@@ -31,9 +25,6 @@ bool proc_mark(pid_t pid, struct buf *scratch, struct str *mark);
 typedef void (*proc_visit)(void *context, pid_t pid);
 void proc_each(proc_visit visit, void *context);
 void proc_each_child(pid_t thread, struct buf *scratch, proc_visit visit, void *context);
-// "<pid>-<start>" of this process: the last part of every mark that it gives.
-#define IDENTITY_SIZE 40
-void proc_identity(char out[IDENTITY_SIZE]);
 
 // ---- secret.c
 #define SECRET_SIZE_MAX 65536
@@ -235,7 +226,7 @@ struct family {
     struct job_list running;
     struct buf children, environment; // scratch
     pid_t self, session;
-    char identity[IDENTITY_SIZE];
+    char identity[OS_IDENTITY_SIZE];
 };
 void family_init(struct family *family);
 void family_release(struct family *family);

@@ -42,15 +42,9 @@ static struct str cut_last(struct str *text)
     return last;
 }
 
-// "<pid>-<start>": the process with that number, if there is one, began at another time.
 static bool engine_is_gone(struct str identity)
 {
-    struct proc_stat stat;
-    struct str start;
-    int64_t pid, began;
-    struct str number = str_cut(identity, '-', &start);
-    if (!str_int64(number, &pid) || !str_int64(start, &began) || pid <= 0 || pid > INT32_MAX) return false;
-    return !proc_stat((pid_t)pid, &stat) || stat.start != (uint64_t)began || stat.state == 'Z';
+    return os_identity_alive(identity) == LIVE_NO;
 }
 
 // 2:<store>:<identity>:<L>:<k>:<tenant>:<run>:<path>, the last three with ':' and '%' as %3A and %25.
@@ -60,7 +54,8 @@ static bool is_wanted_2(struct hunt *hunt, struct str mark)
     (void)str_cut(mark, ':', &mark);
     (void)str_cut(mark, ':', &mark);
     struct str tenant = str_cut(mark, ':', &mark), run = str_cut(mark, ':', &mark);
-    if (!str_is(store, hunt->mark.store) || !engine_is_gone(identity)) return false;
+    bool ours = str_is(store, hunt->mark.store) || (hunt->mark.file && str_is(store, hunt->mark.file));
+    if (!ours || !engine_is_gone(identity)) return false;
     struct buf *room = &hunt->plain;
     buf_clear(room);
     struct str *parts[] = {&tenant, &run, &mark};
@@ -115,14 +110,14 @@ static void add_target(struct hunt *hunt, pid_t pid, pid_t group, int pidfd)
 static void visit_marked(void *context, pid_t pid)
 {
     struct hunt *hunt = context;
-    struct proc_stat stat;
+    struct process_stat stat;
     struct str mark;
     if (hunt->count == HUNT_MAX || is_known(hunt, pid)) return;
     // A first look without the descriptor: nearly all processes of a system are not ours.
     if (!proc_mark(pid, &hunt->scratch, &mark) || !is_wanted(hunt, mark)) return;
     int pidfd = pidfd_open(pid, 0);
     if (pidfd < 0) return;
-    if (proc_mark(pid, &hunt->scratch, &mark) && is_wanted(hunt, mark) && proc_stat(pid, &stat) && stat.state != 'Z')
+    if (proc_mark(pid, &hunt->scratch, &mark) && is_wanted(hunt, mark) && os_process_stat(pid, &stat) && stat.state != 'Z')
         add_target(hunt, pid, stat.group, pidfd);
     else
         close(pidfd);
@@ -139,12 +134,12 @@ static bool is_hunted_group(const struct hunt *hunt, pid_t group)
 static void visit_member(void *context, pid_t pid)
 {
     struct hunt *hunt = context;
-    struct proc_stat stat;
+    struct process_stat stat;
     if (hunt->count == HUNT_MAX || is_known(hunt, pid)) return;
-    if (!proc_stat(pid, &stat) || stat.state == 'Z' || !is_hunted_group(hunt, stat.group)) return;
+    if (!os_process_stat(pid, &stat) || stat.state == 'Z' || !is_hunted_group(hunt, stat.group)) return;
     int pidfd = pidfd_open(pid, 0);
     if (pidfd < 0) return;
-    if (proc_stat(pid, &stat) && is_hunted_group(hunt, stat.group))
+    if (os_process_stat(pid, &stat) && is_hunted_group(hunt, stat.group))
         add_target(hunt, pid, stat.group, pidfd);
     else
         close(pidfd);
@@ -153,10 +148,10 @@ static void visit_member(void *context, pid_t pid)
 // An engine that was itself started by a step carries a mark: it must not kill itself or the shell that it runs in.
 static void spare_ancestors(struct hunt *hunt)
 {
-    struct proc_stat stat;
+    struct process_stat stat;
     for (pid_t pid = getpid(); pid > 0 && hunt->spared_count < ANCESTORS_MAX; pid = stat.parent) {
         hunt->spared[hunt->spared_count++] = pid;
-        if (!proc_stat(pid, &stat)) break;
+        if (!os_process_stat(pid, &stat)) break;
     }
 }
 

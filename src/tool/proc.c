@@ -27,34 +27,6 @@ static bool read_all(const char *path, struct buf *out)
     return got == 0;
 }
 
-static bool parse_stat(const char *text, struct proc_stat *out)
-{
-    // The name of the program stands in parentheses and may hold anything, parentheses too.
-    const char *after = strrchr(text, ')');
-    int parent, group, session;
-    if (!after || sscanf(after + 1, " %c %d %d %d", &out->state, &parent, &group, &session) != 4) return false;
-    out->parent = parent;
-    out->group = group;
-    out->session = session;
-    // The start is the 22nd field; the state was the 3rd.
-    const char *at = after + 1;
-    for (int field = 3; field < 22 && at; field++) at = strchr(at + 1, ' ');
-    return at && sscanf(at, " %" SCNu64, &out->start) == 1;
-}
-
-bool proc_stat(pid_t pid, struct proc_stat *out)
-{
-    char path[PATH_SIZE], text[STAT_SIZE];
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t got = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (got <= 0) return false;
-    text[got] = '\0';
-    return parse_stat(text, out);
-}
-
 bool proc_mark(pid_t pid, struct buf *scratch, struct str *mark)
 {
     char path[PATH_SIZE];
@@ -93,8 +65,8 @@ struct child_filter {
 static void visit_child(void *context, pid_t pid)
 {
     const struct child_filter *filter = context;
-    struct proc_stat stat;
-    if (proc_stat(pid, &stat) && stat.parent == filter->parent) filter->visit(filter->context, pid);
+    struct process_stat stat;
+    if (os_process_stat(pid, &stat) && stat.parent == filter->parent) filter->visit(filter->context, pid);
 }
 
 void proc_each_child(pid_t thread, struct buf *scratch, proc_visit visit, void *context)
@@ -115,11 +87,4 @@ void proc_each_child(pid_t thread, struct buf *scratch, proc_visit visit, void *
         struct str word = str_cut(rest, ' ', &rest);
         if (str_int64(word, &pid)) visit(context, (pid_t)pid);
     }
-}
-
-void proc_identity(char out[IDENTITY_SIZE])
-{
-    struct proc_stat stat = {0};
-    if (!proc_stat(getpid(), &stat)) stat.start = 0;
-    snprintf(out, IDENTITY_SIZE, "%d-%" PRIu64, (int)getpid(), stat.start);
 }

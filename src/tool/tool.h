@@ -242,6 +242,7 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
 // gone, kills them with their groups and waits until they are gone. Returns how many. One pass over the system's processes.
 struct tool_mark {
     const char *store; // as in tool_options
+    const char *file;  // the same of stores without a name; may be NULL
     const char *url;   // as engines before marked their processes: those do not say a tenant
 };
 typedef bool (*tool_orphan)(void *context, struct str tenant, struct str run, struct str step);

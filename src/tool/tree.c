@@ -24,7 +24,7 @@ void family_init(struct family *family)
     *family = (struct family){.self = getpid(), .session = getsid(0)};
     buf_init(&family->children, ENVIRON_MAX);
     buf_init(&family->environment, ENVIRON_MAX);
-    proc_identity(family->identity);
+    os_identity(family->identity);
 }
 
 void family_release(struct family *family)
@@ -51,9 +51,9 @@ static void reap(pid_t pid)
 enum kinship { STRANGER = 1, ADOPTED, ADOPTED_DEAD };
 
 // Children of our own session are not from a step. The dead are reaped.
-static enum kinship look_at(const struct family *family, pid_t pid, struct proc_stat *stat)
+static enum kinship look_at(const struct family *family, pid_t pid, struct process_stat *stat)
 {
-    if (is_main_process(family, pid) || !proc_stat(pid, stat) || stat->session == family->session) return STRANGER;
+    if (is_main_process(family, pid) || !os_process_stat(pid, stat) || stat->session == family->session) return STRANGER;
     if (stat->state != 'Z' && stat->state != 'X') return ADOPTED;
     reap(pid);
     return ADOPTED_DEAD;
@@ -61,14 +61,15 @@ static enum kinship look_at(const struct family *family, pid_t pid, struct proc_
 
 static bool has_our_identity(const struct family *family, struct str mark)
 {
-    struct str identity = str_from(family->identity);
-    return str_ends(mark, identity) && mark.len > identity.len && mark.ptr[mark.len - identity.len - 1] == ':';
+    if (!str_starts(mark, STR("2:"))) return false;
+    (void)str_cut(str_slice(mark, 2, mark.len), ':', &mark); // the store
+    return str_is(str_cut(mark, ':', &mark), family->identity);
 }
 
 static bool was_running_at(const struct job *job, uint64_t start)
 {
-    struct proc_stat stat;
-    return proc_stat(job->process.pid, &stat) && stat.start <= start;
+    struct process_stat stat;
+    return os_process_stat(job->process.pid, &stat) && stat.start <= start;
 }
 
 // Nothing tells whose it is: it goes with the last step that could have started it.
@@ -88,7 +89,7 @@ static const struct job *find_by_tag(const struct family *family, uint64_t tag)
     return job;
 }
 
-static bool belongs_to(struct family *family, const struct job *job, pid_t pid, const struct proc_stat *stat)
+static bool belongs_to(struct family *family, const struct job *job, pid_t pid, const struct process_stat *stat)
 {
     if (is_main_process(family, stat->session)) return stat->session == job->process.pid;
     const struct job *tagged = find_by_tag(family, process_tag(pid));
@@ -120,7 +121,7 @@ static void sweep_child(void *context, pid_t pid)
 {
     struct sweep *sweep = context;
     struct job *job = sweep->job;
-    struct proc_stat stat;
+    struct process_stat stat;
     enum kinship kinship = look_at(sweep->family, pid, &stat);
     sweep->dead += kinship == ADOPTED_DEAD;
     if (kinship != ADOPTED || !belongs_to(sweep->family, job, pid, &stat)) return;
@@ -154,7 +155,7 @@ size_t tree_sweep(struct family *family, struct job *job)
 
 static void reap_child(void *context, pid_t pid)
 {
-    struct proc_stat stat;
+    struct process_stat stat;
     (void)look_at(context, pid, &stat);
 }
 

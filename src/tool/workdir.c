@@ -21,12 +21,12 @@ static const char *root_of(const struct tool_confinement *confinement)
 enum code workdir_make(const struct tool_confinement *confinement, struct arena *arena, struct str *out,
                        struct error *err)
 {
-    char identity[IDENTITY_SIZE];
+    char identity[OS_IDENTITY_SIZE];
     const char *root = root_of(confinement);
-    size_t size = strlen(root) + sizeof(BEGINNING) + IDENTITY_SIZE + 16;
+    size_t size = strlen(root) + sizeof(BEGINNING) + OS_IDENTITY_SIZE + 16;
     char *path = arena_alloc(arena, size);
     if (!path) return error_nomem(err);
-    proc_identity(identity);
+    os_identity(identity);
     snprintf(path, size, "%s/" BEGINNING "%s-XXXXXX", root, identity); // whose it is, should this process be killed
     if (!mkdtemp(path)) return os_errno(err, "make a working directory in", root);
     *out = str_from(path);
@@ -116,15 +116,14 @@ void workdir_remove(struct str path)
         os_log(LOG_WARN, "a working directory stays dir=%.*s why=\"%s\"", STR_ARG(path), strerrordesc_np(errno));
 }
 
-// "cairn-step-PID-START-XXXXXX" of a process that is gone.
+// "cairn-step-IDENTITY-XXXXXX" of a process that is gone.
 static bool is_left(const char *name)
 {
-    struct proc_stat now;
-    int pid, end = 0;
-    unsigned long long start;
-    if (strncmp(name, BEGINNING, strlen(BEGINNING)) != 0) return false;
-    if (sscanf(name + strlen(BEGINNING), "%d-%llu-%n", &pid, &start, &end) != 2 || end == 0 || pid <= 0) return false;
-    return !proc_stat(pid, &now) || now.start != start;
+    struct str rest = str_from(name);
+    size_t tail = strlen("-XXXXXX");
+    if (!str_starts(rest, STR(BEGINNING)) || rest.len <= strlen(BEGINNING) + tail) return false;
+    struct str identity = str_slice(rest, strlen(BEGINNING), rest.len - tail);
+    return str_find(identity, '-', 0) < identity.len && os_identity_alive(identity) == LIVE_NO;
 }
 
 void workdir_sweep(const struct tool_confinement *confinement)

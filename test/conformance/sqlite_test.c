@@ -66,7 +66,7 @@ static int64_t raw_number(struct store *store, const char *sql)
     return number;
 }
 
-// The lock file is taken away.
+// The lock file is taken away, and its process was one of an earlier boot.
 static void seem_dead(struct store *store)
 {
     struct buf lock;
@@ -74,6 +74,7 @@ static void seem_dead(struct store *store)
     buf_printf(&lock, "%s-engines", store_url(store).ptr + strlen("sqlite:"));
     CHECK(unlink(lock.ptr) == 0);
     buf_release(&lock);
+    CHECK_INT(sqlite3_exec(raw_kept(store), "UPDATE engines SET who='1-1-gone-1'", NULL, NULL, NULL), SQLITE_OK);
 }
 
 static bool flip(struct store *store, const char *table, const char *number, const char *const *columns,

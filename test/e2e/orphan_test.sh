@@ -95,6 +95,9 @@ test_an_orphan_is_found_by_whatever_name_the_store_has() {
     at_two_names "files:$PWD/m" "files:$PWD/n" moved
     moved() { mv p q; }
     at_two_names "sqlite:$PWD/p/s.db" "sqlite:$PWD/q/s.db" moved
+    mkdir here; (cd here && at_two_names files:. "files:$PWD") || exit
+    copied() { mkdir c; cp e/real.db* c/; rm -rf e; } # to another file, on which no engine ever was
+    mkdir e; at_two_names "sqlite:$PWD/e/real.db" "sqlite:$PWD/c/real.db" copied
 }
 test_recovery_of_a_copy_or_of_another_tenant_kills_no_living_step() {
     stray
@@ -134,6 +137,82 @@ YAML
     cairn_is 0 recover "${store[@]}" --progress none
     ! alive "$(cat stray)" || { kill "$(cat stray)"; fail 'what the first attempt left runs beside the second'; }
     equal "$(wc -l <tries)" 3
+}
+
+# An engine that lives: its run, whatever became of the file that it has locked, is nobody else's.
+living() {
+    held_plan a
+    "$CAIRN" run slow.json "${store[@]}" --run-id s-1 --progress none >/dev/null 2>run.err </dev/null & pid=$!
+    wait_for step_is s-1 a RUNNING
+}
+owner_of() { "$CAIRN" ps "${store[@]}" -o json | jq -r '.[0].ownerPid // .[0].owner // "nobody"'; }
+test_an_engine_whose_lock_file_was_deleted_or_made_anew_lives() {
+    living
+    rm store.db-engines
+    equal "$(owner_of)" $pid 'owner without the file'
+    cairn_is 0 recover "${store[@]}" --progress none; equal "$(times_ran a)" 1 'a after a recover'
+    # Another engine makes the file again; the byte of the first one is free in it.
+    echo '{"planId":"n","planVersion":"1","steps":[{"stepId":"x","kind":"noop"}]}' >n.json
+    cairn_is 0 run n.json "${store[@]}" --run-id n-1 --progress none; [ -e store.db-engines ] || fail 'nobody made the file'
+    equal "$(owner_of)" $pid 'owner with another file'
+    cairn_is 0 recover "${store[@]}" --progress none; equal "$(times_ran a)" 1 'a after a second recover'
+    kill -9 $pid; wait $pid 2>/dev/null
+    equal "$(owner_of)" nobody 'owner after its death'
+    touch go; cairn_is 0 recover "${store[@]}" --progress none; status_is s-1 COMPLETED || fail 'not COMPLETED'
+    intact
+}
+test_an_engine_whose_lock_file_cannot_be_opened_lives() {
+    living
+    ln store.db-engines another # a file with two names is refused
+    equal "$(owner_of)" $pid 'owner of sqlite'
+    rm another
+    touch go; wait $pid || fail 'the run failed'
+    rm -f go; store=(--store "files:$PWD/f"); rm -rf ran; living
+    ln f/.cairn/lock another
+    cairn_is 0 get s-1 "${store[@]}" -o json; [ "$(owner_of)" != nobody ] || fail 'files: the owner counts as dead'
+    rm another
+    touch go; wait $pid || fail 'the run failed'
+}
+test_a_copy_without_its_lock_file_is_recovered_beside_its_original() {
+    living
+    mkdir copy; cp store.db store.db-wal copy/ 2>/dev/null
+    cairn_is 0 recover --store "sqlite:$PWD/copy/store.db" --progress none
+    equal "$(times_ran a)" 2 'a, here and in the copy'
+    touch go; wait $pid || fail 'the run of the original failed'
+    intact
+    store=(--store "sqlite:$PWD/copy/store.db"); status_is s-1 COMPLETED || fail 'the copy is not COMPLETED'
+    intact
+}
+test_a_store_of_a_former_version_is_read_as_it_is_and_gets_its_name_when_written() {
+    orphan
+    python3 - <<'SCRIPT'
+import sqlite3
+db = sqlite3.connect("store.db")
+db.execute("ALTER TABLE engines DROP COLUMN who")
+db.execute("DELETE FROM notes WHERE space='store' AND key='uuid'")
+db.commit(); db.close()
+SCRIPT
+    rm -f store.db-engines
+    chmod a-w store.db; cairn_is 0 get o-1 "${store[@]}"; cairn_is 0 ls "${store[@]}"; chmod u+w store.db
+    equal "$(owner_of)" nobody 'owner by number alone'
+    cairn_is 0 recover "${store[@]}" --progress none; equal "$(times_ran a)" 2
+    equal "$(sqlite3 store.db "SELECT count(*) FROM notes WHERE space='store' AND key='uuid'" 2>/dev/null ||
+        python3 -c 'import sqlite3; print(sqlite3.connect("store.db").execute("SELECT count(*) FROM notes WHERE space=? AND key=?", ("store", "uuid")).fetchone()[0])')" 1 'names of the store'
+}
+test_an_orphan_of_the_library_is_found_by_the_command_line() {
+    export CAIRN_LIBRARY=$root/build/libcairn.so.0 PYTHONPATH=$root/bindings/python PYTHONDONTWRITEBYTECODE=1
+    [ -f "$CAIRN_LIBRARY" ] || make -s -C "$root" library >/dev/null 2>&1 || fail 'make library'
+    stray
+    python3 - <<'SCRIPT' >lib.out 2>&1 & pid=$!
+import cairn
+with cairn.Engine("sqlite:./lib.db") as engine:
+    engine.run("stray.json", run_id="l-1").result()
+SCRIPT
+    wait_for test -s stray
+    kill -9 $pid; wait $pid 2>/dev/null
+    cairn_is 0 recover --store "sqlite:$PWD/lib.db" --progress none
+    ! alive "$(cat stray)" || { kill "$(cat stray)"; fail 'what the library left runs beside the second attempt'; }
+    equal "$(wc -l <tries)" 2
 }
 
 run_tests "$@"

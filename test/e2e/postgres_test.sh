@@ -40,6 +40,18 @@ test_postgres_a_killed_run_goes_on() {
     equal "$(times_ran a) $(times_ran b) $(times_ran c)" '1 2 1' 'times run'
     intact
 }
+test_postgres_an_orphan_is_found_through_another_spelling_of_the_url() {
+    postgres_up
+    echo '{"planId":"l","planVersion":"1","steps":[{"stepId":"a","kind":"shell","with":{"command":"echo x >> '"$PWD"'/tries; [ $(wc -l < '"$PWD"'/tries) -ge 2 ] && exit 0; (setsid sleep 40 & echo $! > '"$PWD"'/stray); sleep 40"}}]}' >stray.json
+    "$CAIRN" run stray.json "${store[@]}" --run-id l-1 --progress none >/dev/null 2>run.err </dev/null & local pid=$!
+    wait_for test -s stray
+    kill -9 $pid; wait $pid 2>/dev/null
+    alive() { [ -d "/proc/$1" ] && ! grep -q ') Z ' "/proc/$1/stat" 2>/dev/null; }
+    alive "$(cat stray)" || fail 'nothing was left behind'
+    cairn_is 0 recover --store "postgresql://app@/postgres?host=$pg_dir" --progress none
+    ! alive "$(cat stray)" || fail 'what the first attempt left runs beside the second'
+    equal "$(wc -l <tries)" 2
+}
 test_postgres_a_server_that_dies_under_a_run_loses_nothing() {
     postgres_up
     held_plan a

@@ -376,7 +376,7 @@ static bool kit_is_of_step(void *context, struct str tenant, struct str run, str
 static size_t kit_kill_orphans(const char *mark, const char *run, const char *step)
 {
     struct kit_step one = {str_from(run), str_from(step)};
-    return tool_sweep_orphans(&(struct tool_mark){mark, mark}, kit_is_of_step, &one);
+    return tool_sweep_orphans(&(struct tool_mark){.store = mark, .url = mark}, kit_is_of_step, &one);
 }
 
 static int kit_helper(char **argv)
