@@ -3,6 +3,8 @@
 
 #include "service/service.h"
 
+#include <string.h>
+
 static struct arena arena;
 static struct service_settings settings;
 
@@ -92,10 +94,17 @@ static void what_does_not_fit_is_told_with_its_place(void)
     CHECK_INT(put("lisen", "1", &err), E_NOT_FOUND);
 }
 
-static void every_member_is_explained(void)
+static void every_member_is_explained_and_read(void)
 {
     size_t count = 0;
-    for (; service_setting_name(count); count++) CHECK(service_setting_what(count)[0] != '\0');
+    begin();
+    for (; service_setting_name(count); count++) {
+        struct error err;
+        CHECK(service_setting_what(count)[0] != '\0');
+        CHECK_INT(put(service_setting_name(count), "null", &err), E_INVALID);
+        if (strstr(err.message, "there is no"))
+            test_fail(__FILE__, __LINE__, "%s is not read", service_setting_name(count));
+    }
     CHECK(count >= 16);
 }
 
@@ -105,7 +114,7 @@ int main(int argc, char **argv)
         TEST(members_become_settings),
         TEST(confinement_none_is_none),
         TEST(what_does_not_fit_is_told_with_its_place),
-        TEST(every_member_is_explained),
+        TEST(every_member_is_explained_and_read),
     };
     return test_main("service_settings", tests, ARRAY_COUNT(tests), argc, argv);
 }
