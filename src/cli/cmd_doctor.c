@@ -36,18 +36,14 @@ void doctor_problem(struct doctor *d, const char *hint, const char *format, ...)
 {
     char text[1024];
     struct arena *arena = &d->cli->io.arena;
-    struct json row = json_object();
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    struct str kept = arena_copy(arena, str_from(text));
     d->problem_count++;
-    bool ok = kept.ptr && json_put(arena, &row, STR("check"), json_string(str_from(d->check))) &&
-              json_put(arena, &row, STR("problem"), json_string(kept)) &&
-              json_put(arena, &row, STR("hint"), hint ? json_string(str_from(hint)) : json_null()) &&
-              json_push(arena, &d->problems, row);
-    (void)ok;
+    json_append(arena, &d->problems,
+                JSON_OF(arena, {"check", json_word(d->check)}, {"problem", json_copied(arena, str_from(text))},
+                        {"hint", hint ? json_word(hint) : json_null()}));
     if (format_of(d->cli, FORMAT_TEXT) == FORMAT_JSON) return;
     cli_warn(d->cli, "%s: %s", d->check, text);
     if (hint) cli_hint(d->cli, "%s", hint);

@@ -177,30 +177,12 @@ static int tell_made(struct wish *wish, struct session *session, const struct fo
 
 // ---- doing it at a server
 
-static int put_outputs(struct cli *cli, const struct fork_request *request, struct json *body)
+static struct json outputs_json(struct arena *arena, const struct fork_request *request)
 {
     struct json outputs = json_object();
     for (size_t i = 0; i < request->output_count; i++)
-        if (!json_put(&cli->io.arena, &outputs, request->outputs[i].step, request->outputs[i].value))
-            return cli_nomem(cli);
-    return outputs.count == 0 || json_put(&cli->io.arena, body, STR("outputs"), outputs) ? EXIT_OK : cli_nomem(cli);
-}
-
-static int put_from(struct wish *wish, struct json *body)
-{
-    struct cli *cli = wish->cli;
-    struct json from = json_array();
-    const struct fork_request *request = &wish->request;
-    if (strcmp(wish->how, "retry") == 0)
-        return json_put(&cli->io.arena, body, STR("stepId"), json_string(request->from[0])) ? EXIT_OK : cli_nomem(cli);
-    for (size_t i = 0; i < request->from_count; i++)
-        if (!json_push(&cli->io.arena, &from, json_string(request->from[i]))) return cli_nomem(cli);
-    return from.count == 0 || json_put(&cli->io.arena, body, STR("from"), from) ? EXIT_OK : cli_nomem(cli);
-}
-
-static bool put_text(struct cli *cli, struct json *body, const char *key, struct str text)
-{
-    return text.len == 0 || json_put(&cli->io.arena, body, str_from(key), json_string(text));
+        json_set(arena, &outputs, request->outputs[i].step, request->outputs[i].value);
+    return json_filled(outputs);
 }
 
 static int act_there(struct wish *wish, struct session *session, const struct fork *fork)
@@ -210,15 +192,17 @@ static int act_there(struct wish *wish, struct session *session, const struct fo
     struct str run = {0};
     bool is_fork = strcmp(wish->how, "fork") == 0;
     int code = wish->program ? put_document(cli, &wish->document, &body) : EXIT_OK;
-    if (!code) code = put_from(wish, &body);
-    if (!code) code = put_outputs(cli, &wish->request, &body);
     if (code) return code;
-    bool ok =
-        (!is_fork || json_put(&cli->io.arena, &body, STR("fromSeq"), json_int((int64_t)fork->at))) &&
-        (wish->changes.inputs.count == 0 || json_put(&cli->io.arena, &body, STR("inputs"), wish->changes.inputs)) &&
-        put_text(cli, &body, "runId", args_text(&cli->args, FLAG_RUN_ID, "")) &&
-        put_text(cli, &body, "reason", args_text(&cli->args, FLAG_REASON, ""));
-    if (!ok) return cli_nomem(cli);
+    const struct fork_request *request = &wish->request;
+    struct arena *arena = &cli->io.arena;
+    bool one = strcmp(wish->how, "retry") == 0;
+    JSON_ADD(arena, &body, {"stepId", one ? json_string(request->from[0]) : json_none()},
+             {"from", one ? json_none() : json_filled(json_texts(arena, request->from, request->from_count))},
+             {"outputs", outputs_json(arena, request)}, {"fromSeq", json_when(is_fork, json_count(fork->at))},
+             {"inputs", json_filled(wish->changes.inputs)},
+             {"runId", json_some(args_text(&cli->args, FLAG_RUN_ID, ""))},
+             {"reason", json_some(args_text(&cli->args, FLAG_REASON, ""))});
+    if (!json_ok(&body)) return cli_nomem(cli);
     code = fork_at_server(session, fork->head.ids.run, is_fork ? "forks" : wish->how, &body, &run);
     if (!code && !args_has(&cli->args, FLAG_DETACH)) code = tell_made(wish, session, fork, run);
     return code ? code : follow_at_server(session, run);

@@ -37,12 +37,11 @@ static int no_such_step(struct session *session, const struct explained_run *exp
 // What only the present knows: who drives the run. It is not in the log.
 static bool add_owner(struct cli *cli, const struct run_head *head, struct json *answer)
 {
-    struct json owner = json_object();
     struct arena *arena = &cli->io.arena;
     if (head->terminal) return true;
-    if (!json_put(arena, &owner, STR("alive"), json_bool(head->owned))) return false;
-    if (head->owned && !json_put(arena, &owner, STR("pid"), json_int(head->owner_pid))) return false;
-    if (!json_put(arena, answer, STR("owner"), owner)) return false;
+    JSON_ADD(arena, answer, {"owner", JSON_OF(arena, {"alive", json_bool(head->owned)},
+                                              {"pid", json_when(head->owned, json_int(head->owner_pid))})});
+    if (!json_ok(answer)) return false;
     bool waits = head->summary.status == RUN_STATUS_PAUSED || head->summary.status == RUN_STATUS_PENDING;
     if (head->owned || waits) return true;
     struct json *next = NULL, line = json_string(str_from(cli_format(cli, "recover %.*s", STR_ARG(head->ids.run))));
@@ -50,7 +49,9 @@ static bool add_owner(struct cli *cli, const struct run_head *head, struct json 
         if (str_is(answer->members[i].key, "next")) next = &answer->members[i].value;
     if (next) return json_push(arena, next, line);
     struct json list = json_array();
-    return json_push(arena, &list, line) && json_put(arena, answer, STR("next"), list);
+    json_append(arena, &list, line);
+    JSON_ADD(arena, answer, {"next", list});
+    return json_ok(answer);
 }
 
 static int answer(struct session *session, const struct target *target, const struct explained_run *explained)

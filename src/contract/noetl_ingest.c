@@ -1,6 +1,8 @@
 // Events that workers of other make report: which they may, and what older ones are called now (NX-4, NX-5).
 #include "contract/internal.h"
 
+#include "json/make.h"
+
 // Old names, and what they are called when all went well and when it did not. With a loop: about one item.
 struct old_name {
     const char *old, *good, *bad, *item_good, *item_bad;
@@ -92,19 +94,14 @@ static bool outcome_of(const struct json *event, bool bad, struct arena *arena, 
         return str_eq(json_text(json_key(given, "status")), status);
     }
     const struct json *result = json_key(payload, "result"), *error = json_key(payload, "error");
-    *out = json_object();
-    bool ok = true;
-    if (bad && json_is(error, JSON_OBJECT)) ok = json_put(arena, out, STR("error"), *error);
-    if (bad && !json_is(error, JSON_OBJECT)) {
-        struct json made = json_object();
-        struct str message = json_text(error);
-        ok = json_put(arena, &made, STR("kind"), json_string(STR("unknown"))) &&
-             json_put(arena, &made, STR("message"),
-                      json_string(message.len ? message : STR("the worker reported a failure"))) &&
-             json_put(arena, out, STR("error"), made);
-    }
-    if (ok && result) ok = json_put(arena, out, STR("result"), *result);
-    return ok && json_put(arena, out, STR("status"), json_string(status));
+    struct str message = json_text(error);
+    if (!message.len) message = STR("the worker reported a failure");
+    struct json fault = json_is(error, JSON_OBJECT)
+                            ? *error
+                            : JSON_OF(arena, {"kind", json_word("unknown")}, {"message", json_string(message)});
+    *out = JSON_OF(arena, {"error", json_when(bad, fault)}, {"result", json_ref(result)},
+                   {"status", json_string(status)});
+    return json_ok(out);
 }
 
 enum code noetl_ingest(const struct json *event, bool first_party, struct arena *arena, struct ingested *out,

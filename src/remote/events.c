@@ -2,6 +2,8 @@
 // itself: a report of how an attempt came out is its result, like one of the worker protocol; every other one says that the worker lives.
 #include "remote/inside.h"
 
+#include "json/make.h"
+
 static void refuse(const struct worker_call *call, size_t index, enum code rc, const struct error *err)
 {
     struct str rest, code = str_cut(str_from(err->message), ':', &rest);
@@ -74,13 +76,12 @@ static bool as_result(const struct worker_call *call, const struct json *outcome
 {
     struct arena *arena = call->arena;
     const struct json *token = json_key(&call->body, "token"), *epoch = json_key(&call->body, "epoch");
-    struct json item = json_object(), list = json_array();
+    struct json list = json_array();
+    json_append(arena, &list, JSON_OF(arena, {"token", *token}, {"epoch", *epoch}, {"value", *outcome}));
     *out = *call;
     out->kind = REMOTE_COMPLETE;
-    out->body = json_object();
-    return json_put(arena, &item, STR("token"), *token) && json_put(arena, &item, STR("epoch"), *epoch) &&
-           json_put(arena, &item, STR("value"), *outcome) && json_push(arena, &list, item) &&
-           json_put(arena, &out->body, STR("results"), list);
+    out->body = JSON_OF(arena, {"results", list});
+    return json_ok(&out->body);
 }
 
 void serve_events(struct remote *r, const struct worker_call *call)

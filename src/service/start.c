@@ -357,9 +357,6 @@ static void compile(struct call *call, struct str text)
 static enum code audit_refusal(struct call *call, struct error *err)
 {
     const struct starting *starting = call->state;
-    struct json details = json_object();
-    char actual[SHA256_HEX + 1];
-    digest_hex(&starting->actual, actual);
     struct auth_ask ask = {.principal = &call->who, .operation = OPERATION_RUN_START};
     struct audit_record record = audit_of(&ask, &call->decision);
     record.tenant = call->who.tenant;
@@ -369,10 +366,10 @@ static enum code audit_refusal(struct call *call, struct error *err)
     record.code = str_from(call->answer.code);
     record.ip = call->source_ip;
     record.request = call->request_id;
-    if (starting->alarm &&
-        json_put(&call->arena, &details, STR("expectedSha256"), json_string(starting->given.ref.sha256)) &&
-        json_put(&call->arena, &details, STR("actualSha256"), json_string(str_from(actual))))
-        record.details = details;
+    if (starting->alarm)
+        record.details = JSON_OF(&call->arena, {"expectedSha256", json_string(starting->given.ref.sha256)},
+                                 {"actualSha256", json_digest(&call->arena, &starting->actual)});
+    if (!json_ok(&record.details)) return error_nomem(err);
     return audit_add(call->service, &record, err);
 }
 

@@ -3,6 +3,7 @@
 // An inbox item is named {seq}-{hash}.json. seq, one more than the highest in the directory, keeps the order of posting; hash, of what was
 // posted, is its id: two processes may draw the same seq, and posting the same signal twice is posting it once. Settled items are removed
 // after their batch is durable, and again when the batch is replayed.
+#include "json/make.h"
 #include "store/files.h"
 
 #include <inttypes.h>
@@ -164,13 +165,9 @@ static enum code list_items(struct files_store *files, struct item_names *out, s
 static bool encode_item(struct str tenant, struct str run, struct str signal_id, struct str bytes, struct arena *arena,
                         struct buf *out)
 {
-    struct json item;
-    if (!json_object_with(arena, 4, &item) || !json_put(arena, &item, STR("bytes"), json_string(bytes)) ||
-        !json_put(arena, &item, STR("run"), json_string(run)) ||
-        !json_put(arena, &item, STR("signalId"), json_string(signal_id)) ||
-        !json_put(arena, &item, STR("tenant"), json_string(tenant)))
-        return false;
-    json_canon(out, &item);
+    struct json item = JSON_OF(arena, {"bytes", json_string(bytes)}, {"run", json_string(run)},
+                               {"signalId", json_string(signal_id)}, {"tenant", json_string(tenant)});
+    json_canon(out, &item); // what could not be made fails the buf
     return buf_ok(out);
 }
 

@@ -1,25 +1,20 @@
 #include "store/keep.h"
 
+#include "json/make.h"
 #include "store/backend.h"
 
 bool store_kept_note(const struct keep *keep, const struct digest *sha256, uint64_t bytes, struct arena *arena,
                      struct note_put *out)
 {
     char hex[SHA256_HEX + 1];
-    struct json value;
-    struct buf text;
     digest_hex(sha256, hex);
-    buf_init(&text, 4096);
-    bool ok = json_object_with(arena, 3, &value) && json_put(arena, &value, STR("bytes"), json_int((int64_t)bytes)) &&
-              json_put(arena, &value, STR("place"), json_string(keep->place)) &&
-              json_put(arena, &value, STR("store"), json_string(str_from(keep->ops->name)));
-    if (ok) json_canon(&text, &value);
+    struct json value = JSON_OF(arena, {"bytes", json_count(bytes)}, {"place", json_string(keep->place)},
+                                {"store", json_word(keep->ops->name)});
     *out = (struct note_put){.space = KEEP_SPACE,
                              .key = arena_copy(arena, str_from(hex)),
-                             .value = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0},
+                             .value = json_canon_kept(arena, &value, 4096),
                              .expect = NOTE_ANY};
-    buf_release(&text);
-    return ok && out->key.ptr && out->value.ptr;
+    return out->key.ptr && out->value.ptr;
 }
 
 enum code store_kept_read(const struct note *note, struct arena *arena, struct kept_note *out, struct error *err)

@@ -66,25 +66,20 @@ static bool web(struct task_call *call, const char *method, struct str uri, stru
 static void get(struct task_call *call, struct str uri)
 {
     struct str bytes;
-    struct json result = json_object();
     bool good = known_place(call, uri);
     if (good)
         good = str_starts(uri, STR("noetl://")) || is_hash(uri) ? read_stored(call, uri, &bytes)
                : is_web(uri)                                    ? web(call, "GET", uri, STR(""), &bytes)
                                                                 : call_read_file(call, uri, &bytes);
     if (!good) return;
-    if (call_put(call, &result, "data", call_parse(call, bytes, true)) &&
-        call_put(call, &result, "uri", json_string(uri)) &&
-        call_put(call, &result, "size_bytes", json_int((int64_t)bytes.len)) &&
-        call_put(call, &result, "compressed", json_bool(false)))
-        call_done(call, result);
+    call_done(call, JSON_OF(call->arena, {"data", call_parse(call, bytes, true)}, {"uri", json_string(uri)},
+                            {"size_bytes", json_count(bytes.len)}, {"compressed", json_bool(false)}));
 }
 
 static void put(struct task_call *call, struct str uri)
 {
     const struct json *data = call_find(call, "data");
     struct str bytes = json_as_text(data, call->arena), ignored;
-    struct json result = json_object();
     if (call_flag(call, "compress", false)) {
         call_fail(call, TASK_CLIENT, "COMPRESS_NOT_SUPPORTED", "artifacts are put as they are, not compressed");
         return;
@@ -100,10 +95,8 @@ static void put(struct task_call *call, struct str uri)
     if (!known_place(call, uri) ||
         !(is_web(uri) ? web(call, "PUT", uri, bytes, &ignored) : call_write_file(call, uri, bytes)))
         return;
-    if (call_put(call, &result, "uri", json_string(uri)) &&
-        call_put(call, &result, "size_bytes", json_int((int64_t)bytes.len)) &&
-        call_put(call, &result, "compressed", json_bool(false)))
-        call_done(call, result);
+    call_done(call, JSON_OF(call->arena, {"uri", json_string(uri)}, {"size_bytes", json_count(bytes.len)},
+                            {"compressed", json_bool(false)}));
 }
 
 static void run(struct task_call *call)

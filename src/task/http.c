@@ -392,7 +392,7 @@ static enum task_error error_of(int status)
 static bool result_json(struct task_call *call, const struct builder *b, const struct fetch_answer *answer,
                         int64_t took_us)
 {
-    struct json headers, again, http = json_object(), result = json_object();
+    struct json headers, again;
     char seconds[40];
     if (!headers_json(call, answer, &headers) || !headers_json(call, answer, &again)) return false;
     struct str type = fetch_header(answer, "content-type");
@@ -403,17 +403,14 @@ static bool result_json(struct task_call *call, const struct builder *b, const s
     if (!json_copy(call->arena, &data, &body)) return call_no_memory(call);
     snprintf(seconds, sizeof(seconds), "%.6f", (double)took_us / 1e6);
     struct str elapsed = call_printf(call, "%s", seconds);
-    bool good =
-        call_put(call, &http, "status", json_int(answer->status)) && call_put(call, &http, "headers", headers) &&
-        call_put(call, &result, "status_code", json_int(answer->status)) && call_put(call, &result, "headers", again) &&
-        call_put(call, &result, "data", data) && call_put(call, &result, "body", body) &&
-        call_put(call, &result, "url", json_string(call_clean(call, b->web.url))) &&
-        call_put(call, &result, "elapsed", json_number(elapsed));
-    if (good && !str_utf8(answer->body))
-        good = call_put(call, &result, "base64", json_string(base64(call, answer->body)));
-    call->out.http = http;
-    if (good) call_done(call, result);
-    return good;
+    struct json http = JSON_OF(call->arena, {"status", json_int(answer->status)}, {"headers", headers});
+    struct json result =
+        JSON_OF(call->arena, {"status_code", json_int(answer->status)}, {"headers", again}, {"data", data},
+                {"body", body}, {"url", json_string(call_clean(call, b->web.url))}, {"elapsed", json_number(elapsed)},
+                {"base64", str_utf8(answer->body) ? json_none() : json_string(base64(call, answer->body))});
+    call->out.http = json_ok(&http) ? http : json_none();
+    call_done(call, json_ok(&http) ? result : http);
+    return json_ok(&http) && json_ok(&result);
 }
 
 static void run(struct task_call *call)

@@ -48,17 +48,15 @@ static void run(struct task_call *call)
     struct tool_result ended;
     if (!command_of(call, &request, cmds) || !environment_of(call, &request) || !call_process(call, &request, &ended))
         return;
-    struct json result = json_object();
     struct str out = arena_copy(call->arena, ended.output), err = arena_copy(call->arena, ended.errors);
     struct json data = call_parse(call, out.ptr ? out : STR(""), false);
     int64_t code = ended.ok ? 0 : ended.fault.has_exit ? ended.fault.exit_code : -1;
-    bool good = out.ptr && err.ptr && call_put(call, &result, "stdout", json_string(out)) &&
-                call_put(call, &result, "stderr", json_string(err)) &&
-                call_put(call, &result, "exit_code", json_int(code));
-    if (good && data.type != JSON_STRING) good = call_put(call, &result, "data", data);
-    if (good && ended.truncated) good = call_put(call, &result, "truncated", json_bool(true));
-    if (good) call_done(call, result);
-    if (good && !ended.ok) call_process_failed(call, &ended);
+    struct json result =
+        JSON_OF(call->arena, {"stdout", json_text_made(out)}, {"stderr", json_text_made(err)},
+                {"exit_code", json_int(code)}, {"data", json_when(data.type != JSON_STRING, data)},
+                {"truncated", json_flag(ended.truncated)});
+    call_done(call, result);
+    if (json_ok(&result) && !ended.ok) call_process_failed(call, &ended);
     tool_result_free(&ended);
 }
 
