@@ -23,6 +23,7 @@ serve_as_admin() {
 }
 
 test_forks_begin_where_they_are_told_and_say_before_what_they_will_do() {
+    unconfined
     serve_as_admin
     start r1 "$(shell a "echo x >>$PWD/a; echo one")" "$(shell b "echo x >>$PWD/b; false" '["a"]')"
     equal "$(jq -r .status body)" FAILED

@@ -470,7 +470,6 @@ TOML
 }
 
 test_steps_of_a_service_are_confined_without_a_word() {
-    unset CAIRN_CONFINE
     serve
     secret=$PWD/outside
     echo hidden >"$secret"

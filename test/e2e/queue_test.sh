@@ -79,6 +79,7 @@ test_the_reconciler_tells_what_it_started_and_starts_it_once_ES_3d_ES_3e() {
 }
 
 test_after_kill_9_nothing_is_forgotten_and_nothing_starts_twice_ES_3h() {
+    unconfined
     serve
     queue q '{"policy":"QUEUE","maxRunning":1}'
     start r1 "$(held go)" '"queue":"q"' && answers 202

@@ -186,6 +186,7 @@ test_nx_7_3_while_nats_is_away_runs_wait_and_tasks_say_what_is_missing() {
 
 # A server that accepts connections and says nothing: the run that needs it waits, and no other does.
 test_nx_7_3_while_nats_does_not_answer_a_service_starts_other_runs() {
+    unconfined
     nats_up
     big 200000 object 'while [ ! -e go ]; do sleep 0.05; done' 50
     "$CAIRN" run big.yaml "${store[@]}" "${results[@]}" --run-id r1 --progress none >/dev/null 2>&1 &

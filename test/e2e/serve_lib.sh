@@ -4,8 +4,9 @@
 #   ask METHOD PATH [BODY [HEADER...]]   status in $status, body in the file body, headers in the file head
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# Steps of these tests write where the test looks; what a service does without a word is shown in ops_test.
-export CAIRN_CONFINE=none
+# A service confines its steps, and so do those of the tests. For a test whose steps write where it looks:
+unconfined() { export CAIRN_CONFINE=none; }
+unset CAIRN_CONFINE
 
 serve() {
     rm -f serve.out serve.err # what a server before it said is not what this one says

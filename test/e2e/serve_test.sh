@@ -147,6 +147,7 @@ test_the_stream_of_a_run_that_is_not_there_is_refused() {
 }
 
 test_logs_are_those_of_the_last_attempt_unless_another_is_named() {
+    unconfined
     serve
     retried='{"stepId":"a","kind":"shell","retry":{"maxAttempts":3,"delay":"1ms"},"with":{"command":"echo try >>'$PWD'/tries; echo $(wc -l <'$PWD'/tries); [ $(wc -l <'$PWD'/tries) = 3 ]"}}'
     ask POST /v1/runs "{\"document\":$(plan_text p "$retried"),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
@@ -205,6 +206,7 @@ test_the_context_stands_beside_the_document_or_in_an_object() {
 }
 
 test_server_killed_in_the_middle_goes_on() {
+    unconfined
     serve
     ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a "echo x >>$PWD/a; [ \$CAIRN_ENGINE_ATTEMPT -ge 2 ] || sleep 60")" "$(shell b "echo x >>$PWD/b")"),\"runId\":\"r1\"}"
     answers 202

@@ -34,6 +34,7 @@ test_task_of_a_service_goes_where_its_configuration_allows() {
 }
 
 test_tasks_that_a_route_names_run_at_a_worker() {
+    unconfined
     serve --route python=default
     ask POST /v1/tokens '{"name":"w","roles":["Worker"],"pool":"default"}'
     local worker_token worker

@@ -1,5 +1,6 @@
 # Steps in other processes: a server, workers, and what happens when one of them dies or sleeps in the middle.
 . "$(dirname "$0")/serve_lib.sh"
+unconfined
 
 shell() { jq -nc --arg id "$1" --arg c "$2" '{stepId: $id, kind: "shell", with: {command: $c}}'; }
 store() { store=(--store "sqlite:$PWD/store.db"); }
