@@ -51,8 +51,7 @@ static enum code show_as(const struct showing *showing, const struct moment *mom
     out->type = json_text(type ? type : json_key(&shown, "event_type"));
     buf_init(&text, RECORD_SIZE_MAX * 2);
     json_write(&text, &shown);
-    if (buf_ok(&text)) out->text = arena_copy(arena, buf_str(&text));
-    buf_release(&text);
+    out->text = buf_keep(&text, arena);
     return out->text.ptr ? OK : error_nomem(err);
 }
 
@@ -168,8 +167,7 @@ static struct str next_page(struct ask *ask, const struct paging *paging, uint64
     query_add(&path, "types", stream->types);
     query_add(&path, "step", stream->step);
     query_add(&path, "as", stream->as ? str_from(vocabulary_name(stream->as)) : (struct str){0});
-    struct str copy = buf_keep(&path, &ask->call->arena);
-    return copy;
+    return buf_keep(&path, &ask->call->arena);
 }
 
 static void tell_page(struct ask *ask, const struct run_head *head, const struct paging *paging, struct page *page)

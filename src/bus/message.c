@@ -107,8 +107,7 @@ static struct str ce_type(const struct message *message, struct arena *arena)
         buf_printf(&text, "noetl.%.*s", STR_ARG(message->type));
     else
         buf_printf(&text, "cairn.%s.%.*s.v1", vocabulary_name(message->vocabulary), STR_ARG(message->type));
-    struct str copy = buf_keep(&text, arena);
-    return copy;
+    return buf_keep(&text, arena);
 }
 
 static struct str ce_source(const struct message *message, struct arena *arena)

@@ -174,8 +174,7 @@ static struct str task_path(struct logs *logs, const struct moment *m)
     buf_byte(&path, '/');
     buf_add(&path, m->task);
     if (m->task_run > 1) buf_printf(&path, ":run:%u", m->task_run);
-    struct str kept = buf_keep(&path, &logs->arena);
-    return kept;
+    return buf_keep(&path, &logs->arena);
 }
 
 static struct log_source *task_source(const struct logs *logs, const struct logged_run *run, struct str path)

@@ -1,6 +1,8 @@
 // noetl:// references: where a result is that is not in its event.
 #include "contract/internal.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 #define SCHEME "noetl://execution/"
@@ -54,10 +56,7 @@ struct str result_ref_format(const struct result_place *place, struct arena *are
         add_number(&out, "/run/", place->task_run);
         add_number(&out, "/attempt/", place->attempt);
     }
-    struct str ref = {NULL, 0};
-    if (buf_ok(&out)) ref = arena_copy(arena, buf_str(&out));
-    buf_release(&out);
-    return ref;
+    return buf_keep(&out, arena);
 }
 
 static bool read_name(struct str text, struct arena *arena, struct str *out)

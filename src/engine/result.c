@@ -175,8 +175,7 @@ static enum code mark_cut(struct engine *engine, struct str output, struct json 
     buf_init(&text, output.len + sizeof(mark));
     buf_add(&text, output);
     buf_text(&text, mark);
-    struct str marked = buf_ok(&text) ? arena_copy(&engine->turn, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    struct str marked = buf_keep(&text, &engine->turn);
     if (!marked.ptr) return error_nomem(err);
     *out = json_string(marked);
     return OK;

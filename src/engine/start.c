@@ -71,8 +71,7 @@ static enum code own_files(const struct engine *engine, const struct run_ids *id
     if (!engine->options.private_files) return store_artifacts_dir(engine->store, ids, arena, out);
     struct buf said = buf_of(512);
     buf_printf(&said, FILES_OF_RUN "%.*s", STR_ARG(ids->run));
-    *out = buf_ok(&said) ? arena_copy(arena, buf_str(&said)) : (struct str){0};
-    buf_release(&said);
+    *out = buf_keep(&said, arena);
     return out->ptr ? OK : E_NOMEM;
 }
 

@@ -223,8 +223,7 @@ struct str object_path(struct str first, struct str key, struct arena *arena)
         http_percent_encode(&out, str_slice(key, at + 1, end));
         at = end;
     }
-    struct str path = buf_keep(&out, arena);
-    return path;
+    return buf_keep(&out, arena);
 }
 
 static bool provider(const struct uri *uri, struct str region, struct uri *out)

@@ -154,8 +154,7 @@ static enum code keychain_mark(struct arena *arena, struct str name, struct str 
     bool whole = str_is(field, KEYCHAIN_WHOLE);
     buf_printf(&text, "\x01keychain:%.*s%s%.*s\x01", STR_ARG(name), whole ? "" : ".", whole ? 0 : (int)field.len,
                field.ptr);
-    struct str mark = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    struct str mark = buf_keep(&text, arena);
     return mark.ptr && json_put(arena, entry, field, json_string(mark)) ? OK : error_nomem(err);
 }
 

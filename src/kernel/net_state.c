@@ -1,6 +1,8 @@
 // The state of a playbook's run: places, lanes, how they are named.
 #include "kernel/net_inside.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 enum { NET_BLOCK = 1024 };
@@ -178,10 +180,7 @@ struct str net_path(const struct run *run, uint32_t step, struct arena *arena)
         buf_add(&buf, ns->tasks[lane->pc].label);
         if (lane->runs[lane->pc] > 1) buf_printf(&buf, ":run:%u", lane->runs[lane->pc]);
     }
-    struct str path = {0};
-    if (buf_ok(&buf)) path = arena_copy(arena, buf_str(&buf));
-    buf_release(&buf);
-    return path;
+    return buf_keep(&buf, arena);
 }
 
 // A number behind `mark` at the end of *text, which loses both. `otherwise` when there is none.

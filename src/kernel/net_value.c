@@ -37,9 +37,7 @@ struct str net_address(const struct run *run, uint32_t place, uint32_t iteration
     buf_printf(&out, "noetl://execution/%.*s/step/%.*s", STR_ARG(run->ids.run), STR_ARG(run->program->steps[place].id));
     if (run->net->places[place].visit > 1) buf_printf(&out, "/visit/%u", run->net->places[place].visit);
     if (iteration > 0) buf_printf(&out, "/iteration/%u", iteration - 1);
-    struct str address = buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
-    buf_release(&out);
-    return address;
+    return buf_keep(&out, arena);
 }
 
 // What a task gave that failed and was continued with: its error, and the members of its result.

@@ -1,5 +1,7 @@
 // Plans and node workflows: steps with joins, which are counters of dependencies. A step is a lane of its own.
 #include "kernel/list.h"
+
+#include "base/text.h"
 #include "kernel/route.h"
 
 static enum body dag_body(const struct run *run, uint32_t lane)
@@ -188,10 +190,7 @@ static struct str parents_told(struct decide *d, uint32_t step)
     struct buf buf = buf_of(256);
     buf_printf(&buf, "%s: %u success, %u failed, %u skipped", rule_name(d->run->program->steps[step].rule), node->success,
                node->failed, node->skipped);
-    struct str told = {0};
-    if (buf_ok(&buf)) told = arena_copy(d->out->turn, buf_str(&buf));
-    buf_release(&buf);
-    return told;
+    return buf_keep(&buf, d->out->turn);
 }
 
 // Every dependency is terminal: rule, then condition, then start.
@@ -348,10 +347,7 @@ static struct str dag_path(const struct run *run, uint32_t step, struct arena *a
     buf_int(&buf, run->nodes[ps->scope].iteration);
     buf_text(&buf, "].");
     buf_add(&buf, ps->id);
-    struct str path = {0};
-    if (buf_ok(&buf)) path = arena_copy(arena, buf_str(&buf));
-    buf_release(&buf);
-    return path;
+    return buf_keep(&buf, arena);
 }
 
 static enum path_time time_of(const struct run *run, uint32_t loop, int64_t iteration)

@@ -96,8 +96,7 @@ enum code drain_over(struct decide *d)
     m.reason = STR("PAUSE_DRAIN_TIMEOUT");
     struct buf told = buf_of(64);
     buf_printf(&told, "%u in flight", left);
-    if (buf_ok(&told)) m.detail = arena_copy(d->out->turn, buf_str(&told));
-    buf_release(&told);
+    m.detail = buf_keep(&told, d->out->turn);
     if (!m.detail.ptr) return error_nomem(d->err);
     return emit(d, &m, PROGRAM_TOP);
 }

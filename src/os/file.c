@@ -1,5 +1,7 @@
 #include "os/os.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -246,8 +248,7 @@ enum code os_absolute(const char *path, struct arena *arena, struct str *out, st
         buf_byte(&whole, '/');
     }
     buf_text(&whole, path);
-    *out = buf_ok(&whole) ? arena_copy(arena, buf_str(&whole)) : (struct str){NULL, 0};
-    buf_release(&whole);
+    *out = buf_keep(&whole, arena);
     return out->ptr ? OK : error_set(err, E_NOMEM, "cannot name %s: out of memory", path);
 }
 

@@ -19,8 +19,7 @@ struct str service_cursor(struct call *call, struct str list, struct str place)
     struct buf text = buf_of(4096);
     buf_hex(&text, mac.b, MAC_BYTES);
     buf_hex(&text, (const uint8_t *)place.ptr, place.len);
-    struct str copy = buf_keep(&text, &call->arena);
-    return copy;
+    return buf_keep(&text, &call->arena);
 }
 
 static int digit_of(char c)

@@ -28,8 +28,7 @@ static struct str written(struct call *call, const struct json *value)
 {
     struct buf text = buf_of(64 * 1024);
     json_canon(&text, value);
-    struct str copy = buf_keep(&text, &call->arena);
-    return copy;
+    return buf_keep(&text, &call->arena);
 }
 
 // ---- what was approved, in memory: every start of an operator asks

@@ -38,8 +38,7 @@ struct str slots_key(const struct limits *limits, bool of_tenant, struct arena *
     va_end(list);
     buf_init(&text, KEY_MAX);
     buf_printf(&text, "%.*s|%.*s|%s", STR_ARG(tenant), STR_ARG(queue), kind);
-    struct str key = buf_keep(&text, arena);
-    return key;
+    return buf_keep(&text, arena);
 }
 
 static struct slot *slot_at(struct run_slots *slots, bool of_tenant)

@@ -1,6 +1,7 @@
 // A batch is drafted first and committed then. The draft numbers, seals and chains every item on copies of the heads
 // of the runs it touches; a run_log changes only after the backend has said OK. The one exception are the key sets, which
 // must know the keys of earlier items of the same batch: what was added to them is taken out again when the commit fails.
+#include "base/text.h"
 #include "store/backend.h"
 
 #include <string.h>
@@ -273,8 +274,7 @@ static enum code ledger_bytes(struct draft *draft, const struct append_item *ite
     if (item->moment) return contract_encode_ledger(item->moment, draft->turn, out, draft->err);
     struct buf text = buf_of(SIZE_MAX / 4);
     json_canon(&text, &item->ledger_body);
-    *out = buf_ok(&text) ? arena_copy(draft->turn, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    *out = buf_keep(&text, draft->turn);
     return out->ptr ? OK : error_nomem(draft->err);
 }
 

@@ -1,5 +1,6 @@
 // S13. What comes from elsewhere is believed only as far as it proves itself: every event must follow from the one before and the last
 // one must be what the head says. Then it goes the way of every batch, through the backend's commit, with the bytes as they are.
+#include "base/text.h"
 #include "store/backend.h"
 
 #include "base/map.h"
@@ -210,8 +211,7 @@ static enum code note_name(struct intake *intake, const struct run_ids *ids, siz
     const struct str parts[] = {ids->tenant, STR("/"), ids->run};
     struct buf name = buf_of(SIZE_MAX / 4);
     for (size_t k = 0; k < ARRAY_COUNT(parts); k++) buf_add(&name, parts[k]);
-    struct str kept = buf_ok(&name) ? arena_copy(intake->turn, buf_str(&name)) : (struct str){0};
-    buf_release(&name);
+    struct str kept = buf_keep(&name, intake->turn);
     uint32_t there = MAP_NONE;
     if (!kept.ptr || !map_put(&intake->names, kept, (uint32_t)i, &there)) return error_nomem(intake->err);
     return there == MAP_NONE ? OK : error_set(intake->err, E_CONFLICT, "run %.*s comes twice", STR_ARG(ids->run));

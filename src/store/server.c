@@ -1,6 +1,7 @@
 // A server as a store: "http://HOST:PORT", "https://HOST", "unix:PATH". Everything that reads a store reads what the server
 // keeps, exactly as it is stored there (docs/format/store-api.md), as far as the token may. A signal is posted to the server,
 // which decides it as the owner of the run; nothing else is written from here.
+#include "base/text.h"
 #include "fetch/fetch.h"
 #include "store/backend.h"
 #include "store/server.h"
@@ -314,8 +315,7 @@ static enum code server_run_dir(const struct store *base, const struct run_ids *
     buf_printf(&text, "%s/v1/store/runs/", base->url);
     http_percent_encode(&text, ids->run);
     buf_printf(&text, "/file?what=%s&name=", what);
-    *out = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
+    *out = buf_keep(&text, arena);
     return out->ptr ? OK : E_NOMEM;
 }
 

@@ -52,8 +52,7 @@ struct str json_as_text(const struct json *value, struct arena *arena)
     if (value->type == JSON_STRING || value->type == JSON_NUMBER) return value->text;
     struct buf text = buf_of(TASK_BODY_MAX);
     json_write(&text, value);
-    struct str copy = buf_keep(&text, arena);
-    return copy;
+    return buf_keep(&text, arena);
 }
 
 struct str call_string(const struct task_call *call, const char *name, const char *otherwise)

@@ -76,8 +76,7 @@ static struct str masked(struct task_call *call, struct str text)
     mask_stream_init(&stream, call->mask);
     mask_feed(&stream, text, true, &out);
     mask_stream_release(&stream);
-    struct str copy = buf_keep(&out, call->arena);
-    return copy;
+    return buf_keep(&out, call->arena);
 }
 
 struct str call_mask(struct task_call *call, struct str text)
@@ -97,8 +96,7 @@ static struct str without_marks(struct task_call *call, struct str text)
         if (to < text.len) buf_text(&out, "\xEF\xBF\xBD");
         from = to + 1;
     }
-    struct str copy = buf_keep(&out, call->arena);
-    return copy;
+    return buf_keep(&out, call->arena);
 }
 
 static struct str safe_text(struct task_call *call, struct str text, bool marks)
