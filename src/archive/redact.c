@@ -94,7 +94,7 @@ static enum code redact_decision(struct str bytes, struct arena *arena, struct s
     static const char *const kept[] = {"decision",         "engineProcessedAt", "engineResult", "policyDecisionId",
                                        "signalDecisionId", "signalId",          "signalType"};
     struct json body, reduced = json_object();
-    enum code rc = json_parse(bytes, &json_limits_default, arena, &body, err);
+    enum code rc = json_parse(bytes, &json_limits_record, arena, &body, err);
     bool ok = true;
     for (size_t i = 0; !rc && ok && i < ARRAY_COUNT(kept); i++) {
         const struct json *value = json_key(&body, kept[i]);

@@ -79,7 +79,7 @@ static enum code note_decision(struct replay *replay, const struct record *recor
     struct json body;
     struct str bytes = arena_copy(&replay->kept, record->bytes);
     if (!bytes.ptr) return error_nomem(replay->err);
-    enum code rc = json_parse(bytes, &json_limits_default, &replay->kept, &body, replay->err);
+    enum code rc = json_parse(bytes, &json_limits_record, &replay->kept, &body, replay->err);
     if (rc) return rc == E_NOMEM ? rc : OK; // another kind of entry, or a redacted one
     if (!ARENA_ROOM(&replay->kept, replay->payloads, replay->payload_count, &replay->payload_capacity))
         return error_nomem(replay->err);

@@ -107,7 +107,7 @@ static void decision_row(struct reader *reader, const struct record *record, str
     struct json body;
     struct error err = {0};
     struct str bytes = arena_copy(&reader->arena, record->bytes); // the row is written after the record is gone
-    if (!bytes.ptr || json_parse(bytes, &json_limits_default, &reader->arena, &body, &err)) body = json_object();
+    if (!bytes.ptr || json_parse(bytes, &json_limits_record, &reader->arena, &body, &err)) body = json_object();
     const struct json *at = json_key(&body, "engineProcessedAt");
     struct str type = json_text(json_key(&body, "signalType")), decision = json_text(json_key(&body, "decision"));
     struct str code = json_text(json_at(&body, STR("engineResult.errorCode")));
@@ -192,7 +192,7 @@ static enum code add(struct reader *reader, const struct record *record, struct 
         ok = json_copy(&reader->arena, shown, &row);
     } else {
         struct str bytes = arena_copy(&reader->arena, record->bytes);
-        ok = bytes.ptr && json_parse(bytes, &json_limits_default, &reader->arena, &row, &reader->err) == OK;
+        ok = bytes.ptr && json_parse(bytes, &json_limits_record, &reader->arena, &row, &reader->err) == OK;
     }
     if (!ok || !json_push(&reader->arena, &reader->rows, row))
         return error_set(&reader->err, E_NOMEM, "record %llu cannot be shown", (unsigned long long)record->seq);

@@ -25,7 +25,7 @@ static enum code find_caused(struct session *session, const struct run_head *hea
 static enum code read_decision(struct session *session, const struct run_head *head, const struct record *record,
                                struct decision *out, struct error *err)
 {
-    enum code rc = json_parse(record->bytes, &json_limits_default, &session->cli->io.arena, &out->record, err);
+    enum code rc = json_parse(record->bytes, &json_limits_record, &session->cli->io.arena, &out->record, err);
     if (rc) return rc;
     out->accepted = str_is(json_text(json_key(&out->record, "decision")), "ACCEPTED");
     out->error_code = json_text(json_at(&out->record, STR("engineResult.errorCode")));

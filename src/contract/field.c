@@ -386,7 +386,7 @@ enum code record_write(const struct json *value, struct arena *arena, struct str
 enum code record_parse(struct str bytes, struct arena *arena, struct json *out, struct error *err)
 {
     struct error inner = {0};
-    enum code rc = json_parse(bytes, &json_limits_default, arena, out, &inner);
+    enum code rc = json_parse(bytes, &json_limits_record, arena, out, &inner);
     if (rc == E_NOMEM) return error_nomem(err);
     if (rc) return error_set(err, E_CORRUPT, "not a record: %s", inner.message);
     if (out->type != JSON_OBJECT) return error_set(err, E_CORRUPT, "not a record: no JSON object");

@@ -191,7 +191,7 @@ static enum code match_decision(void *context, const struct record *record, cons
         str_eq(moment->signal_id, json_text(json_key(wanted->out, "signalId"))))
         wanted->seq = record->seq;
     if (moment || !str_is(record->type, "decision")) return OK;
-    enum code rc = json_parse(record->bytes, &json_limits_default, wanted->arena, &body, wanted->err);
+    enum code rc = json_parse(record->bytes, &json_limits_record, wanted->arena, &body, wanted->err);
     if (rc) return rc;
     for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
         if (!str_eq(json_text(json_key(&body, ids[i])), wanted->id)) continue;

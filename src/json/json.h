@@ -71,6 +71,7 @@ struct json_limits {
     uint32_t key_count_max; // per object
 };
 extern const struct json_limits json_limits_default; // reliability §4.4: what strangers send
+extern const struct json_limits json_limits_record;  // what this engine wrote: a result, and what is around it
 extern const struct json_limits json_limits_result;  // what tasks gave, on its way and from the store: rows, pages, blobs
 
 // The whole text must be one value with optional white space around it. Strings without escapes borrow `text`, which must

@@ -18,6 +18,14 @@ const struct json_limits json_limits_result = {
     .key_count_max = 1000000,
 };
 
+const struct json_limits json_limits_record = {
+    .size_max = 64 * 1024 * 1024,
+    .depth_max = 128 + 32,
+    .node_count_max = 2000000,
+    .string_size_max = 64 * 1024 * 1024,
+    .key_count_max = 1000000,
+};
+
 struct json json_null(void)
 {
     return (struct json){.type = JSON_NULL};

@@ -78,7 +78,7 @@ static enum code tell_record(void *context, const struct record *record, const s
     if (!str_is(record->type, "decision")) return OK;
     struct str bytes = arena_copy(telling->arena, record->bytes);
     if (!bytes.ptr) return error_nomem(telling->err);
-    enum code rc = json_parse(bytes, &json_limits_default, telling->arena, &body, telling->err);
+    enum code rc = json_parse(bytes, &json_limits_record, telling->arena, &body, telling->err);
     return rc ? rc : explain_decision(telling->explain, &body, record->seq, telling->err);
 }
 

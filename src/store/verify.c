@@ -340,7 +340,7 @@ static void check_entry(struct verify *verify, struct walk *walk, const struct r
     arena_reset(&verify->scratch);
     enum code rc = str_is(record->type, "moment")
                        ? contract_decode_ledger(record->bytes, &verify->scratch, &moment, &why)
-                       : json_parse(record->bytes, &json_limits_default, &verify->scratch, &value, &why);
+                       : json_parse(record->bytes, &json_limits_record, &verify->scratch, &value, &why);
     if (rc == E_NOMEM)
         verify->rc = error_nomem(verify->err);
     else if (rc)

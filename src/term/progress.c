@@ -179,7 +179,7 @@ static bool event_data(struct arena *arena, const struct engine_event *event, st
     struct error err = {0};
     struct str bytes = event->item->bytes;
     if (bytes.len == 0 && contract_encode_ledger(event->moment, arena, &bytes, &err)) return false;
-    return json_parse(bytes, &json_limits_default, arena, out, &err) == OK;
+    return json_parse(bytes, &json_limits_record, arena, out, &err) == OK;
 }
 
 static bool event_json(struct arena *arena, const struct engine_event *event, struct json *out)

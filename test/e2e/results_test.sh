@@ -336,4 +336,39 @@ Y
     equal "$(stored r1 | jq -r 'select(.entity_id | contains("make")).payload.result_ref.store')" nats_object
 }
 
+# What a result may be, a record may hold, and be read again.
+test_deep_results_and_many_keys_are_read_again() {
+    cat >deep.yaml <<'YAML'
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: {name: d, path: d}
+workflow:
+  - step: start
+    tool:
+      - name: deep
+        kind: python
+        code: |
+          def main():
+              x = 1
+              for i in range(100): x = [x]
+              return x
+      - name: keys
+        kind: python
+        code: |
+          def main():
+              return {hex(i)[2:]: 1 for i in range(11000)}
+YAML
+    jq -n '{planId: "m", planVersion: "1", steps: ([{stepId: "m0", kind: "echo", with: {message: 1}, dependsOn: []}] +
+        [range(1; 80) | {stepId: "m\(.)", kind: "merge", dependsOn: ["m\(. - 1)"]}])}' >merge.json
+    local file words
+    for file in deep.yaml merge.json; do
+        cairn_is 0 run $file "${store[@]}" --run-id ${file%.*} --progress none
+        for words in 'get -o json' 'events -o jsonl' 'log verify' 'log replay' "log export --out $file.bundle"; do
+            set -- $words
+            case $1 in log) cairn_is 0 log $2 ${file%.*} "${store[@]}" "${@:3}" ;; *) cairn_is 0 $1 ${file%.*} "${store[@]}" "${@:2}" ;; esac
+        done
+        cairn_is 0 get ${file%.*} --store "bundle:$PWD/$file.bundle"
+    done
+}
+
 run_tests "$@"
