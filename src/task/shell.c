@@ -22,16 +22,35 @@ static bool command_of(struct task_call *call, struct tool_request *request, con
     return true;
 }
 
+#define SECRET_COMMAND "TASK_COMMAND_"
+
+// Arguments can be read by every process of the machine, variables by those of the step alone: command lines with secrets in them are
+// variables, and gone from there before they run.
+static void hide_commands(struct task_call *call, struct tool_request *request, struct tool_env *env, size_t *count)
+{
+    static const struct str argv[] = {
+        STR_INIT("bash"), STR_INIT("-ec"),
+        STR_INIT("__task_i=0; while __task_v=" SECRET_COMMAND "$__task_i; [ \"${!__task_v+x}\" ]; do c=${!__task_v}; "
+                 "unset \"$__task_v\"; __task_i=$((__task_i+1)); eval \"$c\"; done")};
+    size_t first = request->argc > 3 ? 4 : 2; // behind the name of a list's loop
+    for (size_t i = first; i < request->argc; i++)
+        env[(*count)++] = (struct tool_env){call_printf(call, SECRET_COMMAND "%zu", i - first), request->argv[i]};
+    request->argv = argv;
+    request->argc = ARRAY_COUNT(argv);
+}
+
 static bool environment_of(struct task_call *call, struct tool_request *request)
 {
     const struct json *env = call_get(call, "env");
-    if (!json_is(env, JSON_OBJECT)) return true;
-    struct tool_env *list = ARENA_ARRAY(call->arena, env->count, struct tool_env);
+    size_t given = json_is(env, JSON_OBJECT) ? env->count : 0, count = 0;
+    struct tool_env *list = ARENA_ARRAY(call->arena, given + request->argc, struct tool_env);
     if (!list) return call_no_memory(call);
-    for (uint32_t i = 0; i < env->count; i++)
-        list[i] = (struct tool_env){env->members[i].key, json_as_text(&env->members[i].value, call->arena)};
+    for (; count < given; count++)
+        list[count] =
+            (struct tool_env){env->members[count].key, json_as_text(&env->members[count].value, call->arena)};
+    if (call->secret_count > 0) hide_commands(call, request, list, &count);
     request->env = list;
-    request->env_count = env->count;
+    request->env_count = count;
     return true;
 }
 
