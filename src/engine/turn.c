@@ -150,7 +150,7 @@ bool turn_blob(const struct engine *engine, const struct digest *sha256, struct 
 // The start that was queued last comes into this batch.
 static enum code take_start(struct batch *batch, struct resident **made, struct error *err)
 {
-    INVARIANT(batch->count < 2 * batch->taken + 1);
+    INVARIANT(batch->count < 2 * batch->taken); // one more run per input
     struct decided *start = &batch->decided[batch->count++];
     memset(start, 0, sizeof(*start));
     start->queued = queue_take_last(batch->engine);
@@ -173,27 +173,23 @@ static enum code make_runs(struct batch *batch, struct decided *decided, struct 
     return rc;
 }
 
-// The child that has room now begins in the batch that records the end of the one before it, and not one sync later. What
-// cannot be started here (it exists, or is refused) is found out when the effect is carried out.
-static enum code make_children(struct batch *batch, const struct decided *decided, struct error *err)
+// The child that has room now begins in the batch that records the end of the one before it, and not one sync later: one for each
+// input, which is what the batch has room for. One that cannot be started here (it exists, or is refused) is found out when the effect
+// is carried out.
+static enum code make_child(struct batch *batch, const struct decided *decided, struct error *err)
 {
-    enum code rc = OK;
-    for (size_t i = 0; !rc && decided->orders && i < decided->outcome.effect_count; i++) {
+    for (size_t i = 0; batch->together && decided->orders && i < decided->outcome.effect_count; i++) {
         const struct effect *effect = &decided->outcome.effects[i];
         if (effect->kind != EFFECT_SUBRUN || effect->member == 0 || decided->orders[i].failed) continue;
-        if (!batch->together || batch->count >= 2 * batch->taken) return OK;
         char id[129];
         struct error local = {0};
         struct resident *child;
-        rc = engine_start(batch->engine, &decided->orders[i].child, id, &local);
-        if (!rc) {
-            COVER(child_begins_in_its_parents_batch);
-            rc = take_start(batch, &child, err);
-        } else {
-            rc = rc == E_NOMEM || rc == E_IO ? error_set(err, rc, "%s", local.message) : OK;
-        }
+        enum code rc = engine_start(batch->engine, &decided->orders[i].child, id, &local);
+        if (rc) return rc == E_NOMEM || rc == E_IO ? error_set(err, rc, "%s", local.message) : OK;
+        COVER(child_begins_in_its_parents_batch);
+        return take_start(batch, &child, err);
     }
-    return rc;
+    return OK;
 }
 
 // Room for everything that has one entry per input, so that collecting cannot fail half way.
@@ -233,7 +229,7 @@ static enum code step_all(struct batch *batch, struct error *err)
         if (rc || batch->decided[i].refused) continue;
         rc = step_one(batch, &batch->decided[i], err);
         if (!rc) rc = make_runs(batch, &batch->decided[i], err);
-        if (!rc) rc = make_children(batch, &batch->decided[i], err);
+        if (!rc) rc = make_child(batch, &batch->decided[i], err);
     }
     return rc;
 }

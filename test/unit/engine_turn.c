@@ -152,6 +152,31 @@ static void parameters_that_change_in_the_same_batch_are_for_later_attempts(void
     kit_close(&k);
 }
 
+// A batch has room for one more run per input. Children of a list do not take that of runs that others asked for.
+static void a_list_that_begins_leaves_room_for_the_runs_that_are_made_in_its_batch(void)
+{
+    struct kit k;
+    kit_open(&k, "name: n\nnodes:\n  - {id: s, workflow: child, fan_out: {items: [1, 2, 3, 4, 5, 6]}}\n");
+    static const char *const ended[] = {"r1", "r2", "r3"};
+    for (size_t i = 0; i < ARRAY_COUNT(ended); i++) {
+        kit_start(&k, ended[i]);
+        for (int child = 0; child < 6; child++) kit_done(&k, "c", "ok");
+        CHECK_INT(kit_head(&k, ended[i]).summary.status, RUN_STATUS_COMPLETED);
+    }
+    k.decision_count = 0;
+    kit_queue_start(&k, "r4");
+    for (size_t i = 0; i < ARRAY_COUNT(ended); i++) {
+        char id[UUID_SIZE];
+        struct signal retry = kit_make_signal(&k, SIGNAL_RETRY_RUN, "", id);
+        kit_send(&k, ended[i], &retry);
+    }
+    kit_idle(&k);
+    CHECK_INT(k.decision_count, 3);
+    for (int child = 0; child < 6; child++) kit_done(&k, "c", "ok");
+    CHECK_INT(kit_head(&k, "r4").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -160,6 +185,7 @@ int main(int argc, char **argv)
         TEST(a_result_that_waited_for_room_fails_its_step_when_it_is_too_large),
         TEST(the_queue_does_not_grow_while_the_disk_is_full_I9),
         TEST(parameters_that_change_in_the_same_batch_are_for_later_attempts),
+        TEST(a_list_that_begins_leaves_room_for_the_runs_that_are_made_in_its_batch),
     };
     return test_main("engine_turn", tests, ARRAY_COUNT(tests), argc, argv);
 }
