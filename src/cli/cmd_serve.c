@@ -173,7 +173,8 @@ static int read_settings(struct serving *serving)
     if (!code) code = confine_open(cli, &steps, false);
     if (code) return code;
     if (args_has(&cli->args, FLAG_CONFINE) || !settings->confinement_said) settings->confinement = steps.confinement;
-    code = confine_whole(cli, settings->confinement);
+    if (args_has(&cli->args, FLAG_NO_LOCAL_STEPS)) settings->local_steps = false;
+    code = settings->local_steps ? confine_whole(cli, settings->confinement) : EXIT_OK;
     if (code) return code;
     if (steps.secrets && (args_has(&cli->args, FLAG_SECRETS) || !settings->secrets)) settings->secrets = steps.secrets;
     if (!settings->secrets) settings->secrets = &tool_secrets_none;
@@ -184,7 +185,6 @@ static int read_settings(struct serving *serving)
     if (credentials.type) settings->credentials = credentials;
     struct str tools = args_text(&cli->args, FLAG_TOOLS, "");
     if (tools.len) settings->tools_dir = tools;
-    if (args_has(&cli->args, FLAG_NO_LOCAL_STEPS)) settings->local_steps = false;
     if (args_has(&cli->args, FLAG_TOKEN_FILE)) settings->token_file = args_text(&cli->args, FLAG_TOKEN_FILE, "");
     if (args_has(&cli->args, FLAG_TLS_CERT)) settings->tls_certificate = args_text(&cli->args, FLAG_TLS_CERT, "");
     if (args_has(&cli->args, FLAG_TLS_KEY)) settings->tls_key = args_text(&cli->args, FLAG_TLS_KEY, "");

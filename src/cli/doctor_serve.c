@@ -114,7 +114,8 @@ void check_serve(struct doctor *d)
     if (!path || !meant) return; // nobody serves here
     check_token_file(d, &config.settings);
     if (server_process(d) == 0 && config.fault_count == 0) check_doors(d, &config.settings);
-    if (config.settings.confinement && tool_confinement_check(config.settings.confinement, &err))
+    const struct tool_confinement *cage = config.settings.local_steps ? config.settings.confinement : NULL;
+    if (cage && (tool_confinement_check(cage, &err) || tool_confinement_whole(cage, &err)))
         doctor_problem(d, "a lower serve.confinement.level, or a kernel that has it", "%s", err.message);
 }
 

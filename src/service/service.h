@@ -65,7 +65,7 @@ struct service_settings {
     uint32_t connections, per_address; // 0: what net has
     uint32_t streams_per_token;        // 0 = 16
     bool local_steps;                  // steps without a pool run in this process's children
-    bool confinement_said; // in the configuration; without a word steps are confined as far as the kernel can
+    bool confinement_said; // in the configuration; without a word the level is auto
     bool insecure;         // no TLS where other machines can reach it
     bool shared_directory; // the store may lie where everybody may write
 };
