@@ -7,7 +7,8 @@
 //   P3 An event is applied once, in the order of numbers. A number is never made up, a gap is never an error (ES-1.5-1).
 //   P4 A gap that was seen is reported once and read again once. What the log then says is taken (C-14): the numbers are missing
 //      for good, the watermark goes past them, the run is not STALE any more.
-//   P5 A number that turns up in such a gap afterwards throws the snapshot away: everything is read again (C-13 FULL).
+//   P5 A number that turns up in such a gap afterwards throws the snapshot away: everything is read again (C-13 FULL). The same
+//      holds while the log is being read again, for the gaps that the reading is past.
 //
 //            fetched, contiguous            gap: STALE, reported once
 //           +---> apply, publish    FOLLOW ----------------------> RESYNC  FROM_SNAPSHOT, or FULL without a snapshot
@@ -117,7 +118,8 @@ const struct snapshot *projector_snapshot(const struct projector *projector);
 
 // All of these return false when memory ran out: the projector is then of no use and must be closed.
 //
-// What a fetch brought, or what was pushed: ascending or not, seen before or not.
+// What a fetch brought, or what was pushed: ascending or not, seen before or not. It is in the store: a page that is read
+// afterwards has it.
 bool projector_fetched(struct projector *projector, const struct project_event *events, size_t count,
                        int64_t now_ms) MUST_CHECK;
 // A page of the answer to a resync, ascending from its beginning; `more` when another one follows.

@@ -249,19 +249,44 @@ static enum turn turn_of(const struct projector *projector, uint64_t last, const
     return TURN_APPLY;
 }
 
-static bool begin_resync(struct projector *projector, enum turn turn, uint64_t last, uint64_t seq, int64_t now_ms)
+// P5: nothing that was read so far counts.
+static void rebuild(struct projector *projector, uint64_t last, uint64_t seq, int64_t now_ms)
 {
-    bool late = turn == TURN_LATE;
-    projector->want = late || last == 0 ? PROJECT_FULL : PROJECT_FROM_SNAPSHOT;
-    projector->cause = (struct gap){last, late ? 0 : seq};
-    projector->target = late ? last : seq;
-    if (!late) return tell_gap(projector, projector->cause, now_ms);
+    snapshot_release(projector->draft);
+    projector->draft = NULL;
+    projector->want = PROJECT_FULL;
+    if (last > projector->target) projector->target = last;
     struct error text = {0};
     error_set(&text, E_CONFLICT, "event %llu came after %llu; the run is projected from its first event again",
               (unsigned long long)seq, (unsigned long long)last);
     report(projector, (struct project_report){
                           .kind = PROJECT_REBUILD, .seq = seq, .until = last, .at_ms = now_ms, .text = text.message});
-    return true;
+}
+
+static bool begin_resync(struct projector *projector, enum turn turn, uint64_t last, uint64_t seq, int64_t now_ms)
+{
+    bool late = turn == TURN_LATE;
+    projector->cause = (struct gap){last, late ? 0 : seq};
+    if (late) {
+        rebuild(projector, last, seq, now_ms);
+        return true;
+    }
+    projector->want = last == 0 ? PROJECT_FULL : PROJECT_FROM_SNAPSHOT;
+    projector->target = seq;
+    return tell_gap(projector, projector->cause, now_ms);
+}
+
+// While the log is read again, an event that is pushed is usually still to be read. A number in a gap that the reading is
+// past is not: the answer would lack it. The cause stays, so that its gap is reported as closed at the end.
+static void take_meanwhile(struct projector *projector, const struct project_event **events, size_t count,
+                           int64_t now_ms)
+{
+    uint64_t last = projector_next(projector).after;
+    for (size_t i = 0; i < count; i++) {
+        if (turn_of(projector, last, events[i]) != TURN_LATE) continue;
+        rebuild(projector, last, events[i]->seq, now_ms);
+        return;
+    }
 }
 
 static bool take(struct projector *projector, const struct project_event **events, size_t count, int64_t now_ms)
@@ -298,8 +323,10 @@ bool projector_fetched(struct projector *projector, const struct project_event *
     bool ok = order != NULL;
     for (size_t i = 0; ok && i < count; i++) projector_head(projector, order[i]->seq, order[i]->persisted_ms);
     projector_time(projector, now_ms);
-    // While the log is read again whatever else comes is part of what is being read.
-    if (ok && projector->want == PROJECT_FETCH) ok = take(projector, order, count, now_ms);
+    if (ok && projector->want == PROJECT_FETCH)
+        ok = take(projector, order, count, now_ms);
+    else if (ok)
+        take_meanwhile(projector, order, count, now_ms);
     if (ok) projector_time(projector, now_ms);
     arena_release(&scratch);
     return ok;

@@ -311,6 +311,61 @@ static void a_late_number_rebuilds_everything_C_13_C_14(void)
     projector_close(projector);
 }
 
+// The projector has what a projection of the whole history has, and asks for nothing more.
+static void check_whole(void)
+{
+    const struct snapshot *full = project_run(&test_ids, NULL, history.events, history.count);
+    CHECK(!is_stale());
+    check_same(projector_snapshot(projector), full);
+    check_request(PROJECT_FETCH, snapshot_seq(full));
+    snapshot_release(full);
+    projector_close(projector);
+}
+
+static void a_number_that_the_reading_is_past_begins_it_anew_C_13_C_14(void)
+{
+    tell_ten_eleven_thirteen();
+    struct project_event thirteen = history.events[--history.count];
+    add(12, MOMENT_STEP_STARTED, "d");
+    history.events[history.count++] = thirteen;
+    open_at(NULL);
+    CHECK(serve(12) && serve(12));                                        // 12 is accepted as missing
+    CHECK(projector_fetched(projector, &history.events[11], 1, T0 + 200)); // and comes late
+    check_request(PROJECT_FULL, 0);
+    CHECK(projector_resynced(projector, history.events + 1, 5, true, T0 + 300)); // now 1 is missing
+    check_request(PROJECT_FULL, 6);
+    CHECK(projector_fetched(projector, &history.events[7], 1, T0 + 350)); // 8 is still to be read
+    check_request(PROJECT_FULL, 6);
+    CHECK(projector_fetched(projector, history.events, 1, T0 + 400)); // 1 is not
+    CHECK(is_stale());
+    check_request(PROJECT_FULL, 0);
+    CHECK(projector_fetched(projector, history.events, 1, T0 + 450)); // it will be read
+    CHECK_INT(reports(PROJECT_REBUILD), 2);
+    CHECK(serve(0));
+    check_whole();
+}
+
+static void a_number_before_the_snapshot_of_a_resync_makes_it_full_C_13_C_14(void)
+{
+    tell_ten_eleven_thirteen();
+    struct project_event thirteen = history.events[--history.count];
+    add(12, MOMENT_STEP_STARTED, "d");
+    history.events[history.count++] = thirteen;
+    open_at(NULL);
+    CHECK(serve(12) && serve(12)); // 12 is accepted as missing
+    add(15, MOMENT_UNKNOWN, "");
+    CHECK(serve(12));
+    check_request(PROJECT_FROM_SNAPSHOT, 13);
+    CHECK(projector_fetched(projector, &history.events[11], 1, T0 + 200)); // 12 after all
+    check_request(PROJECT_FULL, 0);
+    CHECK(projector_resynced(projector, history.events, 13, false, T0 + 300)); // ends before 15
+    CHECK(is_stale());
+    CHECK(serve(0));
+    CHECK_INT(last_report(PROJECT_GAP_CLOSED)->seq, 13); // the gap that the resync was for
+    CHECK_INT(last_report(PROJECT_GAP_CLOSED)->until, 15);
+    check_whole();
+}
+
 static void a_gap_is_told_once_ES_1_5_5b_C_56(void)
 {
     tell_eight();
@@ -654,6 +709,8 @@ int main(int argc, char **argv)
         TEST(projection_stops_until_the_resync_is_through_ES_1_5_1c),
         TEST(an_event_in_the_gap_was_only_slow_ES_1_0d_ES_1_5_1b),
         TEST(a_late_number_rebuilds_everything_C_13_C_14),
+        TEST(a_number_that_the_reading_is_past_begins_it_anew_C_13_C_14),
+        TEST(a_number_before_the_snapshot_of_a_resync_makes_it_full_C_13_C_14),
         TEST(a_gap_is_told_once_ES_1_5_5b_C_56),
         TEST(without_a_snapshot_the_resync_is_full_C_13),
         TEST(a_failed_fetch_is_tried_from_the_watermark_ES_1_5d_ES_1_0c),
