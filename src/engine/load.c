@@ -149,6 +149,8 @@ static enum code fold_run(struct store *store, const struct program *program, co
     enum code rc = log ? store_replay_log(store, log, fold_one, &fold, err)
                        : store_replay(store, ids->tenant, ids->run, fold_one, &fold, err);
     run->env = NULL;
+    const char *fault = rc ? NULL : run_fault(run);
+    if (fault) rc = error_set(err, E_CORRUPT, "the log of run %.*s leads to what cannot be: %s", STR_ARG(ids->run), fault);
     if (!rc && find_files(store, run, run->start.artifacts_dir)) rc = error_nomem(err);
     if (rc) {
         run_free(run);

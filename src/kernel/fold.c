@@ -99,7 +99,6 @@ void enter_state(struct run *run, struct run_lane *s, enum node_state state)
 
 void enter_delay(struct run *run, struct run_lane *s, bool again, const struct moment *m, int64_t due_ms)
 {
-    INVARIANT(due_ms >= 0);
     enter_state(run, s, NODE_DELAYED);
     s->again = again;
     run->retrying += again;
@@ -288,9 +287,9 @@ static enum code fold_iteration(struct run *run, const struct moment *m, uint32_
     struct run_node *loop_node = &run->nodes[index];
     const struct program_step *ps = &run->program->steps[index];
     if (ps->kind != STEP_LOOP || loop->state != NODE_RUNNING) return impossible(run, m, err);
-    if (m->logical != loop_node->iteration + 1) return impossible(run, m, err);
+    bool next = m->logical == loop_node->iteration + 1 && (loop_node->open_children == 0 || loop_node->iteration == 0);
+    if (!next) return impossible(run, m, err);
     loop_node->iteration = m->logical;
-    INVARIANT(loop_node->open_children == 0 || loop_node->iteration == 1);
     loop_node->open_children = ps->child_count;
     for (uint32_t i = 0; i < ps->child_count; i++) reset_child(run, ps->first_child + i);
     if (loop_node->outputs) arena_reset(loop_node->outputs);

@@ -303,6 +303,9 @@ struct run *run_new(const struct program *program, const struct run_ids *ids);
 struct str run_artifacts_dir(const struct run *run); // `files` when the engine has set it, else as the start says
 void run_free(struct run *run);
 void run_verify(const struct run *run);
+// What is impossible about a run's state, or NULL: a log that was edited may fold to one that no decision leads to, and is not to be
+// gone on with.
+const char *run_fault(const struct run *run);
 
 // The state as text, all of it that is made of the log: two runs whose texts are equal are in the same state (K1).
 void kernel_dump(const struct run *run, struct buf *out);

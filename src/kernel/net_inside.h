@@ -96,7 +96,7 @@ void lane_give(struct run *run, uint32_t lane);
 struct walk *walk_at(const struct run *run, uint32_t lane); // numbered after the steps
 struct str net_path(const struct run *run, uint32_t step, struct arena *arena);
 uint32_t net_find(const struct run *run, struct str path);
-void net_verify(const struct run *run);
+const char *net_fault(const struct run *run);
 enum node_state net_place_state(const struct run *run, uint32_t place);
 struct run_attempt net_place_attempt(const struct run *run, uint32_t place);
 uint32_t net_visit(const struct run *run, uint32_t step);

@@ -225,31 +225,46 @@ uint32_t net_find(const struct run *run, struct str path)
     return str_eq(task, ns->tasks[l->pc].label) && l->runs[l->pc] == task_run ? lane : place;
 }
 
-void net_verify(const struct run *run)
+static const char *net_place_fault(const struct net_state *net, uint32_t i)
+{
+    const struct net_place *p = &net->places[i];
+    if (p->token != (net->token_at[i / 64] >> (i % 64) & 1)) return "a token is not where it is noted";
+    if (p->phase < PLACE_IDLE || p->phase > PLACE_ENDED) return "a step has no phase";
+    if (p->phase != PLACE_RUNNING && (p->lane != NO_LANE || container_open(&p->loop) > 0))
+        return "a step that does not run has tasks";
+    return NULL;
+}
+
+static const char *net_lane_fault(const struct run *run, uint32_t i)
+{
+    const struct walk *lane = run->net->walks[i];
+    const struct run_lane *s = lane_ref(run, run->program->step_count + i);
+    bool same = (lane->phase == LANE_FLIGHT) == (s->state == NODE_RUNNING) &&
+                (lane->phase == LANE_DELAYED) == (s->state == NODE_DELAYED);
+    if (!same) return "a task is not in the phase of its attempt";
+    if (lane->phase != LANE_FREE && run->net->places[lane->place].phase != PLACE_RUNNING)
+        return "a task runs in a step that does not";
+    return NULL;
+}
+
+const char *net_fault(const struct run *run)
 {
     const struct net_state *net = run->net;
     uint32_t live = 0, tokens = 0, in_flight = 0, delayed = 0;
-    for (uint32_t i = 0; i < run->program->step_count; i++) {
-        const struct net_place *p = &net->places[i];
-        live += p->phase != PLACE_IDLE;
-        tokens += p->token;
-        INVARIANT(p->token == (net->token_at[i / 64] >> (i % 64) & 1));
-        INVARIANT(p->phase >= PLACE_IDLE && p->phase <= PLACE_ENDED);
-        uint32_t open = container_open(&p->loop);
-        if (p->phase != PLACE_RUNNING) INVARIANT(p->lane == NO_LANE && open == 0);
+    const char *fault = NULL;
+    for (uint32_t i = 0; !fault && i < run->program->step_count; i++) {
+        fault = net_place_fault(net, i);
+        live += net->places[i].phase != PLACE_IDLE;
+        tokens += net->places[i].token;
     }
-    for (uint32_t i = 0; i < net->lane_count; i++) {
-        const struct walk *lane = net->walks[i];
+    for (uint32_t i = 0; !fault && i < net->lane_count; i++) {
         const struct run_lane *s = lane_ref(run, run->program->step_count + i);
-        INVARIANT((lane->phase == LANE_FLIGHT) == (s->state == NODE_RUNNING));
-        INVARIANT((lane->phase == LANE_DELAYED) == (s->state == NODE_DELAYED));
-        if (lane->phase != LANE_FREE) INVARIANT(net->places[lane->place].phase == PLACE_RUNNING);
+        fault = net_lane_fault(run, i);
         in_flight += s->state == NODE_RUNNING;
         delayed += s->state == NODE_DELAYED;
     }
-    INVARIANT(live == net->live && tokens == net->tokens);
-    INVARIANT(in_flight == run->in_flight && delayed == run->delayed && run->held == 0);
-    INVARIANT(delayed == run->retrying);
-    if (run->status != RUN_STATUS_RUNNING || run->cancelling) return;
-    INVARIANT(in_flight + delayed > 0 || run->ready_head != PROGRAM_TOP); // K2
+    if (fault) return fault;
+    bool counted = live == net->live && tokens == net->tokens && in_flight == run->in_flight && delayed == run->delayed &&
+                   run->held == 0 && delayed == run->retrying;
+    return counted ? NULL : "steps and tasks are not counted as they are";
 }

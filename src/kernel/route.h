@@ -50,7 +50,7 @@ struct run_route {
     enum code (*output)(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                         struct json *out, struct error *err);
     bool (*make)(struct run *run); // false: out of memory
-    void (*verify)(const struct run *run);
+    const char *(*fault)(const struct run *run); // run_fault
     void (*dump)(const struct run *run, struct buf *out);
     void (*release)(struct run *run);
 };

@@ -377,34 +377,45 @@ static uint32_t dag_find(const struct run *run, struct str path, enum path_time 
     }
 }
 
-static void dag_verify(const struct run *run)
+static const char *dag_step_fault(const struct run *run, uint32_t i)
+{
+    const struct run_lane *step = &run->lanes[i];
+    const struct run_node *node = &run->nodes[i];
+    const struct program_step *ps = &run->program->steps[i];
+    bool runs = step->state == NODE_RUNNING;
+    if (step->state < NODE_WAITING || step->state > NODE_SKIPPED) return "a step has no state";
+    if (node->success + node->failed + node->skipped + node->waiting != ps->dep_count)
+        return "a step does not know how its dependencies ended";
+    if (runs && node->waiting > 0) return "a step runs before its dependencies have ended"; // K5
+    if (runs && (step->logical == 0 || step->engine == 0)) return "a step runs without an attempt";
+    if (step->again && step->state != NODE_DELAYED) return "a step is to be tried again and does not wait";
+    bool inside = runs && ps->scope != PROGRAM_TOP;
+    if (inside && (run->lanes[ps->scope].state != NODE_RUNNING || run->nodes[ps->scope].iteration == 0))
+        return "a step runs in a loop that does not";
+    return NULL;
+}
+
+static const char *dag_fault(const struct run *run)
 {
     uint32_t in_flight = 0, gates = 0, loops = 0, delayed = 0, retrying = 0, held = 0;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         const struct run_lane *step = &run->lanes[i];
-        const struct run_node *node = &run->nodes[i];
-        const struct program_step *ps = &run->program->steps[i];
+        enum step_kind kind = run->program->steps[i].kind;
+        const char *fault = dag_step_fault(run, i);
+        if (fault) return fault;
         in_flight += step->state == NODE_RUNNING;
-        gates += step->state == NODE_RUNNING && ps->kind == STEP_APPROVAL;
-        loops += step->state == NODE_RUNNING && ps->kind == STEP_LOOP;
+        gates += step->state == NODE_RUNNING && kind == STEP_APPROVAL;
+        loops += step->state == NODE_RUNNING && kind == STEP_LOOP;
         delayed += step->state == NODE_DELAYED;
         retrying += step->again;
         held += step->state == NODE_HELD;
-        INVARIANT(step->state >= NODE_WAITING && step->state <= NODE_SKIPPED);
-        INVARIANT(node->waiting <= ps->dep_count);
-        INVARIANT(node->success + node->failed + node->skipped + node->waiting == ps->dep_count);
-        if (step->state == NODE_RUNNING) INVARIANT(node->waiting == 0); // K5
-        if (step->state == NODE_RUNNING) INVARIANT(step->logical >= 1 && step->engine >= 1);
-        if (step->again) INVARIANT(step->state == NODE_DELAYED);
-        if (step->state == NODE_RUNNING && ps->scope != PROGRAM_TOP)
-            INVARIANT(run->lanes[ps->scope].state == NODE_RUNNING && run->nodes[ps->scope].iteration > 0);
     }
-    INVARIANT(in_flight == run->in_flight && gates == run->gates && loops == run->loops);
-    INVARIANT(delayed == run->delayed && retrying == run->retrying);
-    INVARIANT(held == run->held);
-    INVARIANT(run->counts.completed + run->counts.failed + run->counts.skipped <= run->counts.total);
-    if (run->status != RUN_STATUS_RUNNING || run->cancelling) return;
-    INVARIANT(in_flight + delayed + held > 0 || run->ready_head != PROGRAM_TOP); // K2: it can always go on
+    bool counted = in_flight == run->in_flight && gates == run->gates && loops == run->loops && delayed == run->delayed &&
+                   retrying == run->retrying && held == run->held;
+    if (!counted) return "steps are not counted as they are";
+    if (run->counts.completed + run->counts.failed + run->counts.skipped > run->counts.total)
+        return "more steps have ended than there are";
+    return NULL;
 }
 
 const struct run_route route_dag = {
@@ -436,7 +447,7 @@ const struct run_route route_dag = {
     .find = dag_find,
     .output = dag_output,
     .make = dag_make,
-    .verify = dag_verify,
+    .fault = dag_fault,
     .dump = dag_dump,
     .release = dag_release,
 };

@@ -642,7 +642,7 @@ const struct run_route route_net = {
     .find = net_find_path,
     .output = net_output,
     .make = net_make,
-    .verify = net_verify,
+    .fault = net_fault,
     .dump = net_dump,
     .release = net_free,
 };

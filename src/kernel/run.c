@@ -206,7 +206,16 @@ const char *run_substatus(const struct run *run)
     return run_standing(run).substatus;
 }
 
+const char *run_fault(const struct run *run)
+{
+    return run->route->fault(run);
+}
+
 void run_verify(const struct run *run)
 {
-    run->route->verify(run);
+    const char *fault = run_fault(run);
+
+    INVARIANT(!fault);
+    bool goes = run->in_flight + run->delayed + run->held > 0 || run->ready_head != PROGRAM_TOP;
+    INVARIANT(goes || run->status != RUN_STATUS_RUNNING || run->cancelling); // K2: it can always go on
 }

@@ -202,8 +202,15 @@ static void hash_of(bool ledger, char hex[SHA256_HEX + 1], size_t *count)
     buf_release(&all);
 }
 
+static void tell_edited(struct program *program);
+static bool edits; // not the hashes, but what becomes of edited logs
+
 static void tell(struct buf *out, const char *name, struct program *program)
 {
+    if (edits) {
+        tell_edited(program);
+        return;
+    }
     for (int i = 0; i < MODE_COUNT; i++) {
         char log[SHA256_HEX + 1], ledger[SHA256_HEX + 1];
         size_t events, entries;
@@ -212,6 +219,86 @@ static void tell(struct buf *out, const char *name, struct program *program)
         hash_of(true, ledger, &entries);
         buf_printf(out, "%s %s %s: log %zu %.16s, ledger %zu %.16s\n", name, mode_names[i],
                    run_status_name(life.run->status), events, log, entries, ledger);
+        life_end();
+    }
+}
+
+// ---- logs that were edited
+enum { EDITS = 30 };
+static uint64_t dice;
+
+static uint32_t roll(size_t sides)
+{
+    dice = dice * 6364136223846793005u + 1442695040888963407u;
+    return sides ? (uint32_t)((dice >> 33) % sides) : 0;
+}
+
+// One field of a moment says something else, as a hand with the right hashes could make it say.
+static void edit_moment(struct moment *m)
+{
+    switch (roll(6)) {
+    case 0:
+        m->step = kernel_path(life.run, roll(run_step_count(life.run)), &life.turn);
+        break;
+    case 1:
+        m->logical = roll(4);
+        break;
+    case 2:
+        m->engine = roll(4);
+        break;
+    case 3:
+        m->iteration = roll(5);
+        break;
+    case 4:
+        m->kind = (enum moment_kind)(MOMENT_UNKNOWN + 1 + roll(MOMENT_COUNT - MOMENT_UNKNOWN - 1));
+        break;
+    case 5:
+        m->due_ms = (int64_t)roll(100) - 50;
+        break;
+    }
+}
+
+// Folds the log with one or two records left out, twice there, in another place or altered. It is refused, or it is a run that the
+// engine can take up.
+static void fold_edited(void)
+{
+    struct error err = {0};
+    struct run *run = run_new(life.program, &life_ids);
+    CHECK(run);
+    run->env = &life_env;
+    enum code rc = OK;
+    size_t leave = roll(life.record_count), twice = roll(life.record_count);
+    size_t from = roll(life.record_count), alter = roll(life.record_count);
+    uint32_t what = 1 + roll(15);
+    for (size_t i = 0; !rc && i < life.record_count; i++) {
+        size_t at = what & 4 && i == from ? roll(life.record_count) : i;
+        const struct life_record *r = &life.records[at];
+        struct moment m = {0};
+        struct seal seal = {0};
+        if (what & 1 && i == leave) continue;
+        arena_reset(&life.turn);
+        rc = r->in_ledger ? contract_decode_ledger(r->bytes, &life.turn, &m, &err)
+                          : contract_decode(life.words, r->bytes, &life.turn, &m, &seal, NULL, &err);
+        if (!rc && what & 8 && i == alter) edit_moment(&m);
+        if (!rc) rc = kernel_fold(run, &m, &err);
+        if (!rc && what & 2 && i == twice) rc = kernel_fold(run, &m, &err);
+    }
+    if (!rc && !run_fault(run) && !run_status_terminal(run->status)) {
+        struct run_holds holds = {0};
+        struct outcome out = {.turn = &life.turn};
+        struct input input = {.kind = INPUT_RECOVER, .now_ms = life.now};
+        arena_reset(&life.turn);
+        rc = kernel_step(run, &holds, &input, &life_env, &out, &err);
+        holds_release(&holds);
+    }
+    run_free(run);
+}
+
+static void tell_edited(struct program *program)
+{
+    for (int i = 0; i < MODE_COUNT; i++) {
+        begin(program, (enum mode)i);
+        for (int k = 0; k < EDITS; k++) fold_edited();
         life_end();
     }
 }
@@ -287,6 +374,18 @@ static void the_bytes_of_every_log_and_ledger_are_as_before(void)
     buf_release(&out);
 }
 
+static void a_log_that_was_edited_is_refused_or_taken_up_I5(void)
+{
+    struct buf out = buf_of(1 << 20);
+    edits = true;
+    for (int i = 0; i < WORKLOAD_COUNT; i++)
+        tell(&out, workload_at((enum workload_id)i)->name, workload_program((enum workload_id)i));
+    CHECK(tell_folder(&out, "examples") >= 10);
+    CHECK(tell_folder(&out, "test/golden/playbooks") >= 9);
+    edits = false;
+    buf_release(&out);
+}
+
 int main(int argc, char **argv)
 {
     static struct arena arena;
@@ -298,6 +397,7 @@ int main(int argc, char **argv)
     life.settings.pace_ms = LINE_MS;
     life.settings.lucky = true;
     workloads_load();
-    static const struct test tests[] = {TEST(the_bytes_of_every_log_and_ledger_are_as_before)};
+    static const struct test tests[] = {TEST(the_bytes_of_every_log_and_ledger_are_as_before),
+                                        TEST(a_log_that_was_edited_is_refused_or_taken_up_I5)};
     return test_main("log_bytes", tests, ARRAY_COUNT(tests), argc, argv);
 }
