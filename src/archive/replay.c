@@ -44,12 +44,6 @@ struct replay {
     bool over;          // found a difference
 };
 
-static enum code read_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
-                           struct error *err)
-{
-    return store_blob(context, sha256, arena, out, err);
-}
-
 // ---- the first life
 
 static enum code note_reuse(struct replay *replay, const struct moment *moment)
@@ -459,7 +453,7 @@ enum code archive_replay(struct store *store, const struct run_head *head, const
     struct program *program = NULL;
     enum code rc = engine_program(store, head, &program, err);
     if (rc) return rc;
-    struct replay replay = {.store = store, .head = head, .report = out, .err = err, .env = {store, read_blob}, .holds = {.all = true}};
+    struct replay replay = {.store = store, .head = head, .report = out, .err = err, .env = {store, store_blob_of}, .holds = {.all = true}};
     arena_init(&replay.kept, 64 * 1024, SIZE_MAX);
     arena_init(&replay.turn, 64 * 1024, SIZE_MAX);
     rc = first_life(&replay, program);

@@ -54,6 +54,14 @@ struct str str_trim(struct str s)
     return s;
 }
 
+struct str str_last_line(struct str s)
+{
+    s = str_trim(s);
+    size_t from = s.len;
+    while (from > 0 && s.ptr[from - 1] != '\n') from--;
+    return str_slice(s, from, s.len);
+}
+
 struct str str_slice(struct str s, size_t from, size_t to)
 {
     if (to > s.len) to = s.len;

@@ -25,6 +25,7 @@ int str_cmp(struct str a, struct str b); // bytewise, shorter first
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 struct str str_trim(struct str s); // ASCII white space on both sides
+struct str str_last_line(struct str s); // trimmed
 struct str str_slice(struct str s, size_t from, size_t to);
 // Index of the first `c` at or after `from`, or s.len.
 size_t str_find(struct str s, char c, size_t from);

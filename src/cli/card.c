@@ -74,12 +74,6 @@ static enum code fold_until(void *context, const struct record *record, const st
     return kernel_fold(r->run, moment, &r->err);
 }
 
-static enum code read_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
-                           struct error *err)
-{
-    return store_blob(((struct session *)context)->store, sha256, arena, out, err);
-}
-
 static const struct program_step *find_step(const struct card *card, struct str path, uint32_t *index)
 {
     struct run *run = card->program ? run_new(card->program, &card->head.ids) : NULL;
@@ -100,7 +94,7 @@ const struct json *step_inputs(struct session *session, const struct card *card,
     if (!declared || !out) return NULL;
     struct rendering r = {.session = session, .step = step->id, .logical = logical, .at = card->view.last_seq};
     r.run = run_new(card->program, &card->head.ids);
-    const struct kernel_env env = {.context = session, .blob = read_blob};
+    const struct kernel_env env = {.context = session->store, .blob = store_blob_of};
     if (r.run) r.run->env = &env;
     const struct run_ids *ids = &card->head.ids;
     *rendered = r.run && store_replay(session->store, ids->tenant, ids->run, fold_until, &r, &err) == OK &&

@@ -2,9 +2,8 @@
 #include "archive/archive.h"
 #include "cli/commands.h"
 #include "cli/session.h"
+#include "term/card.h"
 #include "term/text.h"
-
-#include <string.h>
 
 enum { BIGGEST = 5, DAYS = 7, STATUS_COUNT = RUN_STATUS_CANCELLED + 1 };
 #define DAY_MS ((int64_t)24 * 60 * 60 * 1000)
@@ -97,19 +96,13 @@ static bool stats_json(struct session *session, const struct stats *stats, struc
     return json_ok(out);
 }
 
-static void label(struct buf *out, const struct term *term, const char *name)
-{
-    tone_text(out, term, TONE_DIM, name);
-    text_pad(out, strlen(name), 10);
-}
-
 static void write_usages(struct cli *cli, struct buf *out, const struct stats *stats)
 {
     bool first = true;
     for (size_t i = 0; i < stats->usages.count; i++) {
         const struct usage *usage = &stats->usages.items[i];
         if (usage->bytes == 0 && usage->count == 0) continue;
-        label(out, &cli->io.out, first ? "bytes" : "");
+        card_label(out, &cli->io.out, first ? "bytes" : "");
         first = false;
         size_t from = out->len;
         add_bytes(out, usage->bytes);
@@ -125,9 +118,9 @@ static void print_stats(struct session *session, const struct stats *stats)
     struct cli *cli = session->cli;
     const struct term *term = &cli->io.out;
     struct buf out = buf_of(TEXT_MAX);
-    label(&out, term, "store");
+    card_label(&out, term, "store");
     buf_printf(&out, "%s\n", session->url);
-    label(&out, term, "runs");
+    card_label(&out, term, "runs");
     buf_printf(&out, "%llu", (unsigned long long)stats->runs);
     const char *before = ": ";
     for (unsigned i = RUN_STATUS_PENDING; i < STATUS_COUNT; i++) {
@@ -138,12 +131,12 @@ static void print_stats(struct session *session, const struct stats *stats)
     }
     if (stats->removed.count) buf_printf(&out, "; %zu were removed", stats->removed.count);
     buf_byte(&out, '\n');
-    label(&out, term, "events");
+    card_label(&out, term, "events");
     buf_printf(&out, "%llu, and %llu ledger entries; %llu events a day in the last %d days\n",
                (unsigned long long)stats->events, (unsigned long long)stats->entries,
                (unsigned long long)(stats->recent / DAYS), DAYS);
     if (stats->runs) {
-        label(&out, term, "oldest");
+        card_label(&out, term, "oldest");
         time_text(&out, &cli->io, stats->oldest_ms);
         buf_text(&out, ", newest ");
         time_text(&out, &cli->io, stats->newest_ms);
@@ -151,7 +144,7 @@ static void print_stats(struct session *session, const struct stats *stats)
     }
     write_usages(cli, &out, stats);
     for (size_t i = 0; i < BIGGEST && stats->biggest[i].events; i++) {
-        label(&out, term, i ? "" : "biggest");
+        card_label(&out, term, i ? "" : "biggest");
         buf_printf(&out, "%-10llu ", (unsigned long long)stats->biggest[i].events);
         text_safe(&out, stats->biggest[i].run);
         buf_byte(&out, '\n');

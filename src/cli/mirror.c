@@ -25,12 +25,6 @@ const struct mirrored *mirror_find(const struct mirror *mirror, struct str run)
     return at == MAP_NONE ? NULL : &mirror->runs[at];
 }
 
-static enum code read_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
-                           struct error *err)
-{
-    return store_blob(((struct session *)context)->store, sha256, arena, out, err);
-}
-
 // Strings of the head that the state borrows must stay where they are while the list grows: they are in the command's arena.
 int mirror_add(struct mirror *mirror, const struct run_head *head)
 {
@@ -41,7 +35,7 @@ int mirror_add(struct mirror *mirror, const struct run_head *head)
     if (!ARENA_ROOM(&cli->io.arena, mirror->runs, mirror->run_count, &mirror->run_capacity)) return cli_nomem(cli);
     struct kernel_env *env = ARENA_NEW(&cli->io.arena, struct kernel_env); // large values of ctx are beside the log
     if (!env) return cli_nomem(cli);
-    *env = (struct kernel_env){.context = mirror->session, .blob = read_blob};
+    *env = (struct kernel_env){.context = mirror->session->store, .blob = store_blob_of};
     if (engine_program(mirror->session->store, head, &added.program, &err)) return cli_error(cli, &err);
     added.state = run_new(added.program, &head->ids);
     if (added.state) added.state->env = env;

@@ -131,12 +131,6 @@ static enum code fold_one(void *context, const struct record *record, const stru
     return record->signal_id.len > 0 ? kernel_decided(fold->run, record->signal_id, fold->err) : OK;
 }
 
-static enum code stored_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
-                             struct error *err)
-{
-    return store_blob(context, sha256, arena, out, err);
-}
-
 // log NULL: as the store has it now; else as it was claimed.
 static enum code fold_run(struct store *store, const struct program *program, const struct run_ids *ids,
                           struct run_log *log, struct run **out, struct error *err)
@@ -144,7 +138,7 @@ static enum code fold_run(struct store *store, const struct program *program, co
     struct run *run = run_new(program, ids);
     if (!run) return error_nomem(err);
     struct fold_context fold = {.run = run, .err = err};
-    const struct kernel_env env = {.context = store, .blob = stored_blob};
+    const struct kernel_env env = {.context = store, .blob = store_blob_of};
     run->env = &env;
     enum code rc = log ? store_replay_log(store, log, fold_one, &fold, err)
                        : store_replay(store, ids->tenant, ids->run, fold_one, &fold, err);

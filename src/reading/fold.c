@@ -82,16 +82,10 @@ static enum code tell_record(void *context, const struct record *record, const s
     return rc ? rc : explain_decision(telling->explain, &body, record->seq, telling->err);
 }
 
-static enum code find_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
-                           struct error *err)
-{
-    return store_blob(context, sha256, arena, out, err);
-}
-
 enum code reading_explain(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
                           struct explained_run *out, struct error *err)
 {
-    struct kernel_env env = {.context = store, .blob = find_blob};
+    struct kernel_env env = {.context = store, .blob = store_blob_of};
     *out = (struct explained_run){.head = *head};
     enum code rc = engine_program(store, head, &out->program, err);
     if (!rc) rc = explain_open(out->program, &out->head.ids, &env, &out->explain, err);

@@ -2,7 +2,6 @@
 #include "remote/inside.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { CODE_MAX = 64, MESSAGE_MAX = 4096, DETAIL_MAX = 8192 };
 
@@ -122,15 +121,6 @@ static bool read_result(const struct json *item, bool must_fail, struct buf *val
     return buf_ok(value);
 }
 
-static struct str put(char **at, struct str text)
-{
-    char *to = *at;
-    if (text.len > 0) memcpy(to, text.ptr, text.len);
-    to[text.len] = '\0';
-    *at = to + text.len + 1;
-    return (struct str){to, text.len};
-}
-
 static struct handed *handed_new(struct batch *batch, size_t index, struct worker_task *task,
                                  const struct tool_result *given)
 {
@@ -142,11 +132,11 @@ static struct handed *handed_new(struct batch *batch, size_t index, struct worke
     *handed = (struct handed){.batch = batch, .index = index, .name = task->name, .task = task, .result = *given};
     struct tool_result *result = &handed->result;
     char *at = handed->text;
-    result->output = put(&at, given->output);
-    result->fault.code = put(&at, fault->code);
-    result->fault.message = put(&at, fault->message);
-    result->fault.category = put(&at, fault->category);
-    result->fault.detail = put(&at, fault->detail);
+    result->output = text_put(&at, given->output);
+    result->fault.code = text_put(&at, fault->code);
+    result->fault.message = text_put(&at, fault->message);
+    result->fault.category = text_put(&at, fault->category);
+    result->fault.detail = text_put(&at, fault->detail);
     result->ticket = task->ticket;
     result->memory = handed;
     result->release = handed_release;

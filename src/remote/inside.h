@@ -145,6 +145,7 @@ struct remote {
 int64_t remote_now(const struct remote *r);
 
 // table.c. All with the lock held.
+struct str text_put(char **at, struct str text); // a copy at *at with a NUL behind, which moves past it
 struct worker_task *task_find(const struct remote *r, struct str token); // NULL: none with exactly this token
 enum remote_state token_state(struct remote *r,
                               struct str token); // of a token that no task has: STALE or DENIED; counts

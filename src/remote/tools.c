@@ -80,7 +80,7 @@ void remote_tick(struct remote *r)
 }
 
 // ---- tasks
-static struct str put(char **at, struct str text)
+struct str text_put(char **at, struct str text)
 {
     char *to = *at;
     if (text.len > 0) memcpy(to, text.ptr, text.len);
@@ -111,8 +111,8 @@ static struct worker_task *task_new(const struct tool_request *request, struct s
     }
     struct str *to[] = {&task->token, &task->wire, &task->tenant,   &task->pool,         &task->kind,
                         &task->run,   &task->step, &task->log_path, &task->artifacts_dir};
-    for (size_t i = 0; i < ARRAY_COUNT(to); i++) *to[i] = put(&at, texts[i]);
-    for (size_t i = 0; i < request->artifact_count; i++) task->artifacts[i] = put(&at, request->artifacts[i].path);
+    for (size_t i = 0; i < ARRAY_COUNT(to); i++) *to[i] = text_put(&at, texts[i]);
+    for (size_t i = 0; i < request->artifact_count; i++) task->artifacts[i] = text_put(&at, request->artifacts[i].path);
     task->artifact_count = request->artifact_count;
     step_log_init(&task->log, task->log_path, request->log_max);
     task->name = token_name(task->token);

@@ -459,6 +459,12 @@ enum code store_blob(struct store *store, const struct digest *sha256, struct ar
     return rc ? error_set(err, rc, "%s", why.code ? why.message : missing.message) : OK;
 }
 
+enum code store_blob_of(void *store, const struct digest *sha256, struct arena *arena, struct str *out,
+                        struct error *err)
+{
+    return store_blob(store, sha256, arena, out, err);
+}
+
 struct keep *store_keep(const struct store *store)
 {
     return store->options.keep;

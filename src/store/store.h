@@ -348,6 +348,9 @@ enum code store_count(struct store *store, const struct run_filter *filter, uint
 // From the store, or from where it says that they are (store/keep.h). E_NOT_FOUND; E_UNREACHABLE: there, but not now.
 enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
+// The same for a kernel_env, whose context is the store.
+enum code store_blob_of(void *store, const struct digest *sha256, struct arena *arena, struct str *out,
+                        struct error *err) MUST_CHECK;
 struct keep *store_keep(const struct store *store); // of its options
 // The note that says of bytes that they are there, in `arena`. False: out of memory.
 bool store_kept_note(const struct keep *keep, const struct digest *sha256, uint64_t bytes, struct arena *arena,

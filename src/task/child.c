@@ -8,7 +8,6 @@
 #include "task/kind.h"
 
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { OUTCOME_FD = 3, READS_MAX = 16 };

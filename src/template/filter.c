@@ -3,23 +3,10 @@
 
 #include <string.h>
 
-static enum code int_arg(struct eval *e, const struct function_call *call, uint32_t index, int64_t otherwise,
-                         int64_t *out)
-{
-    const struct json *arg = call_arg(call, index);
-    *out = otherwise;
-    return arg && arg->type != JSON_NULL ? value_index(e, arg, call->function->name, out) : OK;
-}
-
-static bool truth_arg(const struct function_call *call, uint32_t index)
-{
-    return call->given[index] && value_truth(&call->args[index]);
-}
-
 static enum code run_default(struct eval *e, struct function_call *call, struct json *out)
 {
     (void)e;
-    bool use = call->self.type == TEMPLATE_UNDEFINED || (truth_arg(call, 1) && !value_truth(&call->self));
+    bool use = call->self.type == TEMPLATE_UNDEFINED || (call_truth(call, 1) && !value_truth(&call->self));
     *out = !use ? call->self : call->given[0] ? call->args[0] : json_string(STR(""));
     return OK;
 }
@@ -30,7 +17,7 @@ static enum code run_int(struct eval *e, struct function_call *call, struct json
     struct number n;
     int64_t base;
     double real;
-    enum code rc = int_arg(e, call, 1, 10, &base);
+    enum code rc = call_int(e, call, 1, 10, &base);
     if (rc) return rc;
     *out = call->given[0] ? call->args[0] : json_int(0);
     if (v->type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value for int");
@@ -119,7 +106,7 @@ static enum code run_replace(struct eval *e, struct function_call *call, struct 
     enum code rc = value_str(e, &call->self, &s);
     if (!rc) rc = value_str(e, &call->args[0], &old);
     if (!rc) rc = value_str(e, &call->args[1], &new);
-    if (!rc) rc = int_arg(e, call, 2, -1, &count);
+    if (!rc) rc = call_int(e, call, 2, -1, &count);
     return rc ? rc : text_replace(e, s, old, new, count, out);
 }
 
@@ -128,7 +115,7 @@ static enum code run_split(struct eval *e, struct function_call *call, struct js
     struct str s;
     int64_t max;
     enum code rc = value_str(e, &call->self, &s);
-    if (!rc) rc = int_arg(e, call, 1, -1, &max);
+    if (!rc) rc = call_int(e, call, 1, -1, &max);
     return rc ? rc : text_split(e, s, call_arg(call, 0), max < 0 ? -1 : max, false, out);
 }
 
@@ -149,7 +136,7 @@ static enum code run_round(struct eval *e, struct function_call *call, struct js
     int64_t digits;
     char method = 'c';
     const struct json *name = call_arg(call, 1);
-    enum code rc = int_arg(e, call, 0, 0, &digits);
+    enum code rc = call_int(e, call, 0, 0, &digits);
     if (rc) return rc;
     if (name) {
         struct str text = json_text(name);
@@ -167,7 +154,7 @@ static enum code run_tojson(struct eval *e, struct function_call *call, struct j
 {
     struct buf buf;
     int64_t indent;
-    enum code rc = int_arg(e, call, 0, -1, &indent);
+    enum code rc = call_int(e, call, 0, -1, &indent);
     if (rc) return rc;
     eval_buf(e, &buf);
     rc = value_json(e, &call->self, indent, &buf);

@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static bool truth_arg(const struct function_call *call, uint32_t index)
-{
-    return call->given[index] && value_truth(&call->args[index]);
-}
-
 // "a.b.0" of a value, as `attribute=` has it; what is missing is undefined.
 static enum code attribute(struct eval *e, const struct json *v, const struct json *path, struct json *out)
 {
@@ -168,7 +163,7 @@ static enum code run_sort(struct eval *e, struct function_call *call, struct jso
 {
     struct json items;
     enum code rc = items_of(e, call, &items);
-    return rc ? rc : sort_items(e, &items, call_arg(call, 2), truth_arg(call, 1), truth_arg(call, 0), out);
+    return rc ? rc : sort_items(e, &items, call_arg(call, 2), call_truth(call, 1), call_truth(call, 0), out);
 }
 
 static enum code run_dictsort(struct eval *e, struct function_call *call, struct json *out)
@@ -183,7 +178,7 @@ static enum code run_dictsort(struct eval *e, struct function_call *call, struct
     else if (name && !str_is(json_text(name), "key"))
         return eval_fault(e, E_INVALID, "dictsort: by is key or value");
     enum code rc = eval_call(e, method_find(STR("items")), &inner, &items);
-    return rc ? rc : sort_items(e, &items, &by, truth_arg(call, 0), truth_arg(call, 2), out);
+    return rc ? rc : sort_items(e, &items, &by, call_truth(call, 0), call_truth(call, 2), out);
 }
 
 static enum code run_extreme(struct eval *e, struct function_call *call, struct json *out)
@@ -194,7 +189,7 @@ static enum code run_extreme(struct eval *e, struct function_call *call, struct 
     *out = value_undefined();
     for (uint32_t i = 0; i < items.count && !rc; i++) {
         int order = 0;
-        rc = sort_key(e, &items.items[i], call_arg(call, 1), truth_arg(call, 0), &key);
+        rc = sort_key(e, &items.items[i], call_arg(call, 1), call_truth(call, 0), &key);
         if (!rc && i) rc = value_compare(e, &key, &best, &order);
         if (i && (want_less ? order >= 0 : order <= 0)) continue;
         best = key;
@@ -210,7 +205,7 @@ static enum code run_unique(struct eval *e, struct function_call *call, struct j
     *out = json_array();
     for (uint32_t i = 0; i < items.count && !rc; i++) {
         bool seen = false;
-        rc = sort_key(e, &items.items[i], call_arg(call, 1), truth_arg(call, 0), &key);
+        rc = sort_key(e, &items.items[i], call_arg(call, 1), call_truth(call, 0), &key);
         if (!rc && (value_is_list(&key) || key.type == JSON_OBJECT) && key.type != VALUE_TUPLE)
             return eval_fault(e, E_INVALID, "unique: a %s cannot be a key", value_type_name(&key));
         if (!rc) rc = value_in(e, &key, &keys, &seen);
@@ -314,14 +309,14 @@ static enum code run_groupby(struct eval *e, struct function_call *call, struct 
 {
     struct json items, sorted, key = json_null(), last = json_null(), group;
     enum code rc = items_of(e, call, &items);
-    if (!rc) rc = sort_items(e, &items, &call->args[0], truth_arg(call, 2), false, &sorted);
+    if (!rc) rc = sort_items(e, &items, &call->args[0], call_truth(call, 2), false, &sorted);
     if (rc) return rc;
     *out = json_array();
     for (uint32_t i = 0; i < sorted.count && !rc; i++) {
         bool same = false;
         struct json shown;
         rc = attribute(e, &sorted.items[i], &call->args[0], &shown);
-        if (!rc) rc = sort_key(e, &sorted.items[i], &call->args[0], truth_arg(call, 2), &key);
+        if (!rc) rc = sort_key(e, &sorted.items[i], &call->args[0], call_truth(call, 2), &key);
         if (!rc && i) rc = value_equal(e, &key, &last, &same);
         last = key;
         if (!rc && !same) {

@@ -371,4 +371,17 @@ static inline const struct json *call_arg(const struct function_call *call, uint
     return call->given[index] ? &call->args[index] : NULL;
 }
 
+static inline bool call_truth(const struct function_call *call, uint32_t index)
+{
+    return call->given[index] && value_truth(&call->args[index]);
+}
+
+static inline enum code call_int(struct eval *e, const struct function_call *call, uint32_t index, int64_t otherwise,
+                                 int64_t *out)
+{
+    const struct json *arg = call_arg(call, index);
+    *out = otherwise;
+    return arg && arg->type != JSON_NULL ? value_index(e, arg, call->function->name, out) : OK;
+}
+
 #endif

@@ -26,14 +26,6 @@ static enum code text_arg(struct eval *e, const struct function_call *call, uint
     return OK;
 }
 
-static enum code int_arg(struct eval *e, const struct function_call *call, uint32_t index, int64_t otherwise,
-                         int64_t *out)
-{
-    const struct json *arg = call_arg(call, index);
-    *out = otherwise;
-    return arg && arg->type != JSON_NULL ? value_index(e, arg, call->function->name, out) : OK;
-}
-
 // ---- dicts
 
 static enum code run_get(struct eval *e, struct function_call *call, struct json *out)
@@ -79,7 +71,7 @@ static enum code run_split(struct eval *e, struct function_call *call, struct js
     int64_t max = -1;
     bool from_right = call->function->name[0] == 'r';
     enum code rc = text_self(e, call, &s);
-    if (!rc) rc = int_arg(e, call, 1, -1, &max);
+    if (!rc) rc = call_int(e, call, 1, -1, &max);
     return rc ? rc : text_split(e, s, call_arg(call, 0), max < 0 ? -1 : max, from_right, out);
 }
 
@@ -131,7 +123,7 @@ static enum code run_replace(struct eval *e, struct function_call *call, struct 
     enum code rc = text_self(e, call, &s);
     if (!rc) rc = text_arg(e, call, 0, &old);
     if (!rc) rc = text_arg(e, call, 1, &new);
-    if (!rc) rc = int_arg(e, call, 2, -1, &count);
+    if (!rc) rc = call_int(e, call, 2, -1, &count);
     return rc ? rc : text_replace(e, s, old, new, count, out);
 }
 
@@ -270,7 +262,7 @@ static enum code run_pad(struct eval *e, struct function_call *call, struct json
     int64_t width = 0;
     const char *name = call->function->name;
     enum code rc = text_self(e, call, &s);
-    if (!rc) rc = int_arg(e, call, 0, 0, &width);
+    if (!rc) rc = call_int(e, call, 0, 0, &width);
     if (!rc && call_arg(call, 1)) rc = text_arg(e, call, 1, &fill);
     if (!rc && text_count(fill) != 1) rc = eval_fault(e, E_INVALID, "%s: the fill must be one character", name);
     if (rc) return rc;

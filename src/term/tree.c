@@ -157,18 +157,10 @@ static void keep_text(struct tree *tree, char out[TEXT_SIZE], struct str text)
     out[len] = '\0';
 }
 
-static struct str last_line(struct str text)
-{
-    text = str_trim(text);
-    size_t from = text.len;
-    while (from > 0 && text.ptr[from - 1] != '\n') from--;
-    return str_slice(text, from, text.len);
-}
-
 static void keep_fault(struct tree *tree, char out[TEXT_SIZE], const struct fault *fault)
 {
     char text[4 * TEXT_SIZE];
-    struct str why = last_line(fault->detail.len ? fault->detail : fault->message);
+    struct str why = str_last_line(fault->detail.len ? fault->detail : fault->message);
     size_t len = why.len < 2 * TEXT_SIZE ? why.len : 2 * TEXT_SIZE;
     if (fault->has_exit)
         snprintf(text, sizeof(text), "exit %d%s%.*s", fault->exit_code, fault->detail.len ? ": " : "",

@@ -160,21 +160,13 @@ static enum code read_file(int fd, size_t from, struct arena *arena, struct str 
     return OK;
 }
 
-static struct str last_line(struct str text)
-{
-    text = str_trim(text);
-    size_t from = text.len;
-    while (from > 0 && text.ptr[from - 1] != '\n') from--;
-    return str_slice(text, from, text.len);
-}
-
 // The process that played this world is gone, and not because it was done.
 static enum code note_abort(struct testing *t, struct worker *worker, size_t world, int status)
 {
     struct str errors;
     enum code rc = read_file(worker->errors, 0, t->arena, &errors);
     if (rc) return rc;
-    struct str line = str_slice(last_line(errors), 0, 300);
+    struct str line = str_slice(str_last_line(errors), 0, 300);
     struct crash_world *one = &t->report->worlds[world];
     const char *how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it ended early";
     one->ran = one->failed = true;
