@@ -63,7 +63,7 @@ class Storm:
     def start_worker(self, name):
         log = open(os.path.join(self.dir, f"worker-{name}.err"), "a")
         environment = {**os.environ, "CAIRN_TOKEN": self.token}
-        self.workers[name] = subprocess.Popen([self.args.cairn, "worker", "--server", f"http://127.0.0.1:{self.port}", "--name", name, "--concurrency", "8"], stdout=log, stderr=log, env=environment)
+        self.workers[name] = subprocess.Popen([self.args.cairn, "worker", "--server", f"http://127.0.0.1:{self.port}", "--name", name, "--concurrency", "8", "--confine", "none"], stdout=log, stderr=log, env=environment)
 
     # ---- clients
     def call(self, method, path, body):
