@@ -406,6 +406,10 @@ enum code files_read_index(struct files_store *files, uint64_t first, struct dis
 enum code files_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
                      struct error *);
 enum code files_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
+// Directories of runs, of all tenants, that the store knows nothing of.
+typedef enum code (*stranger_visit)(void *context, struct str tenant, struct str run);
+enum code files_each_stranger(struct files_store *files, stranger_visit visit, void *context,
+                              struct error *err) MUST_CHECK;
 enum code files_missing(struct store *, struct arena *, struct faults *, struct error *);
 // How many runs the feed and the index speak of. `all`: every entry of the feed is looked at, not only the newest.
 enum code files_speak_of(struct files_store *files, bool all, uint64_t *runs, struct error *err) MUST_CHECK;

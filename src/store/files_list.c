@@ -129,44 +129,55 @@ enum code files_list(struct store *base, const struct run_filter *filter, struct
 
 // ---- runs that are gone
 
+struct strangers {
+    struct files_store *files;
+    struct str tenant; // of the directory that is looked at
+    stranger_visit visit;
+    void *context;
+};
+
+static enum code see_directory(void *context, struct str name, bool directory)
+{
+    const struct strangers *walk = context;
+    if (!directory || name.ptr[0] == '.') return OK;
+    if (name.ptr[0] != '@' || !str_is(walk->tenant, "default"))
+        return files_knows(walk->files, walk->tenant, name) ? OK : walk->visit(walk->context, walk->tenant, name);
+    char path[PATH_SIZE];
+    if (name.len >= sizeof(path)) return OK;
+    snprintf(path, sizeof(path), "%.*s", STR_ARG(name));
+    struct strangers below = *walk;
+    below.tenant = str_slice(str_from(path), 1, name.len);
+    enum code rc = walk->files->disk->ops->list(walk->files->disk, path, see_directory, &below, NULL);
+    return rc == E_NOT_FOUND ? OK : rc;
+}
+
+enum code files_each_stranger(struct files_store *files, stranger_visit visit, void *context, struct error *err)
+{
+    struct strangers walk = {.files = files, .tenant = STR("default"), .visit = visit, .context = context};
+    return files->disk->ops->list(files->disk, "", see_directory, &walk, err);
+}
+
 struct search {
     struct files_store *files;
     struct arena *arena;
     struct faults *out;
-    struct str tenant; // of the directory that is looked at
     uint64_t found;
 };
 
-// Events of a run that the store knows nothing of.
-static bool has_events(const struct search *search, struct str run)
+static enum code see_stranger(void *context, struct str tenant, struct str run)
 {
+    struct search *search = context;
+    const struct disk_ops *ops = search->files->disk->ops;
     char path[PATH_SIZE];
     struct file *file;
     uint64_t size = 0;
-    if (files_knows(search->files, search->tenant, run) ||
-        files_run_path(search->tenant, run, "events.jsonl", path, NULL) != OK ||
-        search->files->disk->ops->open(search->files->disk, path, OPEN_READ, &file, NULL) != OK)
-        return false;
-    (void)!search->files->disk->ops->size(file, &size, NULL);
-    search->files->disk->ops->close(file);
-    return size > 0;
-}
-
-static enum code see_directory(void *context, struct str name, bool directory)
-{
-    struct search *search = context;
-    char path[PATH_SIZE];
-    if (!directory || name.ptr[0] == '.') return OK;
-    if (name.ptr[0] == '@' && str_is(search->tenant, "default") && name.len + 1 < sizeof(path)) {
-        struct search below = *search;
-        snprintf(path, sizeof(path), "%.*s", STR_ARG(name));
-        below.tenant = str_slice(str_from(path), 1, name.len);
-        enum code rc = search->files->disk->ops->list(search->files->disk, path, see_directory, &below, NULL);
-        search->found = below.found;
-        return rc == E_NOT_FOUND ? OK : rc;
-    }
-    if (!has_events(search, name)) return OK;
-    struct verify_fault one = {.run = name, .what = STR("its slot is missing, and its events are there")};
+    if (files_run_path(tenant, run, "events.jsonl", path, NULL) != OK ||
+        ops->open(search->files->disk, path, OPEN_READ, &file, NULL) != OK)
+        return OK;
+    (void)!ops->size(file, &size, NULL);
+    ops->close(file);
+    if (size == 0) return OK;
+    struct verify_fault one = {.run = run, .what = STR("its slot is missing, and its events are there")};
     search->found++;
     return fault_add(search->out, search->arena, &one) ? OK : E_NOMEM;
 }
@@ -184,14 +195,14 @@ enum code files_speak_of(struct files_store *files, bool all, uint64_t *runs, st
 enum code files_missing(struct store *base, struct arena *arena, struct faults *out, struct error *err)
 {
     struct files_store *files = files_of(base);
-    struct search search = {.files = files, .arena = arena, .out = out, .tenant = STR("default")};
+    struct search search = {.files = files, .arena = arena, .out = out};
     uint64_t told = 0, size = 0;
     enum code rc = files_speak_of(files, true, &told, err);
     if (rc == OK) rc = files->disk->ops->size(files->runs, &size, err);
     if (rc == OK) rc = files_refresh(files, err);
     if (rc != OK) return rc;
     bool at_work = files->writer || (files->lock && files->disk->ops->locked(files->lock, 0));
-    if (!at_work) rc = files->disk->ops->list(files->disk, "", see_directory, &search, err);
+    if (!at_work) rc = files_each_stranger(files, see_stranger, &search, err);
     uint64_t there = size / SLOT_SIZE;
     if (rc != OK || (told <= there + search.found && size % SLOT_SIZE == 0)) return rc;
     char name[48], what[120];

@@ -134,7 +134,6 @@ enum code files_is_behind(struct files_store *files, bool *behind, struct error 
 
 struct sweep {
     struct files_store *files;
-    struct str tenant; // of the directory that is looked at
     const char *path;  // of the run's directory that is looked at
     bool bare;         // there is nothing in it but empty files of ours
 };
@@ -156,43 +155,31 @@ static enum code see_inside(void *context, struct str name, bool directory)
     return OK;
 }
 
-static enum code sweep_run(struct sweep *sweep, struct str run)
+static enum code sweep_run(void *context, struct str tenant, struct str run)
 {
+    struct sweep *sweep = context;
     static const char *const names[] = {"events.jsonl", "ledger.jsonl", ""};
     const struct disk_ops *ops = sweep->files->disk->ops;
     char path[PATH_SIZE];
-    if (files_run_path(sweep->tenant, run, "", path, NULL) != OK) return OK;
+    if (files_run_path(tenant, run, "", path, NULL) != OK) return OK;
     sweep->path = path;
     sweep->bare = true;
     enum code rc = ops->list(sweep->files->disk, path, see_inside, sweep, NULL);
     if (rc != OK || !sweep->bare) return rc == E_NOT_FOUND ? OK : rc;
     os_log(LOG_INFO, "what a start left that was never stored is removed run=%.*s", STR_ARG(run));
     for (size_t i = 0; rc == OK && i < ARRAY_COUNT(names); i++) {
-        rc = files_run_path(sweep->tenant, run, names[i], path, NULL);
+        rc = files_run_path(tenant, run, names[i], path, NULL);
         if (rc == OK) rc = ops->remove(sweep->files->disk, path, NULL);
         if (rc == E_NOT_FOUND) rc = OK;
     }
     return rc;
 }
 
-static enum code see_run(void *context, struct str name, bool directory)
-{
-    struct sweep *sweep = context;
-    if (!directory || name.ptr[0] == '.') return OK;
-    if (name.ptr[0] != '@') return files_knows(sweep->files, sweep->tenant, name) ? OK : sweep_run(sweep, name);
-    char path[PATH_SIZE];
-    if (!str_is(sweep->tenant, "default") || name.len >= sizeof(path)) return OK;
-    snprintf(path, sizeof(path), "%.*s", STR_ARG(name));
-    struct sweep below = {.files = sweep->files, .tenant = str_slice(str_from(path), 1, name.len)};
-    enum code rc = sweep->files->disk->ops->list(sweep->files->disk, path, see_run, &below, NULL);
-    return rc == E_NOT_FOUND ? OK : rc;
-}
-
 enum code files_sweep(struct files_store *files, struct error *err)
 {
     INVARIANT(files->writer);
-    struct sweep sweep = {.files = files, .tenant = STR("default")};
-    enum code rc = files->disk->ops->list(files->disk, "", see_run, &sweep, NULL);
+    struct sweep sweep = {.files = files};
+    enum code rc = files_each_stranger(files, sweep_run, &sweep, NULL);
     return rc == OK ? OK : error_set(err, rc, "cannot look for what a start left: %s", code_text(rc));
 }
 
