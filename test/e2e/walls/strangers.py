@@ -24,17 +24,19 @@ checks.that(door.ask("GET", "/v1/runs", token="")[0] == 401, "no token answers o
 checks.that(secret not in json.dumps(json.loads(door.ask("GET", "/v1/audit?limit=500")[2])), "a secret in the audit")
 
 
-def times(run, token, count=150):
-    all_times = []
+def times(runs, token, count=150):
+    """Medians, taken in turn: whatever else the machine does slows all of them."""
+    all_times = {run: [] for run in runs}
     for _ in range(count):
-        began = time.perf_counter()
-        door.ask("GET", f"/v1/runs/{run}", token=token)
-        all_times.append(time.perf_counter() - began)
-    return statistics.median(all_times)
+        for run in runs:
+            began = time.perf_counter()
+            door.ask("GET", f"/v1/runs/{run}", token=token)
+            all_times[run].append(time.perf_counter() - began)
+    return [statistics.median(all_times[run]) for run in runs]
 
 
 door.ask("POST", "/v1/runs", {"document": kit.plan(), "runId": "hidden"}, {"Prefer": "wait=10"}.items())
 other = json.loads(door.ask("POST", "/v1/tokens", {"roles": ["Admin"], "tenantId": "rival"})[2])["token"]
-foreign, absent = times("hidden", other), times("absent", other)
+foreign, absent = times(["hidden", "absent"], other)
 checks.that(0.5 < foreign / absent < 2, "a foreign run takes", foreign, "an absent one", absent)
 checks.end(10)
