@@ -49,7 +49,7 @@ static const struct member {
     {"planRef", OPEN}, {"planVersion", OPEN}, {"plan_id", OPEN}, {"plan_version", OPEN}, {"policy", OPEN},
     {"policyDecisionId", OPEN}, {"position", OPEN}, {"prevHash", OPEN}, {"prevSeq", OPEN}, {"prev_hash", OPEN},
     {"priority", OPEN}, {"progress", OPEN}, {"projectId", OPEN}, {"project_id", OPEN}, {"queue", OPEN},
-    {"queuedAt", OPEN}, {"reason", OPEN}, {"redispatchSeq", OPEN}, {"redispatched", OPEN}, {"redrive", OPEN},
+    {"queuedAt", OPEN}, {"redispatchSeq", OPEN}, {"redispatched", OPEN}, {"redrive", OPEN},
     {"reference", OPEN}, {"reproduced", OPEN}, {"retries", OPEN}, {"retry", OPEN}, {"retryable", OPEN},
     {"retrying", OPEN}, {"reusedFrom", OPEN}, {"right", OPEN}, {"role", OPEN}, {"rootCause", BOX}, {"routes", OPEN},
     {"row", OPEN}, {"rule", OPEN}, {"run", OPEN}, {"runId", OPEN}, {"runSeq", OPEN}, {"runStatus", OPEN},
@@ -73,6 +73,7 @@ static const struct member {
 static const struct {
     const char *in, *name;
 } exceptions[] = {
+    {"", "reason"},      {"dependencies", "reason"}, {"steps", "reason"}, // codes; elsewhere what a person or a document said
     {"atoms", "result"}, {"atoms", "text"},    {"attempts", "result"}, {"loop", "verdict"},
     {"retry", "left"},   {"retry", "verdict"}, {"when", "result"},     {"when", "text"},
 };

@@ -170,6 +170,11 @@ static void list_runs(struct call *call, struct store *store)
     int64_t now = os_now().wall_ms;
     enum code rc = select_open(&select, store, &listing->filter, listing->query, now, &fault);
     bool invalid = rc == E_INVALID;
+    if (!rc && call->decision.payload_redacted && query_names_payload(select.query)) {
+        select_close(&select);
+        call_problem(call, 403, "AUTHZ_DENIED", "this token may not ask for inputs and causes of runs");
+        return;
+    }
     select.patience_ms = PATIENCE_MS;
     if (!rc) rc = select_page(&select, listing->limit, &call->arena, &heads, &err);
     for (size_t i = 0; !rc && i < heads.count; i++) {

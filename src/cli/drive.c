@@ -333,7 +333,11 @@ static void on_refused(void *context, struct str tenant, struct str run, const s
 {
     (void)tenant;
     struct drive *drive = context;
-    (void)run;
+    // The start of a child is its parent's affair: that step fails, or takes up what another process started.
+    for (size_t i = 0; i < drive->run_count; i++) {
+        struct str parent = drive->runs[i].run;
+        if (run.len > parent.len && str_starts(run, parent) && run.ptr[parent.len] == '.') return;
+    }
     if (drive->refused.code == OK) drive->refused = *why;
 }
 

@@ -388,7 +388,7 @@ enum code subrun_render(struct engine *engine, struct resident *parent, const st
 enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect,
                         struct error *err) MUST_CHECK;
 enum code subrun_refused(struct engine *engine, const struct run_ids *ids, const struct start_facts *facts,
-                         enum code why, struct error *err) MUST_CHECK;
+                         const struct error *why, struct error *err) MUST_CHECK;
 enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err) MUST_CHECK;
 
 // signal.c

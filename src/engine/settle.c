@@ -24,7 +24,7 @@ enum code refuse_start(struct engine *engine, const struct queued *queued, const
     resident_gone(engine, resident);
     INVARIANT(queued->input.kind == INPUT_START && queued->facts);
     if (observer->refused) observer->refused(observer->context, resident->ids.tenant, resident->ids.run, why);
-    return subrun_refused(engine, &resident->ids, queued->facts, why->code, err);
+    return subrun_refused(engine, &resident->ids, queued->facts, why, err);
 }
 
 // A signal that cannot be stored is refused; the run has nothing to do with it.

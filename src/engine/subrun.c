@@ -423,17 +423,18 @@ static enum code find_parent(struct engine *engine, struct str tenant, struct st
 
 // The start of a run could not be stored. When it is a child, its parent must hear of it.
 enum code subrun_refused(struct engine *engine, const struct run_ids *ids, const struct start_facts *facts,
-                         enum code why, struct error *err)
+                         const struct error *why, struct error *err)
 {
     struct resident *parent;
     struct run_hold whose;
     enum code rc = find_parent(engine, ids->tenant, ids->run, facts, &parent, &whose, err);
     if (rc || !parent) return rc;
-    if (why == E_EXISTS) { // another process was faster: take up what it made
+    if (why->code == E_EXISTS) { // another process was faster: take up what it made
         let_go(parent, &whose, true);
         return need_recover(engine, parent, err);
     }
-    return tell_not_started(engine, parent, &whose, STR("the start of the child run could not be stored"), err);
+    struct str text = arena_format(&engine->turn, "the start of the child run could not be stored: %s", why->message);
+    return text.ptr ? tell_not_started(engine, parent, &whose, text, err) : error_nomem(err);
 }
 
 enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err)

@@ -215,7 +215,8 @@ static enum code make_ruleset(const struct tool_confinement *confinement, int ve
     LOAD(arch), EQUAL(AUDIT_ARCH_HERE, 1, 0), ANSWER(ENOSYS), LOAD(nr),                                                \
         BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1), ANSWER(ENOSYS)
 
-// What no step has any business with: other processes' memory, mounts, namespaces, keys, the kernel's own machinery, and
+// What no step has any business with: other processes' memory, mounts, namespaces, keys, the kernel's own machinery, memory and queues
+// that outlive it and that steps of other tenants find by number, and
 // io_uring, which would do the rest without being asked. clone3 hides its flags in memory, so it does not exist (libc then
 // uses clone).
 #define REFUSALS                                                                                                       \
@@ -227,6 +228,7 @@ static enum code make_ruleset(const struct tool_confinement *confinement, int ve
         DENY(delete_module), DENY(reboot), DENY(swapon), DENY(swapoff), DENY(acct), DENY(settimeofday),                \
         DENY(clock_settime), DENY(clock_adjtime), DENY(quotactl), DENY(open_by_handle_at), DENY(pidfd_getfd),          \
         DENY(kcmp), DENY(fanotify_init), DENY(migrate_pages), DENY(move_pages), DENY(process_madvise),                 \
+        DENY(shmget), DENY(shmat), DENY(msgget), DENY(semget), DENY(mq_open),                                          \
         EQUAL(SYS_clone3, 0, 1), ANSWER(ENOSYS), EQUAL(SYS_clone, 0, 4), LOAD(args[0]),                                \
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1), ANSWER(EPERM), ALLOW
 

@@ -48,6 +48,8 @@ struct query_bounds {
     bool nothing;               // no run can match
 };
 void query_bounds(const struct query *query, struct query_bounds *out);
+// Whether the answer tells what a run was given or said (input., cause): a guess that is right is the value.
+bool query_names_payload(const struct query *query);
 
 // The fields, for help texts: NULL past the end.
 struct query_field_info {

@@ -358,3 +358,14 @@ void query_bounds(const struct query *query, struct query_bounds *out)
     *out = (struct query_bounds){0};
     bound(query->root, out);
 }
+
+static bool names_payload(const struct query_node *node)
+{
+    if (node->kind == QUERY_CLAUSE) return node->clause.field == FIELD_INPUT || node->clause.field == FIELD_CAUSE;
+    return (node->left && names_payload(node->left)) || (node->right && names_payload(node->right));
+}
+
+bool query_names_payload(const struct query *query)
+{
+    return names_payload(query->root);
+}

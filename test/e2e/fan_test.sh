@@ -51,6 +51,12 @@ test_fan_out_goes_on_after_a_kill_and_ends_when_cancelled() {
     equal "$(output f-3/s)" '["ok: 1","ok: 2","ok: 3","ok: 4","ok: 5"]'
     intact
 }
+test_an_item_that_no_record_holds_fails_alone() {
+    fan_child 'echo ok'; fan_parent "['a', '$(head -c 140000 /dev/zero | tr '\0' x)']" ', as: it'
+    cairn_is 0 run parent.yaml "${store[@]}" --run-id f-4 --progress none
+    "$CAIRN" get f-4/s "${store[@]}" -o json >got
+    has got 'could not be stored: a record of'
+}
 # Written by the release before lists were recorded and killed while d was running; e and f, behind it, had ended.
 test_a_list_that_an_older_release_began_goes_on() {
     mkdir s && tar -xzf "$root/test/golden/stores/list-not-recorded.tar.gz" -C s || fail "the store"

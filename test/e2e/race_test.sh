@@ -35,6 +35,7 @@ test_one_of_many_processes_has_a_run_id_postgres_I24() {
 # The service lives on, whoever was first.
 test_a_service_and_processes_beside_it_want_the_same_run_ids_I24() {
     local i k body
+    unconfined # its steps write beside the store
     serve
     once
     body=$(jq -n --rawfile document once.json '{document: $document}')

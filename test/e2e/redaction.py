@@ -109,6 +109,7 @@ def plant():
          "next": {"arcs": [{"step": "never", "when": "{{ start.w == 'other' }}"}, {"step": "then", "when": "{{ start.w != 'other' }}", "args": {"again": "{{ start.w }}"}}]}},
         {"step": "never", "tool": {"kind": "python", "code": "result = 1"}},
         {"step": "then", "tool": {"kind": "python", "code": "print(1)"}}]}), inputs={"word": canary("arc")})
+    start("ended", "name: c\nnodes:\n  - id: a\n    bash: echo $INPUTS.word\n  - id: stop\n    depends_on: [a]\n    cancel: 'because $a.output'\n", inputs={"word": canary("cancel")})
     # what signals carry
     start("moved", plan(shell("a", "echo $INPUTS.old"), {"stepId": "g", "kind": "approval", "with": {"message": "on?"}, "dependsOn": ["a"]}, shell("b", "echo $INPUTS.new", after=["g"])),
           wait=False, inputs={"old": "x", "new": "y"})
@@ -198,6 +199,12 @@ def main():
     # what changes a run answers with its status
     status, text = ask("POST", "/v1/runs/held/signals", narrow["Operator"], {"signalId": str(uuid.uuid4()), "signalType": "CANCEL", "payload": {}}, {"Prefer": "wait=10"})
     faults += [f"Operator CANCEL: {word}" for word in canaries if word in text]
+    # a question whose answer is the value
+    for query in ("input.word=canary*", "not input.word=x", "run=given and (plan=p or input.word~can)", "cause~canary"):
+        for role, token in narrow.items():
+            status, text = ask("GET", "/v1/runs?q=" + urllib.parse.quote(query), token)
+            if status != 403:
+                faults.append(f"{role} may ask {query}: {status}")
     # and what says how it went is still there
     shown = json.loads(ask("GET", "/v1/runs/failed", narrow["Operator"])[1])
     if (shown["status"], shown["rootCause"]["stepId"], shown["rootCause"]["error"]["code"][:1] > "") != ("FAILED", "a", True):
