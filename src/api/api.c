@@ -22,13 +22,13 @@ enum code api_open(const struct api_options *options, struct api **out, struct e
     // Requests have names that no other engine and no other start gives: the audit outlives them all.
     os_entropy()->fill(os_entropy(), &api->request_count, sizeof(api->request_count));
     if (rates_open(&api->arena, RATE_KEYS, seed, &api->rates, err)) return E_NOMEM;
-    api->hub = hub_new(api);
-    return api->hub ? bodies_open(api, err) : error_nomem(err);
+    api->pump = pump_new(api);
+    return api->pump ? bodies_open(api, err) : error_nomem(err);
 }
 
 struct service_hooks api_hooks(struct api *api)
 {
-    return (struct service_hooks){.context = api, .event = hub_event, .turned = hub_turned};
+    return (struct service_hooks){.context = api, .event = pump_event, .turned = pump_turned};
 }
 
 enum code api_serve(struct api *api, struct service *service, struct net_server *server, struct error *err)
@@ -37,22 +37,18 @@ enum code api_serve(struct api *api, struct service *service, struct net_server 
     api->server = server;
     api->store = service_reader(service);
     if (!api->store) return error_set(err, E_IO, "the store cannot be read");
-    enum code rc = hub_start(api, err);
-    return rc ? rc : followers_start(api, err);
+    return pump_start(api->pump, err);
 }
 
 void api_stop(struct api *api)
 {
-    if (!api) return;
-    hub_stop(api);
-    followers_stop(api);
+    if (api) pump_stop(api->pump);
 }
 
 void api_close(struct api *api)
 {
     if (!api) return;
-    hub_close(api);
-    followers_close(api);
+    pump_close(api->pump);
     if (api->store) store_close(api->store);
     arena_release(&api->arena);
     free(api);

@@ -237,7 +237,7 @@ static void begin_stream(struct ask *ask, struct store *store, const struct run_
     stream.resync = stream.after > head->last_seq; // what it has seen is not of this log
     if (stream.resync) stream.after = head->last_seq;
     stream.redacted = ask->call->decision.payload_redacted;
-    hub_stream(ask, &stream);
+    events_stream(ask, &stream);
 }
 
 void handle_run_events(struct ask *ask)
@@ -325,7 +325,7 @@ static void begin_feed(struct call *call, struct store *store)
     }
     stream->resync = stream->after > end;
     if (stream->resync) stream->after = end;
-    hub_stream(ask, stream);
+    events_stream(ask, stream);
 }
 
 void handle_events_all(struct ask *ask)

@@ -86,8 +86,7 @@ struct api {
     struct service *service;
     struct net_server *server;
     struct store *store; // of the net thread
-    struct hub *hub;
-    struct followers *followers;   // of logs
+    struct pump *pump; // of streams
     uint64_t request_count;        // net thread
     struct arena arena;            // lives as long
     const struct json *components; // {"components": {"schemas": ...}}
@@ -156,12 +155,6 @@ enum code event_tell(const struct showing *showing, const struct stream_ask *str
 bool types_have(struct str list,
                 struct str type); // a comma-separated list, '*' is any text; an empty one has everything
 
-// logs.c
-enum code followers_start(struct api *api, struct error *err) MUST_CHECK;
-void followers_stop(struct api *api); // their streams end
-void followers_close(struct api *api);
-size_t followers_of(struct api *api, struct str token); // streams of logs that are open
-
 // fields.c
 bool fields_read(struct ask *ask); // false: one of them is not known, and the ask is answered
 bool fields_keep(struct ask *ask, struct json *body) MUST_CHECK; // takes out what was not asked for; false: no memory
@@ -176,13 +169,69 @@ bool range_of(struct ask *ask, uint64_t size, struct byte_range *out);
 // These bytes, which the range means; as a file when it has a name.
 void answer_slice(struct ask *ask, const char *type, struct str bytes, const struct byte_range *range, struct str name);
 
-// stream.c
-struct hub *hub_new(struct api *api);
-enum code hub_start(struct api *api, struct error *err) MUST_CHECK;
-void hub_stop(struct api *api); // no more is sent; net may still tell that a stream is over
-void hub_close(struct api *api);
-void hub_event(void *api, const struct engine_event *event);
-void hub_turned(void *api);
+// pump.c: answers that go on
+struct pump *pump_new(struct api *api);
+enum code pump_start(struct pump *pump, struct error *err) MUST_CHECK;
+void pump_stop(struct pump *pump); // no more is sent; net may still say that a stream is over
+void pump_close(struct pump *pump);
+void pump_event(void *api, const struct engine_event *event);
+void pump_turned(void *api);
+
+struct stream { // first of what its source keeps
+    struct stream *next;
+    const struct stream_source *source;
+    struct net_stream *net;
+    struct arena memory;
+    struct str tenant, run, token; // in `memory`; run empty: every run
+    bool sse;                      // else it is lines or text, where nothing can be said but those
+    bool open;                     // its answer has begun. The mutex of the pump
+    bool closed;                   // its connection is over; set by the net thread
+    bool ended;                    // net_stream_end was called
+    bool moved;                    // there may be something to send. The mutex of the pump
+    int64_t due_ms;                // monotonic: when it is served at the latest
+    int64_t beat_ms;               // monotonic: when something was sent
+};
+
+// What was read last, so that a thousand streams of one run cost one reading.
+struct portion {
+    struct str tenant, run;
+    uint64_t after;
+    struct records records;
+    struct feed feed;
+    struct run_head head;
+    bool valid, ended, gone;
+};
+
+// What the pump lends to a source.
+struct serving {
+    struct api *api;
+    struct store *store;
+    struct arena arena, scratch; // of the portion; of one turn
+    struct portion portion;
+    struct buf out;
+    int64_t now_ms; // monotonic
+};
+
+enum stream_turn { STREAM_WAITS = 1, STREAM_MORE, STREAM_OVER };
+
+struct stream_source {
+    size_t size; // of what begins with struct stream
+    enum stream_turn (*serve)(struct stream *stream, struct serving *with); // sends a portion of what is new. The pump's thread
+    bool moves;           // the engine says when there may be something new
+    int64_t look_ms;      // without that, and where other engines drive runs too, it is served so often
+    size_t most;          // open at a time; 0 = any number
+    const char *too_many; // then
+};
+
+// A stream that is not open yet, for its source to fill in; NULL: answered.
+struct stream *stream_new(struct ask *ask, const struct stream_source *source, struct str tenant, struct str run);
+bool stream_keep(struct stream *stream, struct str *text) MUST_CHECK; // a copy in its memory
+void stream_drop(struct ask *ask, struct stream *stream);             // no memory: answered
+// Begins the answer, unless the token has as many streams as it may have: then it is 429. `first` is in the stream's memory.
+void stream_begin(struct ask *ask, struct stream *stream, const char *type, struct str first);
+bool stream_send(struct stream *stream, struct str bytes); // false: it is closed, or will be
+
+// stream.c: of events
 struct stream_ask {
     struct str tenant, run; // run empty: everything of the tenant
     uint64_t after;         // sequence, or position for everything
@@ -191,7 +240,7 @@ struct stream_ask {
     bool sse;
     bool redacted; // payloads are left out
     bool resync;   // the reader has seen numbers that this log does not have
-    // Of everything, only what happens here; empty = anywhere. Borrowed until hub_stream has returned.
+    // Of everything, only what happens here; empty = anywhere. Borrowed until events_stream has returned.
     struct names projects, environments;
     struct str project, environment;
 };
@@ -202,10 +251,7 @@ struct feed_known {
 };
 bool stream_sees(const struct stream_ask *stream, struct store *store, struct str run, struct arena *arena,
                  struct feed_known *known);
-void hub_stream(struct ask *ask, const struct stream_ask *stream);
-// Whether the token has as many streams open, of events and of logs, as it may; then the ask is answered. streams_full: so it is.
-bool streams_too_many(struct ask *ask);
-void streams_full(struct ask *ask, const char *why);
+void events_stream(struct ask *ask, const struct stream_ask *wanted);
 
 // handlers: one file for each family
 route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami,

@@ -1,24 +1,15 @@
 // What steps wrote: as text, as lines of JSON, as a stream; whole, in parts, or as it comes.
 //
-// A log is a file that grows (docs/format/logs.md). Those who follow are served by one thread, which looks into their files
-// several times a second while there are any. Lines of a stream have the place behind them as their id, ATTEMPT.ENGINE.BYTES, where
-// a reader that comes back goes on; the id of the end is ATTEMPT.ENGINE.end.
+// A log is a file that grows (docs/format/logs.md). For those who follow it the pump looks into the file several times a second.
+// Lines of a stream have the place behind them as their id, ATTEMPT.ENGINE.BYTES, where a reader that comes back goes on; the id of the
+// end is ATTEMPT.ENGINE.end.
 #include "api/inside.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 enum form { FORM_TEXT = 1, FORM_LINES, FORM_SSE };
-enum {
-    LOOK_MS = 150,
-    LATER_MS = 20,
-    HEAD_MS = 1000,
-    BEAT_MS = 15000,
-    FOLLOW_MAX = 256,
-    PIECE = 64 * 1024,
-    QUEUED_MAX = 256 * 1024
-};
+enum { LOOK_MS = 150, HEAD_MS = 1000, FOLLOW_MAX = 256, PIECE = 64 * 1024 };
 
 // ---- one line
 
@@ -47,51 +38,14 @@ static void write_line(struct arena *arena, struct buf *out, const struct tool_l
 // ---- following
 
 struct follower {
-    struct follower *next;
-    struct net_stream *stream;
-    struct arena memory;
-    struct str tenant, run, token, path; // in `memory`
+    struct stream stream;
+    struct str path; // in the stream's memory
     enum form form;
     uint32_t attempt, engine;
-    off_t at;        // bytes of the file that were sent
-    bool closed;     // the stream is over; set by the net thread
-    bool ended;      // net_stream_end was called
-    bool last_look;  // the run has ended: what is there now is all
-    int64_t beat_ms; // monotonic
+    off_t at;          // bytes of the file that were sent
+    bool last_look;    // the run has ended: what is there now is all
+    int64_t looked_ms; // monotonic: at the run
 };
-
-struct followers { // shared: mutex inside
-    pthread_mutex_t mutex;
-    pthread_cond_t arrived;
-    pthread_t thread;
-    bool running, stop;
-    struct follower *first;
-    size_t count;
-};
-
-static bool is_closed(const struct follower *f)
-{
-    return __atomic_load_n(&f->closed, __ATOMIC_ACQUIRE);
-}
-
-static void on_closed(void *context, enum net_end why)
-{
-    struct follower *f = context;
-    (void)why;
-    __atomic_store_n(&f->closed, true, __ATOMIC_RELEASE);
-}
-
-static void end(struct follower *f)
-{
-    if (!f->ended) net_stream_end(f->stream);
-    f->ended = true;
-}
-
-static void release(struct follower *f)
-{
-    arena_release(&f->memory);
-    free(f);
-}
 
 // The last line has no id: who has not seen the end behind it comes back to both.
 static void write_new(const struct follower *f, struct arena *scratch, const struct tool_log_line *line, size_t behind,
@@ -104,191 +58,71 @@ static void write_new(const struct follower *f, struct arena *scratch, const str
     if (f->form == FORM_SSE) buf_byte(out, '\n');
 }
 
-static void tell_end(struct follower *f)
+static void send_end(struct follower *f, struct buf *out)
 {
-    struct buf out = buf_of(256);
-    buf_printf(&out, "id: %u.%u.end\nevent: end\ndata: {}\n\n", f->attempt, f->engine);
-    net_stream_send(f->stream, buf_str(&out));
-    buf_release(&out);
+    buf_clear(out);
+    buf_printf(out, "id: %u.%u.end\nevent: end\ndata: {}\n\n", f->attempt, f->engine);
+    stream_send(&f->stream, buf_str(out));
 }
 
 // Whole lines that are new. False: nothing was.
-static bool tell_new(struct follower *f, struct arena *scratch, char piece[PIECE], bool *over)
+static bool send_new(struct follower *f, struct serving *with, bool *over)
 {
-    struct buf out;
     size_t used = 0;
-    int fd = open(f->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct buf *out = &with->out;
+    char *piece = arena_alloc(&with->scratch, PIECE);
+    int fd = piece ? open(f->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     ssize_t got = fd < 0 ? 0 : pread(fd, piece, PIECE, f->at);
     if (fd >= 0) close(fd);
     if (got <= 0) return false;
     struct str rest = {piece, (size_t)got};
-    buf_init(&out, (size_t)16 << 20);
+    buf_clear(out);
     for (size_t end_at; (end_at = str_find(rest, '\n', 0)) < rest.len;) {
         struct tool_log_line line;
         used += end_at + 1;
         if (tool_log_parse(str_slice(rest, 0, end_at), &line)) {
-            write_new(f, scratch, &line, used, &out);
+            write_new(f, &with->scratch, &line, used, out);
             *over = *over || line.kind == TOOL_LOG_END;
         }
         rest = str_slice(rest, end_at + 1, rest.len);
     }
     f->at += (off_t)used;
-    if (out.len > 0) net_stream_send(f->stream, buf_str(&out));
-    buf_release(&out);
-    arena_reset(scratch);
+    if (out->len > 0) stream_send(&f->stream, buf_str(out));
     return used > 0;
 }
 
-// True: there is more, for which its client must take first what it was sent.
-static bool serve(struct api *api, struct store *store, struct follower *f, struct arena *scratch, char piece[PIECE],
-                  bool look, int64_t now)
+static enum stream_turn serve_log(struct stream *stream, struct serving *with)
 {
+    struct follower *f = CONTAINER_OF(stream, struct follower, stream);
     struct run_head head;
     struct error err = {0};
-    bool over = false, later = false;
-    if (f->ended || is_closed(f)) return false;
-    if (!service_token_valid(api->service, f->token)) {
-        net_stream_cut(f->stream, f->form == FORM_SSE ? STR("event: revoked\ndata: {}\n\n") : STR(""));
-        end(f);
-        return false;
+    bool over = false;
+    arena_reset(&with->scratch);
+    bool any = send_new(f, with, &over);
+    if (any && !over) return STREAM_MORE;
+    if (over || f->last_look) {
+        if (stream->sse) send_end(f, &with->out);
+        return STREAM_OVER;
     }
-    while (!over && !later && tell_new(f, scratch, piece, &over)) {
-        f->beat_ms = now;
-        later = net_stream_queued(f->stream) > QUEUED_MAX;
-    }
-    if (over || (f->last_look && !later)) {
-        if (f->form == FORM_SSE) tell_end(f);
-        end(f);
-        return false;
-    }
-    if (f->form == FORM_SSE && now - f->beat_ms >= BEAT_MS) {
-        f->beat_ms = now;
-        net_stream_send(f->stream, STR(": still here\n\n"));
-    }
-    if (!look) return later;
-    if (store) {
-        enum code rc = store_head(store, f->tenant, f->run, scratch, &head, &err);
+    if (with->now_ms - f->looked_ms >= HEAD_MS) {
+        enum code rc = store_head(with->store, stream->tenant, stream->run, &with->scratch, &head, &err);
         f->last_look = rc == E_NOT_FOUND || (rc == OK && head.terminal);
-        arena_reset(scratch);
+        f->looked_ms = with->now_ms;
     }
-    return later;
+    return STREAM_WAITS;
 }
 
-static void free_closed(struct followers *all)
-{
-    for (struct follower **at = &all->first; *at;) {
-        struct follower *f = *at;
-        if (!is_closed(f)) { // it is called when the stream is over, so it must exist until then
-            at = &f->next;
-            continue;
-        }
-        end(f);
-        *at = f->next;
-        all->count--;
-        release(f);
-    }
-}
-
-static void *follow(void *context)
-{
-    struct api *api = context;
-    struct followers *all = api->followers;
-    struct store *store = NULL;
-    struct arena scratch;
-    int64_t looked = 0;
-    bool later = false;
-    char *piece = malloc(PIECE);
-    arena_init(&scratch, PIECE, (size_t)64 << 20);
-    pthread_mutex_lock(&all->mutex);
-    while (piece && !all->stop) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += (later ? LATER_MS : LOOK_MS) * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        if (all->first)
-            pthread_cond_timedwait(&all->arrived, &all->mutex, &until);
-        else
-            pthread_cond_wait(&all->arrived, &all->mutex);
-        if (!store) store = service_reader(api->service);
-        int64_t now = os_now().mono_ms;
-        bool look = now - looked >= HEAD_MS;
-        if (look) looked = now;
-        // New ones come first in the list, and only this thread takes any out: it can be walked without the mutex.
-        struct follower *first = all->first;
-        pthread_mutex_unlock(&all->mutex);
-        later = false;
-        for (struct follower *f = first; f; f = f->next)
-            later = serve(api, store, f, &scratch, piece, look, now) || later;
-        pthread_mutex_lock(&all->mutex);
-        free_closed(all);
-    }
-    pthread_mutex_unlock(&all->mutex);
-    if (store) store_close(store);
-    arena_release(&scratch);
-    free(piece);
-    return NULL;
-}
-
-enum code followers_start(struct api *api, struct error *err)
-{
-    struct followers *all = calloc(1, sizeof(*all));
-    pthread_condattr_t attributes;
-    if (!all) return error_nomem(err);
-    pthread_mutex_init(&all->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&all->arrived, &attributes);
-    pthread_condattr_destroy(&attributes);
-    api->followers = all;
-    if (pthread_create(&all->thread, NULL, follow, api)) return error_set(err, E_LIMIT, "no thread for logs");
-    all->running = true;
-    return OK;
-}
-
-void followers_stop(struct api *api)
-{
-    struct followers *all = api->followers;
-    if (!all || !all->running) return;
-    pthread_mutex_lock(&all->mutex);
-    all->stop = true;
-    pthread_cond_signal(&all->arrived);
-    pthread_mutex_unlock(&all->mutex);
-    pthread_join(all->thread, NULL);
-    all->running = false;
-    for (struct follower *f = all->first; f; f = f->next) end(f);
-}
-
-void followers_close(struct api *api)
-{
-    struct followers *all = api->followers;
-    if (!all) return;
-    followers_stop(api);
-    for (struct follower *f = all->first, *next; f; f = next) {
-        next = f->next;
-        release(f);
-    }
-    pthread_mutex_destroy(&all->mutex);
-    pthread_cond_destroy(&all->arrived);
-    free(all);
-    api->followers = NULL;
-}
+static const struct stream_source log_source = {.size = sizeof(struct follower),
+                                                .serve = serve_log,
+                                                .look_ms = LOOK_MS,
+                                                .most = FOLLOW_MAX,
+                                                .too_many = "too many logs are followed already"};
 
 static const char *type_of(enum form form)
 {
     return form == FORM_SSE     ? "text/event-stream"
            : form == FORM_LINES ? "application/x-ndjson"
                                 : "text/plain; charset=utf-8";
-}
-
-size_t followers_of(struct api *api, struct str token)
-{
-    struct followers *all = api->followers;
-    size_t count = 0;
-    pthread_mutex_lock(&all->mutex);
-    for (const struct follower *f = all->first; f; f = f->next) count += !is_closed(f) && str_eq(f->token, token);
-    pthread_mutex_unlock(&all->mutex);
-    return count;
 }
 
 // What a client has seen of a log. False: answered.
@@ -322,7 +156,6 @@ static off_t place_of(struct str path, int64_t bytes)
 static void begin_following(struct ask *ask, const struct run_head *head, struct str path, enum form form,
                             uint32_t attempt, uint32_t engine)
 {
-    struct followers *all = ask->api->followers;
     struct seen seen;
     if (!read_seen(ask, &seen)) return;
     bool same = seen.attempt == attempt && seen.engine == engine;
@@ -330,49 +163,19 @@ static void begin_following(struct ask *ask, const struct run_head *head, struct
         answer_text(ask, 204, NULL, (struct str){0});
         return;
     }
-    if (streams_too_many(ask)) return;
-    pthread_mutex_lock(&all->mutex);
-    bool full = all->count >= FOLLOW_MAX || all->stop;
-    pthread_mutex_unlock(&all->mutex);
-    if (full) {
-        streams_full(ask, "too many logs are followed already");
-        return;
-    }
-    struct follower *f = calloc(1, sizeof(*f));
-    if (!f) {
-        call_nomem(ask->call);
-        return;
-    }
-    arena_init(&f->memory, 1024, 1 << 20);
+    struct stream *stream = stream_new(ask, &log_source, head->ids.tenant, head->ids.run);
+    if (!stream) return;
+    struct follower *f = CONTAINER_OF(stream, struct follower, stream);
+    stream->sse = form == FORM_SSE;
     f->form = form;
     f->attempt = attempt;
     f->engine = engine;
     f->at = same ? place_of(path, seen.bytes) : 0;
-    f->tenant = arena_copy(&f->memory, head->ids.tenant);
-    f->run = arena_copy(&f->memory, head->ids.run);
-    f->token = arena_copy(&f->memory, ask->call->who.id);
-    f->path = arena_copy(&f->memory, path);
-    f->beat_ms = os_now().mono_ms;
-    if (!f->tenant.ptr || !f->run.ptr || !f->token.ptr || !f->path.ptr) {
-        release(f);
-        call_nomem(ask->call);
-        return;
-    }
-    struct http_header headers[] = {
-        {STR("Content-Type"), str_from(type_of(form))},
-        {STR("Cache-Control"), STR("no-store")},
-        {STR("X-Accel-Buffering"), STR("no")},
-    };
-    count_answer(ask, 200);
-    f->stream = net_stream(ask->exchange, 200, headers, ARRAY_COUNT(headers), on_closed, f);
-    call_free(ask->call);
-    if (form == FORM_SSE) net_stream_send(f->stream, STR("retry: 2000\n\n"));
-    pthread_mutex_lock(&all->mutex);
-    f->next = all->first;
-    all->first = f;
-    all->count++;
-    pthread_cond_signal(&all->arrived);
-    pthread_mutex_unlock(&all->mutex);
+    f->path = path;
+    if (stream_keep(stream, &f->path))
+        stream_begin(ask, stream, type_of(form), (struct str){0});
+    else
+        stream_drop(ask, stream);
 }
 
 // ---- as it is now

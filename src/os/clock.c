@@ -29,6 +29,20 @@ int64_t os_boot_ms(void)
     return read_clock(CLOCK_BOOTTIME, 1000);
 }
 
+void os_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    INVARIANT(pthread_condattr_init(&attributes) == 0 && pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0);
+    INVARIANT(pthread_cond_init(condition, &attributes) == 0);
+    pthread_condattr_destroy(&attributes);
+}
+
+bool os_wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t mono_ms)
+{
+    struct timespec until = {.tv_sec = (time_t)(mono_ms / 1000), .tv_nsec = (long)(mono_ms % 1000) * 1000000};
+    return pthread_cond_timedwait(condition, mutex, &until) == 0;
+}
+
 bool os_lock_lingers(int64_t pid, unsigned *tries)
 {
     enum { TRIES_MAX = 2000 };

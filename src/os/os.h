@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 
+#include <pthread.h>
 #include <sys/types.h>
 
 // ---- time
@@ -25,6 +26,9 @@ void os_boot_id(char out[BOOT_SIZE]); // another one after each start of the mac
 // it. Call this between looks at a lock whose owner is `pid`: true after a millisecond's wait when that process is gone
 // and looking again is worth while, false when it lives or *tries (start at 0) has been used up.
 bool os_lock_lingers(int64_t pid, unsigned *tries);
+// A condition that is waited for by the monotonic clock: a wall clock that is set back does not make anyone wait longer.
+void os_condition(pthread_cond_t *condition);
+bool os_wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t mono_ms); // false: the time has come
 
 // ---- processes
 struct process_stat {
