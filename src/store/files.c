@@ -240,6 +240,12 @@ static int64_t owner_in_lock(struct files_store *files)
     return str_int64(str_trim((struct str){text, got}), &pid) ? pid : 0;
 }
 
+bool files_is_locked(const struct files_store *files)
+{
+    const struct disk_ops *ops = files->disk->ops;
+    return (files->lock && ops->locked(files->lock, 0)) || ops->locked(files->runs, 0);
+}
+
 // By whoever wrote last, on this machine and since it was started: then what was written is what is shown.
 bool files_was_closed(struct files_store *files)
 {
@@ -265,8 +271,7 @@ void files_tell_owner(struct files_store *files, struct run_head *head)
         head->owner_pid = head->owned ? getpid() : 0;
         return;
     }
-    bool locked = files->lock ? files->disk->ops->locked(files->lock, 0) : files->lock_hidden;
-    head->owned = !head->terminal && locked;
+    head->owned = !head->terminal && (files_is_locked(files) || files->lock_hidden);
     head->owner_pid = head->owned ? pid_in_lock(files) : 0;
 }
 
@@ -327,7 +332,8 @@ static enum code check_version(struct files_store *files, bool *found, struct er
 static enum code open_parts(struct files_store *files, unsigned flags, struct error *err)
 {
     struct error told = {.code = OK};
-    enum code rc = open_at(files, ".cairn/runs", flags, &files->runs, &told);
+    enum code rc = files->runs ? OK : open_at(files, ".cairn/runs", flags, &files->runs, &told);
+    if (rc == OK && files->writer) rc = files->disk->ops->lock(files->runs, 0, &told); // it may be new
     if (rc == OK && files->writer) rc = open_at(files, ".cairn/journal", flags, &files->journal.file, &told);
     unsigned derived = files->writer ? flags | OPEN_CREATE : flags;
     if (rc == OK) rc = open_at(files, ".cairn/names", derived, &files->names, &told);
@@ -394,15 +400,25 @@ static void write_closed(struct files_store *files)
     if (rc == OK) (void)!write_owner(files, -(int64_t)files->journal.header.incarnation);
 }
 
+// The catalogue is locked as well: when the lock file was removed another process could make a new one and lock that, and two would
+// write. It goes first, as a process that ends may let the two go in any order.
+static enum code lock_both(struct files_store *files)
+{
+    enum code rc = files->runs ? files->disk->ops->lock(files->runs, 0, NULL) : OK;
+    return rc == OK ? files->disk->ops->lock(files->lock, 0, NULL) : rc;
+}
+
 static enum code take_lock(struct files_store *files, struct error *err)
 {
+    unsigned tries = 0;
     enum code rc = open_at(files, ".cairn/lock", OPEN_READ | OPEN_WRITE | OPEN_CREATE, &files->lock, err);
     if (rc != OK) return rc;
-    unsigned tries = 0;
-    do rc = files->disk->ops->lock(files->lock, 0, NULL);
+    if (open_at(files, ".cairn/runs", OPEN_READ | OPEN_WRITE, &files->runs, NULL) != OK) files->runs = NULL; // a new store
+    do rc = lock_both(files);
     while (rc == E_LOCKED && os_lock_lingers(pid_in_lock(files), &tries));
-    if (rc == E_LOCKED)
-        return error_set(err, E_LOCKED, "process %" PRId64 " has it open for writing", pid_in_lock(files));
+    if (rc == E_LOCKED && pid_in_lock(files) > 0)
+        return error_set(err, rc, "process %" PRId64 " has it open for writing", pid_in_lock(files));
+    if (rc == E_LOCKED) return error_set(err, rc, "another process has it open for writing");
     if (rc != OK) return error_set(err, rc, "cannot lock .cairn/lock");
     files->closed_before = -owner_in_lock(files);
     rc = write_owner(files, getpid());
@@ -439,7 +455,7 @@ static enum code catch_up(struct files_store *files, struct error *err)
         struct store *writer = NULL;
         struct error told = {.code = OK};
         struct store_options options = files->base.options;
-        bool locked = files->lock && files->disk->ops->locked(files->lock, 0);
+        bool locked = files_is_locked(files);
         if (locked && i == 0) return OK; // by one that has done it, or does it now
         enum code rc = files_is_behind(files, &behind, err);
         if (rc != OK || !behind) return rc;

@@ -7,7 +7,7 @@
 //   DIR/.cairn/VERSION                   "cairn files 1\n"; written last, so a store that has it is whole
 //   DIR/.cairn/lock                      the writer's pid; byte 0 is locked while it lives. After it has closed the store, minus the
 //                                        `incarnation` of the journal: another number tells that it died. Then the id of the
-//                                        machine's start, when it closed it
+//                                        machine's start, when it closed it. Byte 0 of `runs` is locked, too
 //   DIR/.cairn/journal                   what a crash would lose: see below
 //   DIR/.cairn/runs                      one slot of 512 bytes per run, by position (1, 2, ... in order of creation)
 //   DIR/.cairn/index                     40 bytes per run, copied from the slots: lists read this first. May be deleted.
@@ -334,6 +334,7 @@ enum code journal_frames(struct files_store *files, journal_visit visit, struct 
 // Readers, while nobody writes: `visit` gets every whole frame as it lies there.
 enum code journal_look(struct files_store *files, journal_visit visit, struct error *err) MUST_CHECK;
 bool files_was_closed(struct files_store *files);
+bool files_is_locked(const struct files_store *files); // by a writer; of a reader
 // The frame in files->frame becomes durable. E_FULL: it is not there. E_IO: nobody knows.
 enum code journal_append(struct files_store *files, struct error *err) MUST_CHECK;
 enum code journal_checkpoint(struct files_store *files, struct error *err) MUST_CHECK;

@@ -201,7 +201,7 @@ enum code files_missing(struct store *base, struct arena *arena, struct faults *
     if (rc == OK) rc = files->disk->ops->size(files->runs, &size, err);
     if (rc == OK) rc = files_refresh(files, err);
     if (rc != OK) return rc;
-    bool at_work = files->writer || (files->lock && files->disk->ops->locked(files->lock, 0));
+    bool at_work = files->writer || files_is_locked(files);
     if (!at_work) rc = files_each_stranger(files, see_stranger, &search, err);
     uint64_t there = size / SLOT_SIZE;
     if (rc != OK || (told <= there + search.found && size % SLOT_SIZE == 0)) return rc;

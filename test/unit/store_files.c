@@ -200,6 +200,35 @@ static void a_second_writer_is_told_who_has_it(void)
     kit_release(&kit);
 }
 
+static void a_lock_file_that_is_removed_lets_no_second_writer_in(void)
+{
+    struct kit kit;
+    start_real(&kit);
+    struct store_options options = kit_options(&kit, STORE_WRITE);
+    struct store *second = NULL;
+    struct error err = {0};
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    kit_step(&kit, log, "a");
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/.cairn/lock", real_url() + strlen("files:"));
+    for (int i = 0; i < 2; i++) { // the second time there is one again, which the first try has made
+        if (i == 0) CHECK_INT(unlink(path), 0);
+        CHECK_INT(store_open(str_from(real_url()), &options, &second, &err), E_LOCKED);
+        CHECK(strstr(err.message, "another process has it open for writing") != NULL);
+    }
+    options.mode = STORE_READ;
+    CHECK_OK(store_open(str_from(real_url()), &options, &second, &err), &err);
+    struct run_head head;
+    CHECK_OK(store_head(second, STR("default"), STR("r"), &kit.arena, &head, &kit.err), &kit.err);
+    CHECK(head.owned);
+    store_close(second);
+    store_release_run(kit.store, log);
+    store_close(kit.store);
+    options.mode = STORE_WRITE;
+    CHECK_OK(store_open(str_from(real_url()), &options, &kit.store, &err), &err);
+    kit_release(&kit);
+}
+
 // ---- paths (P1, P2, I39)
 
 static size_t count_entries(const char *path)
@@ -671,6 +700,7 @@ int main(int argc, char **argv)
         TEST(long_names_causes_and_numbers_come_back_as_they_were),
         TEST(names_of_every_length_fit_somewhere),
         TEST(a_second_writer_is_told_who_has_it),
+        TEST(a_lock_file_that_is_removed_lets_no_second_writer_in),
         TEST(no_id_leads_out_of_the_store_P2_I39),
         TEST(what_is_not_a_plain_file_is_refused_P1_I39),
         TEST(a_planted_folder_leads_nowhere_I39),
