@@ -7,12 +7,8 @@
 
 void mailbox_init(struct mailbox *mailbox, void (*notify)(void *context), void *context)
 {
-    pthread_condattr_t attr;
     INVARIANT(pthread_mutex_init(&mailbox->mutex, NULL) == 0);
-    INVARIANT(pthread_condattr_init(&attr) == 0);
-    INVARIANT(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
-    INVARIANT(pthread_cond_init(&mailbox->arrived, &attr) == 0);
-    pthread_condattr_destroy(&attr);
+    os_condition(&mailbox->arrived);
     mailbox->first = NULL;
     mailbox->last = &mailbox->first;
     mailbox->files = NULL;
@@ -132,11 +128,9 @@ void mailbox_wake(struct mailbox *mailbox)
 
 void mailbox_wait(struct mailbox *mailbox, int64_t until_mono_ms)
 {
-    struct timespec until = {.tv_sec = (time_t)(until_mono_ms / 1000),
-                             .tv_nsec = (long)(until_mono_ms % 1000) * 1000000};
     pthread_mutex_lock(&mailbox->mutex);
     while (!mailbox->first && !mailbox->woken) {
-        if (pthread_cond_timedwait(&mailbox->arrived, &mailbox->mutex, &until) != 0) break;
+        if (!os_wait_until(&mailbox->arrived, &mailbox->mutex, until_mono_ms)) break;
     }
     pthread_mutex_unlock(&mailbox->mutex);
 }

@@ -142,12 +142,8 @@ static struct lookup *lookup_begin(const char *host)
         atomic_fetch_sub(&lookups, 1);
         return NULL;
     }
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&lookup->mutex, NULL);
-    pthread_cond_init(&lookup->done_cond, &clock);
-    pthread_condattr_destroy(&clock);
+    os_condition(&lookup->done_cond);
     memcpy(lookup->host, host, strlen(host) + 1); // a host of a struct uri
     pthread_attr_t detached;
     pthread_t thread;
@@ -162,16 +158,9 @@ static struct lookup *lookup_begin(const char *host)
 
 static bool lookup_wait(struct lookup *lookup, int64_t timeout_ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(timeout_ms / 1000);
-    until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    int64_t until = os_now().mono_ms + timeout_ms;
     pthread_mutex_lock(&lookup->mutex);
-    while (!lookup->done && pthread_cond_timedwait(&lookup->done_cond, &lookup->mutex, &until) != ETIMEDOUT) {
+    while (!lookup->done && os_wait_until(&lookup->done_cond, &lookup->mutex, until)) {
     }
     bool done = lookup->done;
     lookup->abandoned = !done;

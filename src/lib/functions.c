@@ -114,12 +114,10 @@ enum code functions_open(uint32_t workers, uint32_t eager, struct functions **ou
 {
     struct functions *f = calloc(1, sizeof(*f));
     if (!f) return error_nomem(err);
-    pthread_condattr_t attr;
-    INVARIANT(pthread_mutex_init(&f->mutex, NULL) == 0 && pthread_condattr_init(&attr) == 0);
-    INVARIANT(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
-    INVARIANT(pthread_cond_init(&f->work, &attr) == 0 && pthread_cond_init(&f->clock, &attr) == 0 &&
-              pthread_cond_init(&f->idle, &attr) == 0);
-    pthread_condattr_destroy(&attr);
+    INVARIANT(pthread_mutex_init(&f->mutex, NULL) == 0);
+    os_condition(&f->work);
+    os_condition(&f->clock);
+    os_condition(&f->idle);
     f->base.ops = &ops;
     f->references = 1;
     f->last = &f->first;
@@ -249,7 +247,6 @@ void functions_close(struct functions *f, int64_t timeout_ms)
 {
     if (!f) return;
     int64_t until = os_now().mono_ms + (timeout_ms >= 0 && timeout_ms < FOREVER_MS ? timeout_ms : FOREVER_MS);
-    struct timespec time = {.tv_sec = (time_t)(until / 1000), .tv_nsec = (long)(until % 1000) * 1000000};
     pthread_mutex_lock(&f->mutex);
     f->deliver = NULL;
     f->output = NULL;
@@ -271,7 +268,7 @@ void functions_close(struct functions *f, int64_t timeout_ms)
     f->last = &f->first;
     pthread_cond_broadcast(&f->work);
     pthread_cond_broadcast(&f->clock);
-    while (f->running > 0 && pthread_cond_timedwait(&f->idle, &f->mutex, &time) == 0) {
+    while (f->running > 0 && os_wait_until(&f->idle, &f->mutex, until)) {
     }
     pthread_mutex_unlock(&f->mutex);
 }

@@ -294,8 +294,7 @@ static void *clock_thread(void *context)
         if (f->look_at > 0 && f->look_at <= now) look_for_standstill(f);
         int64_t until = node ? node->due : now + 3600000;
         if (f->look_at > 0 && f->look_at < until) until = f->look_at;
-        struct timespec time = {.tv_sec = (time_t)(until / 1000), .tv_nsec = (long)(until % 1000) * 1000000};
-        pthread_cond_timedwait(&f->clock, &f->mutex, &time);
+        os_wait_until(&f->clock, &f->mutex, until);
     }
     functions_drop(f);
     return NULL;

@@ -210,10 +210,7 @@ bool may_wait(const struct cairn *cairn)
 
 void waiter_add(struct cairn *cairn, struct waiter *waiter)
 {
-    pthread_condattr_t attr;
-    INVARIANT(pthread_condattr_init(&attr) == 0 && pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
-    INVARIANT(pthread_cond_init(&waiter->changed, &attr) == 0);
-    pthread_condattr_destroy(&attr);
+    os_condition(&waiter->changed);
     waiter->next = cairn->waiters;
     cairn->waiters = waiter;
 }
@@ -254,9 +251,8 @@ void waiter_wait(struct cairn *cairn, struct visit *visit, struct waiter *waiter
         turn_and_wait(cairn, visit, waiter, until_ms);
         return;
     }
-    struct timespec time = {.tv_sec = (time_t)(until_ms / 1000), .tv_nsec = (long)(until_ms % 1000) * 1000000};
     atomic_store(&cairn->inside, 0);
-    pthread_cond_timedwait(&waiter->changed, &cairn->mutex, &time);
+    os_wait_until(&waiter->changed, &cairn->mutex, until_ms);
     atomic_store(&cairn->inside, (unsigned long)pthread_self());
 }
 

@@ -64,9 +64,7 @@ static void *watch(void *context)
         unlock_and_answer(r);
         pthread_mutex_lock(&r->mutex);
         if (r->dirty || r->shut) continue;
-        int64_t until = next_look(r);
-        struct timespec time = {.tv_sec = (time_t)(until / 1000), .tv_nsec = (long)(until % 1000) * 1000000};
-        pthread_cond_timedwait(&r->changed, &r->mutex, &time);
+        os_wait_until(&r->changed, &r->mutex, next_look(r));
     }
     pthread_mutex_unlock(&r->mutex);
     return NULL;
@@ -239,11 +237,8 @@ enum code remote_open(const struct remote_options *options, struct remote **out,
     heap_init(&r->due);
     r->last_waiter = &r->waiters;
     r->last_answer = &r->answers;
-    pthread_condattr_t attr;
     INVARIANT(pthread_mutex_init(&r->mutex, NULL) == 0 && pthread_mutex_init(&r->log_mutex, NULL) == 0);
-    INVARIANT(pthread_condattr_init(&attr) == 0 && pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
-    INVARIANT(pthread_cond_init(&r->changed, &attr) == 0);
-    pthread_condattr_destroy(&attr);
+    os_condition(&r->changed);
     r->done = calloc(DONE_MAX, sizeof(*r->done));
     if (!r->done || (!options->now && !start_thread(r))) {
         remote_free(r);

@@ -3,13 +3,9 @@
 
 void feed_thread_init(struct feed_thread *thread, struct service *service, const char *space, const char *key)
 {
-    pthread_condattr_t attributes;
     *thread = (struct feed_thread){.service = service, .space = space, .key = key};
     pthread_mutex_init(&thread->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&thread->woken, &attributes);
-    pthread_condattr_destroy(&attributes);
+    os_condition(&thread->woken);
 }
 
 bool feed_thread_stopped(struct feed_thread *thread)
@@ -22,16 +18,9 @@ bool feed_thread_stopped(struct feed_thread *thread)
 
 void feed_thread_rest(struct feed_thread *thread, int64_t ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    int64_t until = os_now().mono_ms + ms;
     pthread_mutex_lock(&thread->mutex);
-    if (!thread->stop && !thread->wanted) pthread_cond_timedwait(&thread->woken, &thread->mutex, &until);
+    if (!thread->stop && !thread->wanted) os_wait_until(&thread->woken, &thread->mutex, until);
     thread->wanted = false;
     pthread_mutex_unlock(&thread->mutex);
 }

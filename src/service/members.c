@@ -28,14 +28,6 @@ static void change_sinks(struct service *service, bool wants)
     if (sinks_open(service, !wants, &err)) os_log(LOG_ERROR, "sinks not opened why=\"%s\"", err.message);
 }
 
-static void rest(struct members *members)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += RELOAD_MS / 1000;
-    pthread_cond_timedwait(&members->changed, &members->mutex, &until);
-}
-
 static void *clerk_thread(void *context)
 {
     struct service *service = context;
@@ -51,7 +43,8 @@ static void *clerk_thread(void *context)
             sinks_look(service, reader);
         pthread_mutex_lock(&members->mutex);
         members->has_sinks = wants;
-        if (!members->stop && members->wants_sinks == wants) rest(members);
+        if (!members->stop && members->wants_sinks == wants)
+            os_wait_until(&members->changed, &members->mutex, os_now().mono_ms + RELOAD_MS);
     }
     pthread_mutex_unlock(&members->mutex);
     if (reader) store_close(reader);

@@ -408,7 +408,7 @@ enum code service_open(const struct service_settings *settings, const struct ser
     pthread_mutex_init(&service->mutex, NULL);
     pthread_mutex_init(&service->alarm.mutex, NULL);
     pthread_mutex_init(&service->members.mutex, NULL);
-    pthread_cond_init(&service->members.changed, NULL);
+    os_condition(&service->members.changed);
     pthread_rwlock_init(&service->bus_lock, NULL);
     pthread_mutex_init(&service->readers.mutex, NULL);
     pthread_cond_init(&service->readers.arrived, NULL);

@@ -73,12 +73,9 @@ static struct patience *patience_of(struct store *store)
     if (store->patience) return store->patience;
     struct patience *patience = calloc(1, sizeof(*patience));
     if (!patience) return NULL;
-    pthread_condattr_t attr;
     patience->keep = store->options.keep;
     INVARIANT(pthread_mutex_init(&patience->mutex, NULL) == 0 && pthread_cond_init(&patience->asked, NULL) == 0);
-    INVARIANT(pthread_condattr_init(&attr) == 0 && pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
-    INVARIANT(pthread_cond_init(&patience->answered, &attr) == 0);
-    pthread_condattr_destroy(&attr);
+    os_condition(&patience->answered);
     if (pthread_create(&patience->thread, NULL, patience_main, patience) == 0) return store->patience = patience;
     pthread_cond_destroy(&patience->answered);
     pthread_cond_destroy(&patience->asked);
@@ -158,16 +155,9 @@ static struct reading *ask(struct patience *patience, struct str place, const st
 
 static void wait_for(struct patience *patience, struct reading *reading, int64_t wait_ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(wait_ms / 1000);
-    until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    int64_t until = os_now().mono_ms + wait_ms;
     while (!reading->done && !reading->waited)
-        reading->waited = pthread_cond_timedwait(&patience->answered, &patience->mutex, &until) != 0;
+        reading->waited = !os_wait_until(&patience->answered, &patience->mutex, until);
 }
 
 enum code store_keep_get(struct store *store, struct str place, const struct digest *sha256, struct arena *arena,

@@ -9,8 +9,7 @@ enum { CALL_MS = 30000, POLL_WAIT_MS = 20000, PAUSE_MS = 100, PAUSE_MAX_MS = 500
 
 void channel_wait(struct channel *channel, pthread_cond_t *condition, int64_t until)
 {
-    struct timespec time = {.tv_sec = (time_t)(until / 1000), .tv_nsec = (long)(until % 1000) * 1000000};
-    pthread_cond_timedwait(condition, &channel->worker->mutex, &time);
+    os_wait_until(condition, &channel->worker->mutex, until);
 }
 
 // ---- calls

@@ -243,11 +243,9 @@ static bool make_channels(struct worker *worker)
     if (worker->options.slots < servers) worker->options.slots = servers; // one for each at least
     uint32_t slots = worker->options.slots, count = (slots + REMOTE_BATCH_MAX - 1) / REMOTE_BATCH_MAX;
     if (count < servers) count = servers;
-    pthread_condattr_t attr;
     worker->attempts = calloc(slots, sizeof(*worker->attempts));
     worker->channels = calloc(count, sizeof(*worker->channels));
     if (!worker->attempts || !worker->channels) return false;
-    INVARIANT(pthread_condattr_init(&attr) == 0 && pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
     for (uint32_t i = 0, first = 0; i < count; i++) {
         struct channel *channel = &worker->channels[i];
         uint32_t left = slots - first;
@@ -257,12 +255,11 @@ static bool make_channels(struct worker *worker)
                                     .server = i % servers};
         first += channel->slots;
         pthread_cond_t *conditions[] = {&channel->room, &channel->results, &channel->changed};
-        for (size_t k = 0; k < ARRAY_COUNT(conditions); k++) INVARIANT(pthread_cond_init(conditions[k], &attr) == 0);
+        for (size_t k = 0; k < ARRAY_COUNT(conditions); k++) os_condition(conditions[k]);
         for (uint32_t k = channel->slots; k-- > 0; channel->free = &channel->attempts[k])
             channel->attempts[k] = (struct attempt){.channel = channel, .next = channel->free};
     }
     worker->channel_count = count;
-    pthread_condattr_destroy(&attr);
     return true;
 }
 
