@@ -329,16 +329,10 @@ static void tick(void *context, struct engine *engine, struct moment_in_time now
 }
 
 // ---- opening, driving, ending
-static void on_refused(void *context, struct str tenant, struct str run, const struct error *why)
+static void on_refused(void *context, const struct engine_refusal *refusal)
 {
-    (void)tenant;
     struct drive *drive = context;
-    // The start of a child is its parent's affair: that step fails, or takes up what another process started.
-    for (size_t i = 0; i < drive->run_count; i++) {
-        struct str parent = drive->runs[i].run;
-        if (run.len > parent.len && str_starts(run, parent) && run.ptr[parent.len] == '.') return;
-    }
-    if (drive->refused.code == OK) drive->refused = *why;
+    if (refusal->parent.len == 0 && drive->refused.code == OK) drive->refused = *refusal->why; // a child's is its parent's affair
 }
 
 // Nobody else is there to go on with it.

@@ -38,16 +38,21 @@ struct engine_decision {
     struct str new_run; // RETRY_RUN
 };
 
+// The start of a run could not be stored (E_EXISTS: its id was taken meanwhile; E_CONFLICT: one of its notes does not fit; E_LOCKED: this
+// engine was taken for dead): there is no such run here.
+struct engine_refusal {
+    struct str tenant, run;
+    struct str parent; // of a child run, whose step fails or takes up what another process started; else empty
+    const struct error *why;
+};
+
 struct engine_observer {
     void *context;
     void (*event)(void *context, const struct engine_event *event);          // may be NULL
     void (*decision)(void *context, const struct engine_decision *decision); // may be NULL
     void (*output)(void *context, struct str run, struct str step, bool is_stderr,
                    struct str line); // live lines; may be NULL
-    // The start of a run could not be stored (E_EXISTS: its id was taken meanwhile; E_CONFLICT: one of its notes does not fit;
-    // E_LOCKED: this engine was taken for dead);
-    // there is no such run here. May be NULL.
-    void (*refused)(void *context, struct str tenant, struct str run, const struct error *why);
+    void (*refused)(void *context, const struct engine_refusal *refusal); // may be NULL
     // A run that has not ended is not driven here any more (engine_let_go, or the store has fenced us). May be NULL.
     void (*left)(void *context, const struct run *run);
     // A batch was given to the store: what came of it, how long it took, how many events it held. May be NULL.

@@ -271,6 +271,7 @@ enum code merge_inputs(const struct program *program, const struct json *given, 
 // shards.c: the runs of an engine among others
 // The store has fenced us: all runs go, starts of the turn and of the queue are refused.
 enum code lose_all(struct engine *engine, struct error *err) MUST_CHECK;
+void tell_refused(struct engine *engine, const struct queued *queued, const struct error *why); // the observer
 enum code refuse_lost(struct engine *engine, const struct queued *queued, struct error *err) MUST_CHECK;
 void bury(struct engine *engine); // those that are gone, and what waits for them
 

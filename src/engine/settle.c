@@ -16,14 +16,22 @@ bool is_lost(const struct engine *engine, enum code rc)
     return rc == E_CONFLICT && store_fenced(engine->store);
 }
 
+void tell_refused(struct engine *engine, const struct queued *queued, const struct error *why)
+{
+    const struct engine_observer *observer = &engine->options.observer;
+    const struct run_ids *ids = &queued->resident->ids;
+    struct engine_refusal refusal = {.tenant = ids->tenant, .run = ids->run, .why = why};
+    if (queued->facts) refusal.parent = queued->facts->parent_run;
+    if (observer->refused) observer->refused(observer->context, &refusal);
+}
+
 enum code refuse_start(struct engine *engine, const struct queued *queued, const struct error *why,
                        struct error *err)
 {
     struct resident *resident = queued->resident;
-    const struct engine_observer *observer = &engine->options.observer;
     resident_gone(engine, resident);
     INVARIANT(queued->input.kind == INPUT_START && queued->facts);
-    if (observer->refused) observer->refused(observer->context, resident->ids.tenant, resident->ids.run, why);
+    tell_refused(engine, queued, why);
     return subrun_refused(engine, &resident->ids, queued->facts, why, err);
 }
 

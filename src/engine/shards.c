@@ -45,12 +45,10 @@ void engine_let_go(struct engine *engine, uint64_t shards)
 
 enum code refuse_lost(struct engine *engine, const struct queued *queued, struct error *err)
 {
-    const struct engine_observer *observer = &engine->options.observer;
-    const struct resident *resident = queued->resident;
-    if (queued->input.kind != INPUT_START || !observer->refused) return OK;
+    if (queued->input.kind != INPUT_START) return OK;
     struct error why = {0};
     (void)error_set(&why, E_LOCKED, "this engine was taken for dead before it could store the start");
-    observer->refused(observer->context, resident->ids.tenant, resident->ids.run, &why);
+    tell_refused(engine, queued, &why);
     return err && err->code == E_IO ? E_IO : OK;
 }
 

@@ -96,13 +96,12 @@ static void on_output(void *context, struct str run, struct str step, bool is_st
     add_note(cairn, &like, run, step, line);
 }
 
-static void on_refused(void *context, struct str tenant, struct str run, const struct error *why)
+static void on_refused(void *context, const struct engine_refusal *refusal)
 {
-    (void)tenant;
     struct cairn *cairn = context;
     for (struct waiter *waiter = cairn->waiters; waiter; waiter = waiter->next) {
-        if (!str_eq(waiter->run, run) || waiter->stored) continue;
-        waiter->refused = *why;
+        if (!str_eq(waiter->run, refusal->run) || waiter->stored) continue;
+        waiter->refused = *refusal->why;
         pthread_cond_signal(&waiter->changed);
     }
 }

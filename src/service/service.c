@@ -26,11 +26,11 @@ static void on_decision(void *context, const struct engine_decision *decision)
     waits_decision(context, decision);
 }
 
-static void on_refused(void *context, struct str tenant, struct str run, const struct error *why)
+static void on_refused(void *context, const struct engine_refusal *refusal)
 {
-    slots_stored(context, tenant, run, false);
-    queues_refused(&((struct service *)context)->queues, tenant, run);
-    waits_refused(context, tenant, run, why);
+    slots_stored(context, refusal->tenant, refusal->run, false);
+    queues_refused(&((struct service *)context)->queues, refusal->tenant, refusal->run);
+    waits_refused(context, refusal->tenant, refusal->run, refusal->why);
 }
 
 static void on_left(void *context, const struct run *run)

@@ -161,11 +161,10 @@ static void on_decision(void *context, const struct engine_decision *decision)
     stage_point(stage, BOUNDARY_DECIDED, STR(""), label);
 }
 
-static void on_refused(void *context, struct str tenant, struct str run, const struct error *why)
+static void on_refused(void *context, const struct engine_refusal *refusal)
 {
-    (void)tenant;
     struct stage *stage = context;
-    if (!stage->died) stage_break(stage, "START", "run %.*s was refused: %s", STR_ARG(run), why->message);
+    if (!stage->died) stage_break(stage, "START", "run %.*s was refused: %s", STR_ARG(refusal->run), refusal->why->message);
 }
 
 // ---- store and disk

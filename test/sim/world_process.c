@@ -24,17 +24,17 @@ static void on_decision(void *context, const struct engine_decision *decision)
 }
 
 // Its notes are new with the run, so they always fit.
-static void on_refused(void *context, struct str tenant, struct str run, const struct error *why)
+static void on_refused(void *context, const struct engine_refusal *refusal)
 {
-    (void)tenant;
     struct world *w = context;
-    world_trace(w, "  %.*s refused: %s", STR_ARG(run), why->message);
+    const struct error *why = refusal->why;
+    world_trace(w, "  %.*s refused: %s", STR_ARG(refusal->run), why->message);
     if (w->zombie_acts && why->code == E_LOCKED) return; // it was taken for dead, and says so
     if (w->rivalled && why->code == E_EXISTS) {          // the other's run is taken up when the other is gone
         w->orphaned = true;
         return;
     }
-    checker_fail(&w->checker, "S15", "the start of %.*s was refused: %s", STR_ARG(run), why->message);
+    checker_fail(&w->checker, "S15", "the start of %.*s was refused: %s", STR_ARG(refusal->run), why->message);
 }
 
 // ---- crash and restart

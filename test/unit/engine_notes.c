@@ -17,12 +17,11 @@ static void answered(void *context, enum code rc, const struct error *why)
 static struct answer refusal; // of the last start that was refused
 static char refused_run[129];
 
-static void start_refused(void *context, struct str tenant, struct str run, const struct error *why)
+static void start_refused(void *context, const struct engine_refusal *refused)
 {
     (void)context;
-    (void)tenant;
-    snprintf(refused_run, sizeof(refused_run), "%.*s", STR_ARG(run));
-    answered(&refusal, why->code, why);
+    snprintf(refused_run, sizeof(refused_run), "%.*s", STR_ARG(refused->run));
+    answered(&refusal, refused->why->code, refused->why);
 }
 
 static void open_kit(struct kit *k)

@@ -46,6 +46,27 @@ static void who_comes_second_to_a_run_id_is_refused_and_the_others_of_its_batch_
     kit_close(&k);
 }
 
+// A program that drives runs ends when one of them is refused, and leaves children to their parents: the id does not say which is which.
+static void a_refused_start_says_whether_it_was_a_child_s_I24(void)
+{
+    struct kit k, other;
+    kit_open(&k, PLAN("{\"stepId\":\"s\",\"kind\":\"subrun\",\"with\":{\"document\":\"child\"}}"));
+    second_engine(&other, &k);
+    kit_queue_start(&k, "r1");
+    while (!kit_told(&k, "r1 STEP_STARTED s")) CHECK(kit_turn(&k)); // the start of its child is queued
+    kit_start(&other, "r1.s.1");
+    kit_idle(&k);
+    CHECK_INT(k.start_refused, E_EXISTS);
+    CHECK(k.parent_refused);
+    kit_queue_start(&k, "r1.other");
+    kit_start(&other, "r1.other");
+    kit_idle(&k);
+    CHECK_INT(k.start_refused, E_EXISTS);
+    CHECK(!k.parent_refused);
+    second_engine_gone(&other);
+    kit_close(&k);
+}
+
 // The id was free when the start was first tried, and there was no room for it.
 static void a_start_that_waited_for_room_is_refused_when_its_id_was_taken_meanwhile_I24(void)
 {
@@ -181,6 +202,7 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(who_comes_second_to_a_run_id_is_refused_and_the_others_of_its_batch_go_on_I24),
+        TEST(a_refused_start_says_whether_it_was_a_child_s_I24),
         TEST(a_start_that_waited_for_room_is_refused_when_its_id_was_taken_meanwhile_I24),
         TEST(a_result_that_waited_for_room_fails_its_step_when_it_is_too_large),
         TEST(the_queue_does_not_grow_while_the_disk_is_full_I9),

@@ -60,6 +60,7 @@ struct kit {
     unsigned next_signal;
     bool cut_off;            // nothing may be started
     enum code start_refused; // the last one
+    bool parent_refused;     // it was the start of a child
 };
 
 UNUSED static struct kit *kit_of_tools(struct tools *tools)
@@ -114,10 +115,10 @@ UNUSED static void kit_decision(void *context, const struct engine_decision *dec
     snprintf(k->new_run, sizeof(k->new_run), "%.*s", STR_ARG(decision->new_run));
 }
 
-UNUSED static void kit_refused(void *context, struct str tenant, struct str run, const struct error *why)
+UNUSED static void kit_refused(void *context, const struct engine_refusal *refusal)
 {
-    (void)tenant, (void)run;
-    ((struct kit *)context)->start_refused = why->code;
+    ((struct kit *)context)->start_refused = refusal->why->code;
+    ((struct kit *)context)->parent_refused = refusal->parent.len > 0;
 }
 
 UNUSED static bool kit_may_start(void *context)
