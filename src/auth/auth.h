@@ -130,6 +130,7 @@ struct principal {
     struct str audience; // the service that it is for; empty = any
     int64_t expires_ms;  // 0 = never
     bool revoked;
+    bool is_foreign; // proved by an identity provider or a certificate: there is no token of it in the store
 };
 
 // Project and environment may be empty: then it is about what the principal may see, and the caller of auth_decide narrows
@@ -283,7 +284,7 @@ struct audit_record {
     struct str id;
     int64_t at_ms;
     struct str tenant;
-    struct str actor, actor_type, actor_role; // type: none, token, worker, system
+    struct str actor, actor_type, actor_role; // type: none, token, user (of an identity provider), worker, system
     struct str action;                        // operation_name, or an administrative act
     struct str resource_type, resource;
     enum audit_outcome outcome;

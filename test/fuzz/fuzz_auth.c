@@ -1,5 +1,5 @@
 // What comes from outside, or from a store that somebody edited: tokens, task tokens, notes, audit records, tables.
-#include "auth/auth.h"
+#include "auth/jwt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -51,6 +51,29 @@ static void read_record(struct str text, struct arena *arena)
     buf_release(&out);
 }
 
+// No input is a token that a key of nobody has signed, nor a set with more keys than it may have.
+static void read_jwt(struct str text, struct arena *arena)
+{
+    struct jwt jwt;
+    struct jwks jwks;
+    struct principal who;
+    static const struct claim_grant grant = {.claim = {"sub", 3}, .value = {"a", 1}, .tenant_claim = {"t", 1}, .roles = ROLE_ADMIN};
+    enum code rc = jwt_read(text, arena, &jwt, NULL);
+    INVARIANT(rc == OK || rc == E_DENIED);
+    if (rc == OK) {
+        static const struct jwks none;
+        struct jwt_rules rules = {.issuer = jwt.issuer, .algorithms = 15};
+        INVARIANT(jwt_is_like(text) && jwt.signature.len > 0 && jwt.kid.len > 0 && jwt.subject.len > 0);
+        INVARIANT(jwt_check(&jwt, &none, &rules, 0, NULL) == E_NOT_FOUND);
+        rc = claims_grant(&jwt, &grant, 1, arena, &who, NULL);
+        INVARIANT(rc == E_DENIED || (rc == OK && who.tenant.len > 0 && who.id.len > jwt.issuer.len));
+    }
+    rc = jwks_parse(text, arena, &jwks, NULL);
+    INVARIANT(rc == OK || rc == E_INVALID || rc == E_LIMIT);
+    INVARIANT(rc || (jwks.count > 0 && jwks.count <= JWKS_KEYS_MAX));
+    jwks_release(&jwks);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str text = {(const char *)data, size};
@@ -62,6 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_texts(text, &arena);
     read_token(text, &arena);
     read_record(text, &arena);
+    read_jwt(text, &arena);
     enum code rc = auth_open(text, &arena, &auth, &err);
     INVARIANT(rc == OK || rc == E_INVALID || rc == E_LIMIT);
     arena_release(&arena);
