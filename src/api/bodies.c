@@ -2,34 +2,19 @@
 // is refused, never passed over (reliability §4.3).
 #include "api/inside.h"
 
-#include "schema/embedded.h"
 #include "schema/schema.h"
 
 #include <string.h>
 
-struct str components_text(void)
-{
-    for (size_t i = 0; i < embedded_table_count; i++)
-        if (strcmp(embedded_tables[i].name, "openapi-components.json") == 0)
-            return (struct str){(const char *)embedded_tables[i].bytes, embedded_tables[i].size};
-    return (struct str){0};
-}
-
 enum code bodies_open(struct api *api, struct error *err)
 {
     struct arena *arena = &api->arena;
-    struct json *document = ARENA_NEW(arena, struct json), components;
     struct schema_set *set;
     size_t count = 0;
     while (route_at(count)) count++;
     api->bodies = ARENA_ARRAY(arena, count, const struct schema *);
-    if (!document || !api->bodies) return error_nomem(err);
-    enum code rc = json_parse(components_text(), NULL, arena, &components, err);
-    *document = json_object(); // references begin with #/components, as in the description
-    if (!rc && !json_put(arena, document, STR("components"), components)) rc = error_nomem(err);
-    api->components = document;
-    if (!rc && schema_set_open(arena, &set)) rc = error_nomem(err);
-    if (!rc) rc = schema_set_add(set, STR("openapi.json"), document, err);
+    if (!api->bodies || schema_set_open(arena, &set)) return error_nomem(err);
+    enum code rc = schema_set_components(set, arena, &api->components, err);
     for (size_t i = 0; !rc && i < count; i++) {
         const struct route *route = route_at(i);
         if (!route->body || !(route->flags & ROUTE_BODY)) continue;

@@ -79,7 +79,6 @@ enum code bodies_open(struct api *api, struct error *err) MUST_CHECK;
 bool body_fits(struct ask *ask);
 // The member "document" as text, which may also be a plan as JSON. False: no memory, answered.
 bool body_document(struct ask *ask, struct str *out);
-struct str components_text(void);
 
 struct api {
     struct api_options options;

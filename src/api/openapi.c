@@ -1,6 +1,8 @@
 // OpenAPI 3.1, made from the table of routes, so that it cannot say anything else.
 #include "api/inside.h"
 
+#include "schema/schema.h"
+
 static struct json reference(struct ask *ask, const char *name)
 {
     struct str path = call_text(ask->call, "#/components/schemas/%s", name);
@@ -98,7 +100,7 @@ void handle_openapi(struct ask *ask)
     struct error err = {0};
     if (!service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
     for (size_t i = 0; (route = route_at(i)); i++) add_route(ask, &paths, route);
-    if (json_parse(components_text(), NULL, arena, &components, &err)) components = json_failed();
+    if (json_parse(schema_components(), NULL, arena, &components, &err)) components = json_failed();
     json_append(arena, &security, JSON_OF(arena, {"token", json_array()}));
     struct json info = JSON_OF(arena, {"title", json_word("Cairn")}, {"version", json_word("1")});
     call_answer(ask->call, 200,

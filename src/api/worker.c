@@ -23,6 +23,45 @@ static struct remote_caller caller_of(const struct ask *ask)
     return (struct remote_caller){.tenant = ask->call->who.tenant, .pool = ask->call->who.pool, .alive = is_alive};
 }
 
+static bool is_report(const struct record *record, struct str id)
+{
+    struct str prefix = STR(REPORT_PREFIX), given = record->signal_id;
+    return id.len > 0 && str_starts(given, prefix) && str_eq(str_slice(given, prefix.len, given.len), id);
+}
+
+// Which events the ledger of the run has (NX-2t).
+static enum code noted(void *context, struct str tenant, struct str run, const struct str *ids, size_t count,
+                       bool *known, struct error *err)
+{
+    enum { PAGE = 1000 };
+    struct store *store = context;
+    struct record_range range = {.tenant = tenant, .run = run, .ledger = true, .limit = PAGE};
+    struct arena arena = arena_of(65536, (size_t)64 << 20);
+    struct records page = {.count = PAGE};
+    enum code rc = OK;
+    while (!rc && page.count == PAGE) {
+        arena_reset(&arena);
+        page = (struct records){0};
+        rc = store_read(store, &range, &arena, &page, err);
+        for (size_t i = 0; !rc && i < page.count; i++) {
+            for (size_t k = 0; k < count; k++) known[k] = known[k] || is_report(&page.items[i], ids[k]);
+            range.after = page.items[i].ledger_seq;
+        }
+    }
+    arena_release(&arena);
+    return rc == E_NOT_FOUND ? OK : rc;
+}
+
+static void serve_reports(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    struct remote_caller caller = caller_of(ask);
+    caller.execution = ask->params[0];
+    caller.noted = noted;
+    caller.noted_context = store;
+    remote_serve(service_remote(call->service), REMOTE_EVENTS, &caller, ask->request->body, on_answer, ask);
+}
+
 // The words of workers, and of those of other make, which speak as playbooks do.
 void handle_worker(struct ask *ask)
 {
@@ -31,8 +70,11 @@ void handle_worker(struct ask *ask)
         .tenant = ask->call->who.tenant, .exists = true, .own_task = true, .pool = ask->call->who.pool};
     if (!service_may(ask->call, ask->route->operation, &object, (struct str){0})) return;
     struct remote_caller caller = caller_of(ask);
-    if (ask->route->call == REMOTE_EVENTS) caller.execution = ask->params[0];
-    remote_serve(service_remote(ask->call->service), ask->route->call, &caller, ask->request->body, on_answer, ask);
+    if (ask->route->call == REMOTE_EVENTS)
+        service_read(ask->call, serve_reports);
+    else
+        remote_serve(service_remote(ask->call->service), ask->route->call, &caller, ask->request->body, on_answer,
+                     ask);
 }
 
 static void store_artifact(struct call *call, struct store *store)

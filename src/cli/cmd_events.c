@@ -111,6 +111,11 @@ static void decision_row(struct reader *reader, const struct record *record, str
     const struct json *at = json_key(&body, "engineProcessedAt");
     struct str type = json_text(json_key(&body, "signalType")), decision = json_text(json_key(&body, "decision"));
     struct str code = json_text(json_at(&body, STR("engineResult.errorCode")));
+    if (str_is(record->type, "report")) { // what a worker says of an event: when, and under which id
+        at = json_key(&body, "timestamp");
+        type = json_text(json_key(&body, "event_type"));
+        decision = json_text(json_key(&body, "event_id"));
+    }
     char text[256];
     snprintf(text, sizeof(text), "%.*s %.*s %.*s", STR_ARG(type), STR_ARG(decision), STR_ARG(code));
     JSON_ADD(&reader->arena, row, {"time", at ? *at : json_null()}, {"step", json_null()}, {"attempt", json_null()},

@@ -317,10 +317,12 @@ struct ingested {
     struct json outcome;
 };
 // What a reported event says. Texts borrow it. Older names are read as the new ones, but not from components of ours (`first_party`).
-// E_DENIED: EVENT_NOT_ALLOWED, only the server tells such a thing (workers do not start steps); E_INVALID: INVALID_EVENT,
-// EVENT_TYPE_UNKNOWN, LEGACY_EVENT. The code begins the message.
+// E_DENIED: EVENT_NOT_ALLOWED, only the server tells such a thing (workers do not start steps); E_INVALID:
+// SCHEMA_VALIDATION_FAILED, EVENT_TYPE_UNKNOWN, LEGACY_EVENT. The code begins the message, then a JSON Pointer where there is one.
 enum code noetl_ingest(const struct json *event, bool first_party, struct arena *arena, struct ingested *out,
                        struct error *err) MUST_CHECK;
+
+bool noetl_is_old(const struct json *event); // its type is none of today's
 
 // ---- signals
 // X(NAME, least role, destructive, reason apart, payload recorded): requirements §3.1.

@@ -104,6 +104,11 @@ static bool outcome_of(const struct json *event, bool bad, struct arena *arena, 
     return json_ok(out);
 }
 
+bool noetl_is_old(const struct json *event)
+{
+    return moment_of_word(VOCABULARY_NOETL, json_text(json_key(event, "event_type"))) == MOMENT_UNKNOWN;
+}
+
 enum code noetl_ingest(const struct json *event, bool first_party, struct arena *arena, struct ingested *out,
                        struct error *err)
 {
@@ -112,7 +117,8 @@ enum code noetl_ingest(const struct json *event, bool first_party, struct arena 
     struct str type = json_text(json_key(event, "event_type"));
     if (!type.len && !first_party) type = json_text(json_key(event, "name")); // as other documents of theirs say
     if (!type.len || !out->event_id.len || !out->execution.len)
-        return error_set(err, E_INVALID, "INVALID_EVENT: event_id, event_type and execution_id are needed");
+        return error_set(err, E_INVALID,
+                         "SCHEMA_VALIDATION_FAILED: must have event_id, event_type and execution_id");
     out->type = noetl_name_now(event, type);
     if (first_party && !str_eq(out->type, type))
         return error_set(err, E_INVALID, "LEGACY_EVENT: \"%.*s\" is called %.*s now", STR_ARG(type),
@@ -123,11 +129,12 @@ enum code noetl_ingest(const struct json *event, bool first_party, struct arena 
     if (moment_emitter(kind) != EMITTER_WORKER)
         return error_set(err, E_DENIED, "EVENT_NOT_ALLOWED: %.*s is the server's to tell", STR_ARG(out->type));
     if (!read_place(event, out))
-        return error_set(err, E_INVALID, "INVALID_EVENT: it does not say of which step it is (step_run_id)");
+        return error_set(err, E_INVALID, "SCHEMA_VALIDATION_FAILED: must say of which step it is (step_run_id)");
     bool good = kind == MOMENT_TASK_DONE || kind == MOMENT_ATTEMPT_DONE;
     bool bad = kind == MOMENT_TASK_FAILED || kind == MOMENT_ATTEMPT_FAILED;
     out->ends = good || bad;
     if (out->ends && !outcome_of(event, bad, arena, &out->outcome))
-        return error_set(err, E_INVALID, "INVALID_EVENT: payload.outcome is not one of %.*s", STR_ARG(out->type));
+        return error_set(err, E_INVALID, "SCHEMA_VALIDATION_FAILED: /payload/outcome must be one of %.*s",
+                         STR_ARG(out->type));
     return OK;
 }

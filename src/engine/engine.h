@@ -16,6 +16,8 @@
 
 struct engine;
 
+#define REPORT_PREFIX "event/" // an event that a worker reported is in the ledger under this and its event_id
+
 // Seen by the observer after it is durable, on the engine thread. `path` strings live during the call.
 struct engine_event {
     struct str run;          // run id

@@ -147,7 +147,7 @@ struct queued {
     struct arena *arena;         // owns facts, signal, values; NULL when there is nothing to own
     struct tool_result result;   // RESULT from a tool: owns its memory
     int64_t inbox_id;            // SIGNAL from another process; 0 = local
-    const struct preface *notes; // START of a run that takes over
+    const struct preface *notes; // START of a run that takes over; what a worker reported
     size_t note_count;
     struct append_blob *blobs; // in `arena`
     size_t blob_count;

@@ -286,6 +286,39 @@ static bool is_of_now(const struct run *run, const struct ticket *ticket)
            now.engine == ticket->engine;
 }
 
+// What a worker reported becomes entries of the ledger, each stored once however often it comes (store.h, append_item.signal_id).
+static enum code take_reports(struct queued *queued, struct str text, struct error *err)
+{
+    struct json list;
+    if (text.len == 0) return OK;
+    if (!need_arena(queued)) return error_nomem(err);
+    enum code rc = json_parse(text, &json_limits_result, queued->arena, &list, err);
+    if (rc) return rc;
+    struct preface *notes = ARENA_ARRAY(queued->arena, list.count + 1, struct preface);
+    if (!notes) return error_nomem(err);
+    for (uint32_t i = 0; i < list.count; i++) {
+        struct str id = arena_format(queued->arena, REPORT_PREFIX "%.*s",
+                                     STR_ARG(json_text(json_key(&list.items[i], "event_id"))));
+        notes[i] = (struct preface){.kind = STR("report"), .signal_id = id, .body = list.items[i]};
+        if (!id.ptr) return error_nomem(err);
+    }
+    queued->notes = notes;
+    queued->note_count = list.count;
+    return OK;
+}
+
+static enum code input_from_reports(struct engine *engine, struct resident *resident, struct tool_result *result,
+                                    struct error *err)
+{
+    struct queued *queued = queue_add(engine, resident, INPUT_NOTE);
+    if (!queued) return error_nomem(err);
+    enum code rc = take_reports(queued, result->reports, err);
+    if (rc) return undo(engine, rc);
+    queued->result = *result;
+    memset(result, 0, sizeof(*result));
+    return OK;
+}
+
 enum code input_from_result(struct engine *engine, struct tool_result *result, const struct declared_files *files,
                             struct error *err)
 {
@@ -297,6 +330,7 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
         ticket_close(engine, result->ticket);
         return OK;
     }
+    if (result->only_reports) return input_from_reports(engine, resident, result, err);
     struct queued *queued = queue_result(engine, resident, ticket->step, ticket->logical, ticket->engine);
     if (!queued) return error_nomem(err);
     queued->input.duration_ms = result->duration_ms;
@@ -321,6 +355,7 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
     } else {
         queued->input.fault = result->fault;
     }
+    if (!rc) rc = take_reports(queued, result->reports, err);
     if (rc) return undo(engine, rc);
     queued->result = *result; // the input owns the memory now
     memset(result, 0, sizeof(*result));

@@ -93,6 +93,10 @@ static enum code give_up(struct batch *batch, enum code why, struct error *err)
         *err = (struct error){0};
         return waits ? OK : error_nomem(err);
     }
+    if (queued->input.kind == INPUT_NOTE && (why == E_LIMIT || why == E_INVALID || why == E_SCHEMA)) {
+        *err = (struct error){0}; // it is not kept, which its sender learns; the run has nothing to do with it
+        return OK;
+    }
     bool fenced = why == E_CONFLICT && queued->input.kind != INPUT_START; // a new run is nobody's yet: it was a note
     if (fenced || why == E_TERMINAL || why == E_CORRUPT)
         return drop_run(engine, resident, err); // fenced: another process owns it, its log goes on there

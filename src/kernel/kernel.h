@@ -215,7 +215,8 @@ struct past {
 // engines died of it within a minute, one after the other, too.
 enum { ENGINE_ATTEMPTS_MAX = 20 };
 
-enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPUT_RECOVER, INPUT_ADMIT };
+// NOTE: nothing for the run itself; something is to be written into its ledger.
+enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPUT_RECOVER, INPUT_ADMIT, INPUT_NOTE };
 
 struct input {
     enum input_kind kind;

@@ -145,6 +145,8 @@ enum code kernel_step(struct run *run, struct run_holds *holds, const struct inp
     case INPUT_ADMIT:
         rc = step_admit(&d);
         break;
+    case INPUT_NOTE:
+        return OK;
     }
     if (rc) return rc;
     rc = run->route->advance(&d);

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { CODE_MAX = 64, MESSAGE_MAX = 4096, DETAIL_MAX = 8192 };
+enum { MESSAGE_MAX = 4096, DETAIL_MAX = 8192 };
 
 // One call. Freed with its answer.
 struct batch {
@@ -11,6 +11,8 @@ struct batch {
     remote_reply reply;
     void *context;
     atomic_size_t left; // elements that are not decided, and the call itself while it is being read
+    struct arena memory; // of what is wrong with elements
+    bool shared;         // all elements are about one task: those that are not refused have the state of the first of them
     size_t count;
     struct remote_answer answers[];
 };
@@ -21,6 +23,7 @@ struct handed {
     size_t index;
     struct digest name; // of its token
     bool stored;
+    struct remote_answer then; // when it is stored
     struct worker_task *task; // referenced until the result is delivered
     struct tool_result result;
     char text[];
@@ -30,9 +33,16 @@ static void batch_part(struct batch *batch)
 {
     if (atomic_fetch_sub(&batch->left, 1) != 1) return;
     struct buf body = buf_of(1 << 20);
+    const struct remote_answer *first = NULL;
+    for (size_t i = 0; batch->shared && i < batch->count; i++) {
+        if (batch->answers[i].refused || batch->answers[i].state == REMOTE_OK) continue;
+        if (!first) first = &batch->answers[i];
+        batch->answers[i] = *first;
+    }
     int status = write_answer(&body, batch->answers, batch->count);
     if (!atomic_load(&batch->remote->mute)) batch->reply(batch->context, buf_ok(&body) ? status : 503, buf_str(&body));
     buf_release(&body);
+    arena_release(&batch->memory);
     free(batch);
 }
 
@@ -41,7 +51,8 @@ static void handed_stored(void *memory)
     struct handed *handed = memory;
     struct remote *r = handed->batch->remote;
     handed->stored = true;
-    handed->batch->answers[handed->index].state = REMOTE_OK;
+    handed->batch->answers[handed->index] = handed->then;
+    if (handed->result.only_reports) return;
     pthread_mutex_lock(&r->mutex);
     struct done *done = done_find(r, &handed->name);
     if (done) done->stored = true;
@@ -56,7 +67,7 @@ static void handed_release(void *memory)
     struct remote *r = handed->batch->remote;
     if (!handed->stored) {
         pthread_mutex_lock(&r->mutex);
-        struct done *done = done_find(r, &handed->name);
+        struct done *done = handed->result.only_reports ? NULL : done_find(r, &handed->name);
         if (done) done_remove(r, done);
         handed->batch->answers[handed->index].state = r->shut ? REMOTE_AGAIN : REMOTE_STALE;
         pthread_mutex_unlock(&r->mutex);
@@ -74,50 +85,36 @@ static struct str cut(struct str text, size_t max)
     return text;
 }
 
-static struct str category_of(struct str given)
-{
-    static const char *const known[] = {"infrastructure", "business", "validation", "timeout"};
-    for (size_t i = 0; i < ARRAY_COUNT(known); i++)
-        if (str_is(given, known[i])) return given;
-    return (struct str){"", 0};
-}
-
 static bool is_true(const struct json *value)
 {
     return json_is(value, JSON_BOOL) && value->boolean;
 }
 
-// Texts borrow the call. False: no result.
-static bool read_result(const struct json *item, bool must_fail, struct buf *value, struct tool_result *out)
+// Texts borrow the call, which is as its schema says. False: no memory.
+static bool read_result(const struct json *item, struct buf *value, struct tool_result *out)
 {
     const struct json *error = json_key(item, "error"), *output = json_key(item, "output");
     const struct json *given = json_key(item, "value");
     out->duration_ms = json_integer(json_key(item, "durationMs"), 0);
-    if (out->duration_ms < 0) out->duration_ms = 0;
-    if (is_true(json_key(item, "lost"))) {
-        out->lost = true;
-        return true;
-    }
+    out->lost = json_key(item, "lost") != NULL;
     if (error) {
-        struct str code = json_text(json_key(error, "code"));
-        int64_t exit = json_integer(json_key(error, "exitCode"), INT64_MIN);
-        out->fault = (struct fault){.code = code,
+        const struct json *exit = json_key(error, "exitCode");
+        out->fault = (struct fault){.code = json_text(json_key(error, "code")),
                                     .message = cut(json_text(json_key(error, "message")), MESSAGE_MAX),
-                                    .category = category_of(json_text(json_key(error, "category"))),
+                                    .category = json_text(json_key(error, "category")),
                                     .detail = cut(json_text(json_key(error, "detail")), DETAIL_MAX),
                                     .retryable = is_true(json_key(error, "retryable")),
-                                    .has_exit = exit >= INT32_MIN && exit <= INT32_MAX,
-                                    .exit_code = exit >= INT32_MIN && exit <= INT32_MAX ? (int32_t)exit : 0};
-        return code.len > 0 && code.len <= CODE_MAX;
+                                    .has_exit = exit != NULL,
+                                    .exit_code = (int32_t)json_integer(exit, 0)};
     }
-    if (must_fail || (output && (given || !json_is(output, JSON_STRING)))) return false;
+    if (error || out->lost) return true;
     out->ok = true;
     out->truncated = is_true(json_key(item, "truncated"));
     out->output = json_text(output);
     if (output) return true;
     out->is_json = true;
-    if (given) json_canon(value, given);
-    out->output = given ? buf_str(value) : STR("null");
+    json_canon(value, given);
+    out->output = buf_str(value);
     return buf_ok(value);
 }
 
@@ -125,11 +122,12 @@ static struct handed *handed_new(struct batch *batch, size_t index, struct worke
                                  const struct tool_result *given)
 {
     const struct fault *fault = &given->fault;
-    size_t size =
-        given->output.len + fault->code.len + fault->message.len + fault->category.len + fault->detail.len + 5;
+    size_t size = given->output.len + fault->code.len + fault->message.len + fault->category.len + fault->detail.len +
+                  given->reports.len + 6;
     struct handed *handed = malloc(sizeof(*handed) + size);
     if (!handed) return NULL;
     *handed = (struct handed){.batch = batch, .index = index, .name = task->name, .task = task, .result = *given};
+    handed->then.state = REMOTE_OK;
     struct tool_result *result = &handed->result;
     char *at = handed->text;
     result->output = text_put(&at, given->output);
@@ -137,6 +135,7 @@ static struct handed *handed_new(struct batch *batch, size_t index, struct worke
     result->fault.message = text_put(&at, fault->message);
     result->fault.category = text_put(&at, fault->category);
     result->fault.detail = text_put(&at, fault->detail);
+    result->reports = text_put(&at, given->reports);
     result->ticket = task->ticket;
     result->memory = handed;
     result->release = handed_release;
@@ -164,26 +163,33 @@ static enum remote_state repeated(struct remote *r, struct str token, const stru
     return done->stored ? REMOTE_OK : REMOTE_AGAIN;
 }
 
-static enum remote_state take_result(struct remote *r, const struct worker_call *call, const struct json *item,
-                                     struct batch *batch, size_t index, struct handed **out)
+// `item` NULL: only events were reported of the task, and it goes on.
+static enum remote_state take_result(struct remote *r, const struct worker_call *call, struct str token, int64_t epoch,
+                                     const struct json *item, struct str reports, struct batch *batch, size_t index,
+                                     struct handed **out)
 {
-    struct str token = json_text(json_key(item, "token"));
     struct worker_task *task = task_find(r, token);
     if (r->shut) return REMOTE_AGAIN;
-    if (!task) return repeated(r, token, item);
+    if (!task) return item ? repeated(r, token, item) : token_state(r, token);
     struct remote_caller caller = {.tenant = call->tenant, .pool = call->pool};
     if (task->queue || !task_allowed(task, &caller)) return REMOTE_DENIED;
-    if (json_integer(json_key(item, "epoch"), -1) != (int64_t)task->epoch) return REMOTE_STALE;
-    struct tool_result result = {0};
+    if (epoch != (int64_t)task->epoch) return REMOTE_STALE;
+    struct tool_result result = {.reports = reports, .only_reports = !item};
     struct buf value = buf_of((size_t)64 << 20);
-    bool read = read_result(item, call->kind == REMOTE_FAIL, &value, &result);
+    bool read = !item || read_result(item, &value, &result);
     struct handed *handed = read ? handed_new(batch, index, task, &result) : NULL;
     buf_release(&value);
-    if (!handed) return read ? REMOTE_AGAIN : REMOTE_INVALID;
-    struct digest digest = digest_of(item);
-    done_add(r, &task->name, &digest);
+    if (!handed) return REMOTE_AGAIN;
     task->references++;
-    task_end(r, task);
+    if (item) {
+        struct digest digest = digest_of(item);
+        done_add(r, &task->name, &digest);
+        task_end(r, task);
+    } else {
+        task_renew(r, task);
+        if (task->cancelled) handed->then = (struct remote_answer){.state = REMOTE_CANCEL, .grace_ms = task->grace_ms};
+        if (task->cancelled) task_told(task, true);
+    }
     *out = handed;
     return REMOTE_AGAIN; // until it is stored
 }
@@ -192,7 +198,7 @@ static enum remote_state take_result(struct remote *r, const struct worker_call 
 static void end_log(struct remote *r, const struct handed *handed)
 {
     struct buf how;
-    if (!handed->task->logged) return;
+    if (!handed->task->logged || handed->result.only_reports) return;
     const struct tool_result *result = &handed->result;
     buf_init(&how, 16384);
     if (result->lost)
@@ -225,25 +231,72 @@ static void hand_over(struct remote *r, struct handed **all, size_t count)
         if (all[i]) handed_release(all[i]);
 }
 
-void serve_results(struct remote *r, const struct worker_call *call)
+// Answers for `count` elements; NULL, and the call is refused: no memory.
+static struct batch *batch_new(struct remote *r, const struct worker_call *call, size_t count)
 {
-    const struct json *list = json_key(&call->body, "results");
-    size_t count = json_is(list, JSON_ARRAY) ? list->count : 0;
-    struct handed **all = ARENA_ARRAY(call->arena, count + 1, struct handed *);
     struct batch *batch = calloc(1, sizeof(*batch) + (count + 1) * sizeof(struct remote_answer));
-    if (!all || !batch) {
-        free(batch);
+    if (!batch) {
         call_refuse_nomem(call);
-        return;
+        return NULL;
     }
     *batch = (struct batch){.remote = r, .reply = call->reply, .context = call->context, .count = count};
     atomic_init(&batch->left, 1);
+    arena_init(&batch->memory, 1024, 1 << 20);
+    return batch;
+}
+
+static void batch_refuse(struct batch *batch, size_t index, const struct refusal *refusal)
+{
+    if (!refusal) return;
+    batch->answers[index].refused =
+        refusal_new(&batch->memory, refusal->status, refusal->code, refusal->pointer, refusal->message);
+}
+
+void serve_results(struct remote *r, const struct worker_call *call)
+{
+    size_t count;
+    const struct json *items = call_elements(call, &count);
+    struct handed **all = ARENA_ARRAY(call->arena, count + 1, struct handed *);
+    struct batch *batch = all ? batch_new(r, call, count) : NULL;
+    if (!batch) {
+        if (!all) call_refuse_nomem(call);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) batch_refuse(batch, i, element_check(r, call, i));
     pthread_mutex_lock(&r->mutex);
     for (size_t i = 0; i < count; i++) {
-        batch->answers[i].state = take_result(r, call, &list->items[i], batch, i, &all[i]);
+        if (batch->answers[i].refused) continue;
+        batch->answers[i].state =
+            take_result(r, call, json_text(json_key(&items[i], "token")), json_integer(json_key(&items[i], "epoch"), -1),
+                        &items[i], (struct str){0}, batch, i, &all[i]);
         if (all[i]) atomic_fetch_add(&batch->left, 1);
     }
     pthread_mutex_unlock(&r->mutex);
     hand_over(r, all, count);
+    batch_part(batch);
+}
+
+void serve_reported(struct remote *r, const struct worker_call *call, const struct json *result, struct str reports,
+                    const struct remote_answer *answers, size_t count)
+{
+    struct handed *handed = NULL;
+    size_t first = 0;
+    struct batch *batch = batch_new(r, call, count);
+    if (!batch) return;
+    batch->shared = true;
+    for (size_t i = 0; i < count; i++) {
+        batch->answers[i].state = answers[i].state;
+        batch_refuse(batch, i, answers[i].refused);
+    }
+    while (first < count && (answers[first].refused || answers[first].state == REMOTE_OK)) first++;
+    if (first < count) {
+        pthread_mutex_lock(&r->mutex);
+        batch->answers[first].state = take_result(r, call, json_text(json_key(&call->body, "token")),
+                                                  json_integer(json_key(&call->body, "epoch"), -1), result, reports,
+                                                  batch, first, &handed);
+        if (handed) atomic_fetch_add(&batch->left, 1);
+        pthread_mutex_unlock(&r->mutex);
+    }
+    hand_over(r, &handed, 1);
     batch_part(batch);
 }

@@ -4,7 +4,9 @@
 
 #include "base/heap.h"
 #include "base/sha256.h"
+#include "contract/contract.h"
 #include "remote/remote.h"
+#include "schema/schema.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -140,6 +142,8 @@ struct remote {
     size_t waiting;
     uint64_t news;   // so often a task was cancelled or ended otherwise than by its worker
     bool has_thread; // of the owner; kept away from what the thread itself looks at
+    struct arena door_memory;
+    const struct schema *calls[REMOTE_CALLS], *elements[REMOTE_CALLS], *old_event;
 };
 
 int64_t remote_now(const struct remote *r);
@@ -184,11 +188,32 @@ struct worker_call {
     remote_reply reply;
     bool (*alive)(const void *context);
     void *context;
+    const struct remote_caller *caller;
 };
-void serve_results(struct remote *r, const struct worker_call *call); // complete.c
+// doors.c
+#define SCHEMA_REFUSAL "SCHEMA_VALIDATION_FAILED"
+enum { WORKER_NAME_MAX = 128, REFUSAL_POINTER_MAX = 224 };
+struct refusal { // what is wrong with a call, or with one of its elements
+    int status;
+    char code[64], pointer[REFUSAL_POINTER_MAX], message[320]; // pointer: into the body of the call
+};
+enum code doors_open(struct remote *r, struct error *err) MUST_CHECK;
+const struct refusal *refusal_new(struct arena *arena, int status, const char *code, const char *pointer,
+                                  const char *message); // never NULL
+const struct refusal *call_check(const struct remote *r, const struct worker_call *call); // NULL: it is as published
+const struct json *call_elements(const struct worker_call *call, size_t *count);
+const struct refusal *element_check(const struct remote *r, const struct worker_call *call, size_t index);
+
+// complete.c
+void serve_results(struct remote *r, const struct worker_call *call);
+// The result of one task, or NULL, and events that were reported of it (canonical JSON, an array), with an answer for each of the call's
+// elements: those without `refused` get the state of the task.
+void serve_reported(struct remote *r, const struct worker_call *call, const struct json *result, struct str reports,
+                    const struct remote_answer *answers, size_t count);
 void serve_events(struct remote *r, const struct worker_call *call);  // events.c
 void call_refuse(remote_reply reply, void *context, int status, const char *code, const char *why);
 void call_refuse_nomem(const struct worker_call *call);
+void call_refuse_as(const struct worker_call *call, const struct refusal *refusal);
 int write_answer(struct buf *out, const struct remote_answer *answers, size_t count); // the status
 // With the lock held; what they answer goes out when the lock is open.
 void answer_later(struct remote *r, remote_reply reply, void *context, int status, struct buf *body); // takes the body

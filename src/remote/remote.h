@@ -49,11 +49,23 @@ void remote_free(struct remote *remote); // NULL is fine
 void remote_tick(struct remote *remote); // with options.now only: what the thread would do now
 
 // ---- what workers ask for. Bodies and answers are JSON: docs/format/worker.md
-enum remote_call { REMOTE_POLL = 1, REMOTE_HEARTBEAT, REMOTE_LOGS, REMOTE_COMPLETE, REMOTE_FAIL, REMOTE_EVENTS };
+enum remote_call {
+    REMOTE_POLL = 1,
+    REMOTE_HEARTBEAT,
+    REMOTE_LOGS,
+    REMOTE_COMPLETE,
+    REMOTE_FAIL,
+    REMOTE_EVENTS,
+    REMOTE_CALLS
+};
 struct remote_caller {    // who the caller is, as its credentials say
     struct str tenant;    // empty: serves all tenants
     struct str pool;      // empty: serves all pools
     struct str execution; // REMOTE_EVENTS: the run that the address names
+    // REMOTE_EVENTS: which of these events the run has already (`known`). Called on the thread of remote_serve; NULL: none.
+    enum code (*noted)(void *context, struct str tenant, struct str run, const struct str *ids, size_t count,
+                       bool *known, struct error *err);
+    void *noted_context;
     // Whether anybody still waits for the answer to the call with this context: no task is given to nobody. NULL: always.
     bool (*alive)(const void *context);
 };
@@ -107,12 +119,14 @@ enum remote_state {
     REMOTE_CANCEL,  // heartbeat: stop it; `grace_ms`
     REMOTE_STALE,   // 409: the attempt is over
     REMOTE_DENIED,  // 403: not a token of this server, or not the caller's
-    REMOTE_INVALID, // 400
+    REMOTE_INVALID, // 400: not as its schema says
     REMOTE_AGAIN,   // 503: not durable yet, or the server is ending; say it again
 };
+struct refusal;
 struct remote_answer {
     enum remote_state state;
     int64_t grace_ms;
+    const struct refusal *refused; // the server: what is wrong with the element itself; NULL: the state says all
 };
 enum code remote_answers_read(struct str body, struct arena *arena, struct remote_answer **answers, size_t *count,
                               struct error *err) MUST_CHECK;

@@ -3,10 +3,11 @@
 
 #include "reach/reach.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { ANSWER_SIZE_MAX = 8 << 20, WORKER_NAME_MAX = 128 }; // a poll's answer ends once it is that large
+enum { ANSWER_SIZE_MAX = 8 << 20 }; // a poll's answer ends once it is that large
 
 // ---- answers
 void answer_later(struct remote *r, remote_reply reply, void *context, int status, struct buf *body)
@@ -48,30 +49,77 @@ void call_refuse_nomem(const struct worker_call *call)
     call_refuse(call->reply, call->context, 503, "UNAVAILABLE", code_text(E_NOMEM));
 }
 
+static void write_error(struct buf *out, const struct refusal *refusal)
+{
+    buf_text(out, out->ptr[out->len - 1] == '[' ? "{" : ",{");
+    wire_text(out, "pointer", str_from(refusal->pointer));
+    wire_text(out, "message", str_from(refusal->message));
+    buf_byte(out, '}');
+}
+
+void call_refuse_as(const struct worker_call *call, const struct refusal *refusal)
+{
+    struct buf body = buf_of(8192);
+    char why[REFUSAL_POINTER_MAX + sizeof(refusal->message) + 2];
+    snprintf(why, sizeof(why), "%s%s%s", refusal->pointer, refusal->pointer[0] ? " " : "", refusal->message);
+    wire_problem(&body, refusal->status, refusal->code, why);
+    wire_list(&body, "errors");
+    write_error(&body, refusal);
+    buf_text(&body, "]}");
+    call->reply(call->context, refusal->status, buf_str(&body));
+    buf_release(&body);
+}
+
+static enum remote_state answer_state(const struct remote_answer *answer)
+{
+    if (!answer->refused) return answer->state;
+    return answer->refused->status == 403 ? REMOTE_DENIED : answer->refused->status == 400 ? REMOTE_INVALID : REMOTE_AGAIN;
+}
+
+static const char *answer_code(const struct remote_answer *answer)
+{
+    return answer->refused ? answer->refused->code : state_code(answer->state);
+}
+
 static void write_states(struct buf *out, const struct remote_answer *answers, size_t count)
 {
     wire_list(out, "results");
     for (size_t i = 0; i < count; i++) {
-        const char *code = state_code(answers[i].state);
+        const char *code = answer_code(&answers[i]);
         buf_text(out, i > 0 ? ",{" : "{");
-        wire_text(out, "state", str_from(state_name(answers[i].state)));
+        wire_text(out, "state", str_from(state_name(answer_state(&answers[i]))));
         if (code) wire_text(out, "code", str_from(code));
+        if (answers[i].refused) wire_text(out, "pointer", str_from(answers[i].refused->pointer));
+        if (answers[i].refused) wire_text(out, "detail", str_from(answers[i].refused->message));
         if (answers[i].state == REMOTE_CANCEL) wire_number(out, "graceMs", answers[i].grace_ms);
         buf_byte(out, '}');
     }
     buf_byte(out, ']');
 }
 
+static void write_errors(struct buf *out, const struct remote_answer *answers, size_t count)
+{
+    if (!answers[0].refused) return;
+    wire_list(out, "errors");
+    for (size_t i = 0; i < count; i++)
+        if (answers[i].refused) write_error(out, answers[i].refused);
+    buf_byte(out, ']');
+}
+
 // One refusal for all elements is the answer's own status, so that a call for one task reads as any other.
 int write_answer(struct buf *out, const struct remote_answer *answers, size_t count)
 {
-    int status = count > 0 ? state_status(answers[0].state) : 200;
+    int status = count > 0 ? state_status(answer_state(&answers[0])) : 200;
     for (size_t i = 1; i < count; i++)
-        if (state_status(answers[i].state) != status) status = 200;
-    if (status == 200)
+        if (state_status(answer_state(&answers[i])) != status) status = 200;
+    if (status == 200) {
         buf_byte(out, '{');
-    else
-        wire_problem(out, status, state_code(answers[0].state), state_title(answers[0].state));
+    } else {
+        const struct refusal *refused = answers[0].refused;
+        wire_problem(out, status, answer_code(&answers[0]),
+                     refused ? refused->message : state_title(answers[0].state));
+        write_errors(out, answers, count);
+    }
     write_states(out, answers, count);
     buf_byte(out, '}');
     return status;
@@ -341,7 +389,6 @@ static enum remote_state take_chunk(struct remote *r, const struct remote_caller
     if (!task) return state;
     bool is_stderr = str_is(stream, "stderr");
     int64_t offset = json_integer(json_key(item, "offset"), (int64_t)task->log_next[is_stderr]);
-    if (offset < 0 || (!is_stderr && !str_is(stream, "stdout"))) return REMOTE_INVALID;
     task_renew(r, task);
     uint64_t known = task->log_next[is_stderr] > (uint64_t)offset ? task->log_next[is_stderr] - (uint64_t)offset : 0;
     if (known >= text.len) return REMOTE_OK;
@@ -356,8 +403,8 @@ static enum remote_state take_chunk(struct remote *r, const struct remote_caller
 
 static void serve_logs(struct remote *r, const struct worker_call *call)
 {
-    const struct json *list = json_key(&call->body, "chunks");
-    size_t count = json_is(list, JSON_ARRAY) ? list->count : 0;
+    size_t count;
+    const struct json *items = call_elements(call, &count);
     struct remote_answer *answers = ARENA_ARRAY(call->arena, count + 1, struct remote_answer);
     struct chunk *chunks = ARENA_ARRAY(call->arena, count + 1, struct chunk);
     if (!answers || !chunks) {
@@ -365,8 +412,10 @@ static void serve_logs(struct remote *r, const struct worker_call *call)
         return;
     }
     struct remote_caller caller = {.tenant = call->tenant, .pool = call->pool};
+    for (size_t i = 0; i < count; i++) answers[i].refused = element_check(r, call, i);
     pthread_mutex_lock(&r->mutex);
-    for (size_t i = 0; i < count; i++) answers[i].state = take_chunk(r, &caller, &list->items[i], &chunks[i]);
+    for (size_t i = 0; i < count; i++)
+        if (!answers[i].refused) answers[i].state = take_chunk(r, &caller, &items[i], &chunks[i]);
     pthread_mutex_unlock(&r->mutex);
     pthread_mutex_lock(&r->log_mutex);
     for (size_t i = 0; i < count; i++)
@@ -383,19 +432,8 @@ static void serve_logs(struct remote *r, const struct worker_call *call)
 }
 
 // ---- all of them
-static const char *refused_because(const struct worker_call *call, int *status)
+static const char *denied_because(const struct worker_call *call)
 {
-    struct str name = call->worker;
-    *status = 400;
-    if (!json_is(&call->body, JSON_OBJECT)) return "the body is not a JSON object";
-    if (name.len == 0 || name.len > WORKER_NAME_MAX) return "\"worker\" must be a name of 1 to 128 bytes";
-    static const char *const lists[] = {"kinds", "tasks", "chunks", "results", "events"};
-    for (size_t i = 0; i < ARRAY_COUNT(lists); i++) {
-        const struct json *list = json_key(&call->body, lists[i]);
-        if (list && !json_is(list, JSON_ARRAY)) return "a list of the body is none";
-        if (list && list->count > REMOTE_BATCH_MAX) return "more than 256 elements in one call";
-    }
-    *status = 403;
     struct str pool = json_text(json_key(&call->body, "pool")), tenant = json_text(json_key(&call->body, "tenant"));
     if (pool.len > 0 && !str_eq(pool, call->pool)) return "the credentials are for another pool";
     if (tenant.len > 0 && !str_eq(tenant, call->tenant)) return "the credentials are for another tenant";
@@ -409,10 +447,12 @@ static void serve_parsed(struct remote *r, struct worker_call *call, const struc
     call->tenant = caller->tenant.len > 0 ? caller->tenant : json_text(json_key(&call->body, "tenant"));
     call->pool = caller->pool.len > 0 ? caller->pool : json_text(json_key(&call->body, "pool"));
     if (call->pool.len == 0 && call->kind == REMOTE_POLL) call->pool = STR("default");
-    int status;
-    const char *why = refused_because(call, &status);
-    if (why)
-        call_refuse(call->reply, call->context, status, status == 403 ? "AUTHZ_DENIED" : "INVALID_REQUEST", why);
+    const struct refusal *refusal = call_check(r, call);
+    const char *why = refusal ? NULL : denied_because(call);
+    if (refusal)
+        call_refuse_as(call, refusal);
+    else if (why)
+        call_refuse(call->reply, call->context, 403, "AUTHZ_DENIED", why);
     else if (call->kind == REMOTE_POLL || call->kind == REMOTE_HEARTBEAT)
         serve_waiting_call(r, call);
     else if (call->kind == REMOTE_LOGS)
@@ -429,7 +469,7 @@ void remote_serve(struct remote *r, enum remote_call kind, const struct remote_c
     struct error err = {0};
     struct arena arena = arena_of(16384, (size_t)256 << 20);
     struct worker_call call = {
-        .kind = kind, .arena = &arena, .reply = reply, .alive = caller->alive, .context = context};
+        .kind = kind, .arena = &arena, .reply = reply, .alive = caller->alive, .context = context, .caller = caller};
     enum code rc = json_parse(body, &json_limits_result, &arena, &call.body, &err);
     if (rc)
         call_refuse(reply, context, rc == E_NOMEM ? 503 : 400, "INVALID_REQUEST", err.message);

@@ -240,6 +240,11 @@ enum code remote_open(const struct remote_options *options, struct remote **out,
     INVARIANT(pthread_mutex_init(&r->mutex, NULL) == 0 && pthread_mutex_init(&r->log_mutex, NULL) == 0);
     os_condition(&r->changed);
     r->done = calloc(DONE_MAX, sizeof(*r->done));
+    enum code rc = doors_open(r, err);
+    if (rc) {
+        remote_free(r);
+        return rc;
+    }
     if (!r->done || (!options->now && !start_thread(r))) {
         remote_free(r);
         return error_set(err, E_NOMEM, "no memory or no thread for the tasks of workers");
@@ -290,6 +295,7 @@ void remote_free(struct remote *r)
 {
     if (!r) return;
     remote_shut(r);
+    arena_release(&r->door_memory);
     for (size_t i = 0; i < r->tickets.size; i++)
         while (r->tickets.slots[i]) task_end(r, CONTAINER_OF(r->tickets.slots[i], struct worker_task, by_ticket));
     while (r->pools) {

@@ -42,6 +42,27 @@ enum code schema_set_embed(struct schema_set *set, const char *folder, struct ar
     return rc;
 }
 
+struct str schema_components(void)
+{
+    for (size_t i = 0; i < embedded_table_count; i++)
+        if (str_is(str_from(embedded_tables[i].name), "openapi-components.json"))
+            return (struct str){(const char *)embedded_tables[i].bytes, embedded_tables[i].size};
+    return STR("");
+}
+
+enum code schema_set_components(struct schema_set *set, struct arena *arena, const struct json **document,
+                                struct error *err)
+{
+    struct json *whole = ARENA_NEW(arena, struct json), components;
+    if (!whole) return error_nomem(err);
+    enum code rc = json_parse(schema_components(), NULL, arena, &components, err);
+    *whole = json_object();
+    if (!rc && !json_put(arena, whole, STR("components"), components)) rc = error_nomem(err);
+    if (!rc) rc = schema_set_add(set, STR("openapi.json"), whole, err);
+    if (document) *document = whole;
+    return rc;
+}
+
 enum code schema_set_embedded(struct arena *arena, struct schema_set **out, struct error *err)
 {
     struct schema_set *set = NULL;

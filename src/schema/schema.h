@@ -34,6 +34,11 @@ const char *schema_embedded_name(size_t index); // NULL past the end
 // Adds those of a folder ("signals"), or all (NULL), parsed in `arena`, which must outlive the set.
 enum code schema_set_embed(struct schema_set *set, const char *folder, struct arena *arena,
                            struct error *err) MUST_CHECK;
+// Adds the components of the description of the interface as "openapi.json", with which references begin as in the description:
+// "openapi.json#/components/schemas/NAME". `document` (may be NULL): what was added, in `arena`.
+enum code schema_set_components(struct schema_set *set, struct arena *arena, const struct json **document,
+                                struct error *err) MUST_CHECK;
+struct str schema_components(void); // their text
 // A set with every embedded schema in it.
 enum code schema_set_embedded(struct arena *arena, struct schema_set **out, struct error *err) MUST_CHECK;
 

@@ -104,6 +104,8 @@ struct tool_result {
     // CONFINEMENT_UNAVAILABLE, CWD_NOT_ALLOWED.
     struct fault fault;
     int64_t duration_ms;
+    struct str reports; // what a worker reported of the attempt besides: a JSON array of events, for the ledger of the run
+    bool only_reports;  // the attempt goes on: nothing else is set
     // Engine thread: what the result led to is durable. Not called for a result that is dropped, which is only released.
     void (*stored)(void *memory);  // may be NULL
     void *memory;                  // release with tool_result_free

@@ -180,7 +180,85 @@ events() {
     shift
     ask POST /v1/executions/r1/events "$(jq -nc --argjson t "$task" --argjson e "[$(IFS=,; echo "$*")]" '{worker: "mine", events: $e} + $t')"
 }
-event() { jq -nc --arg t "$1" --argjson o "${2:-null}" '{event_id: "01JH", execution_id: "r1", event_type: $t, step_run_id: "step:a:run:1", payload: {outcome: $o}} | if $o then . else del(.payload) end'; }
+# event TYPE [OUTCOME]: with an id of its own for each type
+event() { jq -nc --arg t "$1" --argjson o "${2:-null}" '{event_id: "01JH-\($t)", execution_id: "r1", event_type: $t, timestamp: "2026-02-05T23:11:22Z", step_run_id: "step:a:run:1", payload: {outcome: $o}} | if $o then . else del(.payload) end'; }
+# refused MESSAGE POINTER: the last call, for that place of its body
+refused() { answers 400; code_is SCHEMA_VALIDATION_FAILED; equal "$(jq -r '.errors[0].pointer' body)" "$2" "$1"; }
+test_every_door_of_workers_holds_its_body_against_its_schema() {
+    site 30s
+    start r1 "$(shell a 'echo never run here')"
+    (token=$worker_token; ask POST /v1/worker/poll '{"worker":"mine","max":1,"waitMs":10000}'; cp body polled)
+    local more where
+    while IFS='|' read -r more where; do
+        (token=$worker_token; ask POST /v1/worker/complete "$(jq -c --argjson m "$more" '{worker: "mine", results: [(.tasks[0]|{token, epoch}) + $m]}' polled)"
+         refused "$more" "/results/0$where")
+    done <<'FORMS'
+{}|
+{"value":1,"error":{"code":"X","message":"m"}}|
+{"output":"x","value":1}|
+{"output":7}|/output
+{"value":1,"durationMs":-5}|/durationMs
+{"value":1,"durationMs":"5"}|/durationMs
+{"value":1,"hello":1}|/hello
+{"value":1,"epoch":"1"}|/epoch
+{"error":{}}|/error
+{"error":{"code":"X","message":"m","retryable":"yes"}}|/error/retryable
+{"error":{"code":"X","message":"m","category":"meh"}}|/error/category
+{"error":{"code":"X","message":"m","exitCode":"1"}}|/error/exitCode
+{"lost":"yes"}|/lost
+FORMS
+    while IFS='|' read -r more where; do
+        events "$worker_token" "$(event task.done '{"status":"ok","result":7}' | jq -c --argjson m "$more" '. + $m')"
+        refused "$more" "/events/0$where"
+    done <<'FORMS'
+{"payload":"x"}|/payload
+{"payload":{"outcome":"ok"}}|/payload/outcome
+{"payload":{"outcome":{"status":"meh"}}}|/payload/outcome/status
+{"payload":{"outcome":{"status":"error"}}}|/payload/outcome
+{"payload":{"meta":[]}}|/payload/meta
+{"payload":{"error":"x"}}|/payload/error
+{"status":"meh"}|/status
+{"timestamp":"yesterday"}|/timestamp
+{"timestamp":"2026-02-30T00:00:00Z"}|/timestamp
+{"timestamp":7}|/timestamp
+{"attempt":0}|/attempt
+{"iteration":-1}|/iteration
+{"duration_ms":-1}|/duration_ms
+{"source":"server"}|/source
+{"entity_type":"case"}|/entity_type
+{"event_id":""}|/event_id
+{"event_id":7}|/event_id
+{"hello":1}|/hello
+FORMS
+    (token=$worker_token
+     ask POST /v1/worker/poll '{"worker":"mine","max":"x"}'; refused poll /max
+     ask POST /v1/worker/heartbeat '{"worker":"mine","tasks":[{"token":"x"}]}'; refused heartbeat /tasks/0
+     ask POST /v1/worker/logs '{"worker":"mine","chunks":[{"token":"x","epoch":1,"stream":"out","text":""}]}'; refused logs /chunks/0/stream)
+    ask GET /v1/runs/r1 && equal "$(jq -r '.status' body)" RUNNING 'nothing of all that was done'
+    ask GET /openapi.json && for name in WorkerPoll WorkerHeartbeat WorkerLogs WorkerResults WorkerResult WorkerFailure WorkerEvents WorkerEvent; do
+        jq -e --arg n $name '.components.schemas[$n].properties' body >/dev/null || fail "$name is not published"
+    done
+}
+test_events_of_workers_are_kept_once_by_their_id_NX_2t() {
+    site 30s
+    start r1 "$(shell a 'echo never run here')"
+    (token=$worker_token; ask POST /v1/worker/poll '{"worker":"mine","max":1,"waitMs":10000}'; cp body polled)
+    events "$worker_token" "$(event task.started | jq -c '.payload = {meta: {host: "h7"}}')"; answers 200
+    events "$worker_token" "$(event task.started | jq -c '.event_type = "task.done"')"; answers 200 # that id is taken: nothing
+    ask GET /v1/runs/r1 && equal "$(jq -r '.status' body)" RUNNING
+    events "$worker_token" "$(event case.evaluated)" "$(event task.done '{"status":"ok","result":7}')"; answers 200
+    equal "$(jq -c '[.results[].state]' body)" '["denied","ok"]' 'one of them is not a worker'"'"'s to tell'
+    wait_for ended r1 COMPLETED
+    stop_serving
+    serve --route '*=default' --lease 30s --drain 0 # another process has the ledger, and no lease
+    events "$worker_token" "$(event task.done '{"status":"error"}' | jq -c '.event_type = "task.failed"')"; answers 200
+    ask GET /v1/runs/r1 && equal "$(jq -r '.status' body)" COMPLETED
+    ask GET /v1/store/runs/r1/ledger && cp body entries
+    stop_serving
+    equal "$(jq -sc '[.[]|select(.event_id)|[.event_id, .timestamp, .meta.host]]' entries)" \
+        '[["01JH-task.started","2026-02-05T23:11:22Z","h7"],["01JH-task.done","2026-02-05T23:11:22Z",null]]'
+    intact
+}
 test_worker_of_another_make_reports_in_events_NX_5_2_NX_5_3_NX_4b() {
     site 30s
     start r1 "$(shell a 'echo never run here')"

@@ -154,7 +154,7 @@ static void an_outcome_ends_an_attempt(void)
     CHECK_STR(bare.task, STR("page"));
     CHECK_STR(json_text(json_at(&bare.outcome, STR("error.kind"))), STR("unknown"));
     CHECK(!taken("task.started", "").ends);
-    refused("task.done", ",\"payload\":{\"outcome\":{\"status\":\"error\"}}", false, E_INVALID, "INVALID_EVENT");
+    refused("task.done", ",\"payload\":{\"outcome\":{\"status\":\"error\"}}", false, E_INVALID, "SCHEMA_VALIDATION_FAILED");
 }
 
 static void an_event_must_say_what_it_is_about(void)
@@ -170,7 +170,7 @@ static void an_event_must_say_what_it_is_about(void)
         struct error why = {0};
         CHECK_OK(json_parse(str_from(bad[i]), &json_limits_default, &arena, &event, &err), &err);
         CHECK_INT(noetl_ingest(&event, false, &arena, &out, &why), E_INVALID);
-        CHECK(str_starts(str_from(why.message), STR("INVALID_EVENT")));
+        CHECK(str_starts(str_from(why.message), STR("SCHEMA_VALIDATION_FAILED")));
     }
 }
 

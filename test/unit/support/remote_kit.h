@@ -243,7 +243,7 @@ UNUSED static int complete(struct rig *rig, const struct remote_task *task, cons
 
 UNUSED static void heartbeat_waits(struct rig *rig, const struct remote_task *task, struct said *said)
 {
-    ask_into(rig, REMOTE_HEARTBEAT, item(rig, task, "tasks", "}],\"waitMs\":9000,\"x\":[{"), said);
+    ask_into(rig, REMOTE_HEARTBEAT, about_task(rig, task, "\"waitMs\":9000,\"tasks\":[{", "}]"), said);
 }
 
 UNUSED static int heartbeat(struct rig *rig, const struct remote_task *task)
@@ -261,14 +261,15 @@ UNUSED static bool has(const struct said *said, const char *text)
 // ---- events of playbooks, from workers that speak in them
 UNUSED static int report(struct rig *rig, const struct remote_task *task, const char *events)
 {
-    char after[4096];
+    char after[8192];
     CHECK(snprintf(after, sizeof(after), ",\"events\":[%s]", events) < (int)sizeof(after));
     rig->caller.execution = STR("r1");
     return ask(rig, REMOTE_EVENTS, about_task(rig, task, "", after));
 }
+// Each type is an event of its own.
 #define EVENT(type, step, more)                                                                                        \
-    "{\"event_id\":\"e1\",\"execution_id\":\"r1\",\"event_type\":\"" type "\",\"step_run_id\":\"step:" step            \
-    ":run:1\"" more "}"
+    "{\"event_id\":\"e-" type "\",\"execution_id\":\"r1\",\"timestamp\":\"2026-02-05T23:11:22Z\",\"event_type\":\"" type \
+    "\",\"step_run_id\":\"step:" step ":run:1\"" more "}"
 #define GOOD ",\"payload\":{\"outcome\":{\"status\":\"ok\",\"result\":7}}"
 
 #endif
