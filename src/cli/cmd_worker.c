@@ -133,7 +133,10 @@ int command_worker(struct cli *cli)
     int code = read_options(cli, &options);
     if (code == EXIT_OK) code = plugins_open_for(cli, options.slots);
     options.functions = cli->functions;
+    struct fetch_policy *policy = NULL;
     if (code == EXIT_OK) code = tasking_read(cli, &task);
+    if (code == EXIT_OK) code = fetch_read(cli, &policy); // without a word nothing may be fetched, as in a service
+    task.policy = policy;
     options.task = &task;
     options.quiet = cli->io.verbose == 0;
     if (code) return code;

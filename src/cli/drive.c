@@ -373,6 +373,7 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
                      .refused = on_refused},
     };
     int code = steps_max_read(cli, &options.limits.steps_max);
+    if (!code) code = limits_read(cli, &options.limits, NULL);
     if (!code) code = plugins_open(cli);
     if (!code) code = confine_open(cli, &options, true);
     if (code) return code;

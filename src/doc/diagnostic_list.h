@@ -185,6 +185,9 @@
       "JSON nests up to 64 levels and holds up to 100,000 values; in JSON and YAML, texts go up to "  \
       "1 MiB, mappings up to 10,000 keys, numbers up to 4,300 digits. max-steps allows more values "  \
       "(`cairn help E0505`).")                                                                        \
+    X("E0509", "too many artifacts",                                                               \
+      "A step declares up to 1,000 artifacts: what it left is one event of its run. Declare one "  \
+      "that holds the others (an archive, or a list of their names).")                             \
     X("E0601", "a step that can never run",                                                        \
       "Whatever the outcomes of the steps before it and the values that conditions see, the step " \
       "is never started. In a plan a failure stops all unrelated work: only steps directly below " \

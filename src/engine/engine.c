@@ -17,7 +17,6 @@ const struct engine_limits engine_limits_default = {
     .output_max = (size_t)1 << 20,
     .log_max = (size_t)16 << 20,
     .inline_max = KERNEL_INLINE_MAX,
-    .events_per_run_max = 50000,
 };
 
 // ---- residents
@@ -297,7 +296,8 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
     engine->store = options->store;
     engine->tools = options->tools;
     engine->free_ticket = UINT32_MAX;
-    engine->env = (struct kernel_env){.context = engine, .blob = read_blob, .inline_max = engine->options.limits.inline_max};
+    engine->env = (struct kernel_env){.context = engine, .blob = read_blob, .inline_max = engine->options.limits.inline_max,
+                                      .iterations_max = engine->options.limits.iterations_max};
     mailbox_init(&engine->mailbox, options->arrived, options->arrived_context);
     heap_init(&engine->timers);
     heap_init(&engine->alarms);

@@ -99,6 +99,7 @@ struct resident {
     bool needs_recover; // an INPUT_RECOVER for all that is owed is on its way: one at a time
     bool adopted;  // its orphans have not been looked for yet
     bool limit_hit;
+    uint64_t bytes; // that its records and results take
     struct run_holds holds; // its attempts that are outside. A refold does not touch them
 };
 
@@ -394,6 +395,7 @@ enum code subrun_ended(struct engine *engine, struct resident *child, struct err
 
 // signal.c
 enum code poll_inbox(struct engine *engine, struct error *err) MUST_CHECK;
+enum code bound_run(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK; // bound.c
 enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id,
                        struct error *err) MUST_CHECK;
 enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect,

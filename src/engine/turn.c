@@ -356,30 +356,16 @@ static void tell_events(struct engine *engine, const struct batch *batch, const 
     }
 }
 
-// A run has an end even if its document has none: past the limit it is stopped, with the reason in its log (I21).
-static enum code bound_run(struct engine *engine, struct resident *resident, struct error *err)
-{
-    if (resident->gone || resident->idle || resident->limit_hit) return OK;
-    const struct run *run = resident->run;
-    uint64_t most = (uint64_t)engine->options.limits.events_per_run_max * program_scale(run->program->step_count);
-    if (run->net) most *= 20; // a task of a playbook is four events and more
-    if (run_log_last_seq(resident->log) < most) return OK;
-    resident->limit_hit = true;
-    char id[UUID_SIZE];
-    new_uuid(engine, id);
-    struct signal signal = {.type = SIGNAL_EMERGENCY_STOP,
-                            .id = str_from(id),
-                            .reason = STR("RUN_LIMIT: the run has too many events"),
-                            .actor = STR("cairn"),
-                            .role = STR("System")};
-    return queue_signal(engine, resident, &signal, 0, err);
-}
-
 static enum code carry_out(struct batch *batch, struct decided *decided, struct error *err)
 {
     struct engine *engine = batch->engine;
     struct resident *resident = decided->queued.resident;
     tell_events(engine, batch, decided);
+    for (size_t i = 0; i < decided->item_count; i++)
+        resident->bytes += batch->sealed.items[decided->first_item + i].bytes.len;
+    for (size_t i = 0; !decided->queued.elsewhere && i < decided->queued.blob_count; i++)
+        resident->bytes += decided->queued.blobs[i].bytes.len;
+    for (size_t i = 0; i < decided->outcome.blob_count; i++) resident->bytes += decided->outcome.blobs[i].bytes.len;
     struct str new_run = decided->made ? decided->made->ids.run : (struct str){0};
     for (size_t i = 0; i < decided->outcome.effect_count; i++) {
         const struct effect *effect = &decided->outcome.effects[i];

@@ -123,6 +123,7 @@ static bool loop_agrees(const struct explain *e, const struct moment *m, uint32_
 {
     if (e->program->steps[step].kind != STEP_LOOP || e->run->cancelling) return true;
     enum loop_verdict verdict = kernel_loop(e->run, step);
+    if (str_is(m->fault.code, FAULT_ITERATIONS)) return verdict == LOOP_AGAIN; // the limit of then is in the log
     return verdict == (str_is(m->fault.code, "LOOP_EXHAUSTED") ? LOOP_EXHAUSTED : LOOP_BODY_FAILED);
 }
 

@@ -89,6 +89,7 @@ static void dump_run(const struct run *run, struct buf *out)
     buf_printf(out, "run %s", run_status_name(run->status));
     put_number(out, "cancelling", run->cancelling);
     put_number(out, "emergency", run->emergency);
+    put_number(out, "limited", run->limited);
     put_number(out, "failing", run->failing);
     put_number(out, "pauses", run->pause_cycle);
     put_number(out, "drained", run->drain_over);

@@ -207,7 +207,8 @@ static enum code fold_completed(struct run *run, const struct moment *m, uint32_
 
 enum code keep_root_cause(struct run *run, struct str name, const struct fault *fault, struct error *err)
 {
-    if (run->failed_step.len > 0) return OK;
+    bool limit = str_is(fault->code, FAULT_RUN_LIMIT); // then what was stopped for it is not the cause
+    if (limit ? !run->limited : run->limited || run->failed_step.len > 0) return OK;
     enum code rc = keep(run, &run->failed_step, name, err);
     run->fault = *fault;
     if (!rc) rc = keep(run, &run->fault.code, fault->code, err);
@@ -465,6 +466,8 @@ static enum code fold_accepted(struct run *run, const struct moment *m, enum sig
     run->cancelling = true;
     run->emergency = run->emergency || type == SIGNAL_EMERGENCY_STOP;
     if (run->cancel_signal.len > 0) return OK;
+    run->limited = type == SIGNAL_EMERGENCY_STOP && str_is(m->actor, ENGINE_ACTOR) && str_is(m->role, ENGINE_ROLE) &&
+                   str_starts(m->reason, STR(FAULT_RUN_LIMIT ": "));
     enum code rc = keep(run, &run->cancel_reason, m->reason, err);
     return rc ? rc : keep(run, &run->cancel_signal, m->signal_id, err);
 }

@@ -80,10 +80,25 @@ enum loop_verdict kernel_loop(const struct run *run, uint32_t loop)
     return node->iteration >= ps->max_iterations ? LOOP_EXHAUSTED : LOOP_AGAIN;
 }
 
+bool kernel_too_many(const struct kernel_env *env, uint64_t wanted, struct arena *arena, struct fault *out)
+{
+    uint32_t most = env && env->iterations_max ? env->iterations_max : KERNEL_ITERATIONS_MAX;
+    if (wanted <= most) return false;
+    struct str message = arena_format(arena,
+                                      "the loop wants %llu iterations, and the setting limits.iterations allows %u: let it "
+                                      "handle several items at once, divide it among child runs, or raise the setting",
+                                      (unsigned long long)wanted, most);
+    *out = (struct fault){.code = STR(FAULT_ITERATIONS),
+                          .message = message.ptr ? message : STR("more iterations than limits.iterations allows"),
+                          .category = STR("validation")};
+    return true;
+}
+
 enum moment_kind kernel_end(const struct run *run)
 {
     if (run_status_terminal(run->status)) return MOMENT_UNKNOWN;
-    if (run->cancelling) return run->in_flight == 0 ? MOMENT_RUN_CANCELLED : MOMENT_UNKNOWN;
+    if (run->cancelling && run->in_flight > 0) return MOMENT_UNKNOWN;
+    if (run->cancelling) return run->limited ? MOMENT_RUN_FAILED : MOMENT_RUN_CANCELLED;
     if (run->start.refusal.type) return MOMENT_RUN_FAILED;        // it was queued, and never begins (C-37)
     if (run->status != RUN_STATUS_RUNNING) return MOMENT_UNKNOWN; // PAUSED: the end is withheld until RESUME (C-15)
     if (run->in_flight + run->delayed + run->held > 0) return MOMENT_UNKNOWN;

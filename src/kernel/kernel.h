@@ -112,6 +112,7 @@ struct run {
     enum run_status status;
     bool cancelling; // accepted, waiting until nothing is in flight
     bool emergency;
+    bool limited;    // so is it because of its limits: it fails
     bool failing;    // plans: a step failed under fail_run; no unrelated work starts
     bool recovering; // taken over, and nothing decided yet (not from the log)
     uint32_t pause_cycle;
@@ -177,7 +178,18 @@ struct kernel_env {
     enum code (*blob)(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
                       struct error *err);
     size_t inline_max; // bytes of a result in the log: a longer one is a blob. 0: KERNEL_INLINE_MAX
+    uint32_t iterations_max; // of one loop, and items of a list of child runs. 0: KERNEL_ITERATIONS_MAX
 };
+#define KERNEL_ITERATIONS_MAX 100000
+// What a loop fails with that wants more iterations than it may have. The log says how many that were, so a changed setting changes no
+// decision that is made. Texts in `arena`.
+#define FAULT_ITERATIONS "ITERATION_LIMIT"
+bool kernel_too_many(const struct kernel_env *env, uint64_t wanted, struct arena *arena, struct fault *out);
+// A run that the engine stops because it has come to its limits fails: the reason of that EMERGENCY_STOP begins with this, and is of
+// the actor and role that only the engine has.
+#define FAULT_RUN_LIMIT "RUN_LIMIT_EXCEEDED"
+#define ENGINE_ACTOR "cairn"
+#define ENGINE_ROLE "System"
 #define KERNEL_INLINE_MAX ((size_t)64 << 10)
 
 // What a template of a playbook that cannot be rendered fails with. Begins a message: it reads a result whose bytes are gone.

@@ -247,7 +247,8 @@ static enum code record_list(struct decide *d, uint32_t lane, bool taken_up, boo
     struct arena *turn = d->out->turn;
     struct json how, items;
     enum code rc = read_list(d->run, lane, d->env, turn, &how, &items, fault, d->err);
-    *recorded = !rc && fault->code.len == 0 && items.count > 0;
+    bool fits = !rc && fault->code.len == 0 && !kernel_too_many(d->env, items.count, turn, fault);
+    *recorded = fits && items.count > 0;
     if (!*recorded) return rc;
     struct moment m = moment_of(d, MOMENT_LIST_STARTED, lane), told;
     int64_t most = json_integer(json_key(&how, "maxParallel"), FAN_OUT_PARALLEL);

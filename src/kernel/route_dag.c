@@ -166,6 +166,8 @@ static enum code iteration_over(struct decide *d, uint32_t loop)
     case LOOP_BODY_FAILED:
         return fail_step(d, loop, &fault);
     case LOOP_AGAIN:
+        if (kernel_too_many(d->env, d->run->nodes[loop].iteration + UINT64_C(1), d->out->turn, &fault))
+            return fail_step(d, loop, &fault);
         break;
     }
     struct moment m = moment_of(d, MOMENT_ITERATION_STARTED, loop);

@@ -202,6 +202,7 @@ static enum code begin_loop(struct decide *d, uint32_t place)
     if (rc) return rc;
     if (fault.code.len > 0) return fail_place(d, place, &fault);
     if (!loop_items(d->out->turn, &value, &items)) return error_nomem(d->err);
+    if (kernel_too_many(d->env, items.count, d->out->turn, &fault)) return fail_place(d, place, &fault);
     rc = net_canon(d->out->turn, &items, d->err);
     struct moment m = place_moment(d, MOMENT_LOOP_STARTED, place);
     m.value = items;

@@ -99,6 +99,12 @@ enum code run_end(struct decide *d, enum moment_kind kind, const struct cause *c
         m.counts.failed += run->held; // they have failed, and nobody will try them again
         m.reason = cause ? cause->name : run->cancel_reason;
         m.signal_id = cause ? cause->signal : run->cancel_signal;
+    } else if (kind == MOMENT_RUN_FAILED && run->limited) {
+        m.counts.failed += run->held;
+        m.fault = (struct fault){.code = STR(FAULT_RUN_LIMIT),
+                                 .message = str_slice(run->cancel_reason, sizeof(FAULT_RUN_LIMIT ": ") - 1,
+                                                      run->cancel_reason.len),
+                                 .category = STR("validation")};
     } else if (kind == MOMENT_RUN_FAILED) {
         m.fault = cause ? cause->fault : run->fault;
         m.reason = cause ? cause->name : run->failed_step;

@@ -16,6 +16,7 @@ enum {
     EDGE_COUNT_MAX = 50000,   // dependencies, times program_scale
     NESTING_MAX = 16,         // loops in loops, documents in documents
     ITERATION_MAX = 10000,    // max_iterations
+    ARTIFACT_COUNT_MAX = 1000, // of one step, times program_scale
     NODE_TIMEOUT_MS = 120000, // of bash and script nodes
 };
 

@@ -247,6 +247,9 @@ void read_artifacts(struct reader *r, const struct json *value, struct program_s
         wrong_type(r, value, "artifacts", "a list of {path, kind}");
         return;
     }
+    uint32_t most = ARTIFACT_COUNT_MAX * program_scale(r->load->steps_max);
+    if (value->count > most)
+        ERROR(r, "E0509", place_of(r, value), "the step declares %u artifacts; %u are allowed", value->count, most);
     struct artifact_decl *artifacts = ARENA_ARRAY(r->arena, value->count, struct artifact_decl);
     if (!artifacts) {
         r->failed = true;

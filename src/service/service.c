@@ -309,7 +309,8 @@ static enum code task_options(struct service *service, struct error *err)
     service->task = (struct task_options){.policy = policy,
                                           .plugins = settings->tools_dir.len ? settings->tools_dir.ptr : NULL,
                                           .credentials = settings->credentials,
-                                          .self = settings->self};
+                                          .self = settings->self,
+                                          .sql_bytes = settings->sql_bytes};
     return rc;
 }
 
@@ -349,6 +350,9 @@ static enum code open_engine(struct service *service, struct error *err)
                      .appended = on_appended}};
     if (settings->processes) options.limits.process_max = settings->processes;
     options.limits.steps_max = settings->steps_max;
+    options.limits.events_per_run_max = settings->limits.events_per_run_max;
+    options.limits.bytes_per_run_max = settings->limits.bytes_per_run_max;
+    options.limits.iterations_max = settings->limits.iterations_max;
     options.limits.write_budget_ms = settings->write_budget_ms ? settings->write_budget_ms : 3000;
     options.no_files = true; // what a run may read was sent with it
     rc = engine_open(&options, &service->engine, err);

@@ -38,6 +38,8 @@ struct service_settings {
     int64_t lease_ms;          // of a task that a worker has; 0 = 30 s
     int64_t engine_lease_ms;   // how long other engines of the store wait before they take this one for dead; 0 = 10 s
     int64_t write_budget_ms;   // 0 = 3000
+    struct engine_limits limits; // of one run: what engine_limits_parse reads
+    uint64_t sql_bytes;          // as in task_options
     const struct json *config; // [serve] of the configuration, as it stands there; may be NULL
     const struct tool_confinement *confinement; // of steps that run here; both as in tool_options, and live as long
     const struct tool_secrets *secrets;

@@ -184,6 +184,8 @@ static void read_parts(struct form *form, struct service_settings *out)
     if ((value = form_any(form, "confinement"))) form->rc = read_confinement(value, form->arena, out, form->err);
     if ((value = form_any(form, "secrets"))) form->rc = read_secrets(value, form->arena, out, form->err);
     if ((value = form_any(form, "fetch"))) form->rc = fetch_policy_parse(value, form->arena, &out->fetch, form->err);
+    if ((value = form_take(form, "limits", JSON_OBJECT)))
+        form->rc = engine_limits_parse(value, form->arena, &out->limits, &out->sql_bytes, form->err);
     if ((value = form_any(form, "stateStore")))
         form->rc = engine_write_budget_parse(value, &out->write_budget_ms, form->err);
     if (form_part(form, "tls", &part)) form->rc = read_tls(&part, out);
@@ -216,6 +218,7 @@ static const struct {
     {"engineLeaseSeconds", "how long other engines of the store wait before they take this one for dead (10)"},
     {"leaseSeconds", "how long a worker may be silent (30)"},
     {"maxRuns", "runs in flight at once, of all tenants; more wait in their queues"},
+    {"limits", "what one run may come to: events, bytes, iterations, sqlBytes"},
     {"maxSteps", "steps that a document may have, up to 100,000 (10,000)"},
     {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)"},
     {"sinks", "where events are carried to"},

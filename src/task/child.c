@@ -75,6 +75,12 @@ static bool put_paths(struct task_call *call, struct json *whole, const char *na
     return call_put(call, whole, name, list);
 }
 
+uint64_t sql_bytes(const struct task_call *call)
+{
+    uint64_t said = tasks_options(call->tasks)->sql_bytes;
+    return said ? said : TASK_SQL_BYTES;
+}
+
 static bool write_parcel(struct parcel *parcel, struct buf *out)
 {
     struct task_call *call = parcel->call;
@@ -91,6 +97,7 @@ static bool write_parcel(struct parcel *parcel, struct buf *out)
                 call_put(call, &whole, "run", json_string(request->run)) &&
                 call_put(call, &whole, "step", json_string(request->step)) &&
                 call_put(call, &whole, "artifactsDir", json_string(request->artifacts_dir)) &&
+                call_put(call, &whole, "sqlBytes", json_count(sql_bytes(call))) &&
                 put_paths(call, &whole, "read", cage->read, cage->read_count) &&
                 put_paths(call, &whole, "write", cage->write, cage->write_count);
     if (!good) return false;
@@ -207,7 +214,9 @@ static enum code run_parcel(const struct json *parcel, struct arena *arena, stru
                                    .confinement = &cage,
                                    .secrets = &tool_secrets_none,
                                    .policy = nowhere,
-                                   .thread_max = 1};
+                                   .thread_max = 1,
+                                   .sql_bytes = (uint64_t)json_integer(json_key(parcel, "sqlBytes"), 0)};
+    sqlite_memory(options.sql_bytes);
     const struct json *credentials = json_key(parcel, "credentials");
     if (credentials) options.credentials = *credentials;
     if ((rc = tasks_open(&options, &tasks, err))) return rc;

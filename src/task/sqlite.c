@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <string.h>
 
 enum { STEPS_BETWEEN_LOOKS = 1000, BUSY_NAP_MS = 20 };
@@ -37,6 +38,11 @@ static enum task_error error_of(int rc)
 static bool failed(struct task_call *call, sqlite3 *db, int rc)
 {
     int code = sqlite3_extended_errcode(db);
+    if ((rc & 0xFF) == SQLITE_NOMEM && tasks_options(call->tasks)->sql_bytes)
+        return call_fail(call, TASK_CLIENT, "SQL_MEMORY_LIMIT",
+                         "the statement needs more memory than the setting limits.sqlBytes allows (%llu bytes): let it work on "
+                         "fewer rows at once, or raise the setting",
+                         (unsigned long long)sql_bytes(call));
     call_fail(call, error_of(rc), call_printf(call, "SQLITE_%d", code).ptr, "%s", sqlite3_errmsg(db));
     call->out.retryable = (rc & 0xFF) == SQLITE_BUSY || (rc & 0xFF) == SQLITE_LOCKED;
     return false;
@@ -107,6 +113,17 @@ static void harden(sqlite3 *db)
                   {SQLITE_LIMIT_ATTACHED, 4},             {SQLITE_LIMIT_WORKER_THREADS, 0}};
     for (size_t i = 0; i < ARRAY_COUNT(options); i++) sqlite3_db_config(db, options[i].option, options[i].on, NULL);
     for (size_t i = 0; i < ARRAY_COUNT(limits); i++) sqlite3_limit(db, limits[i].limit, limits[i].most);
+}
+
+// SQLite itself says when it has no more; a client of another database learns it from the kernel. Our own part is not counted.
+void sqlite_memory(uint64_t bytes)
+{
+    enum { OURS = 64 << 20 };
+    struct rlimit now;
+    sqlite3_hard_heap_limit64((sqlite3_int64)bytes);
+    if (getrlimit(RLIMIT_DATA, &now) || bytes == 0) return;
+    now.rlim_cur = bytes + OURS < now.rlim_max ? bytes + OURS : now.rlim_max;
+    (void)!setrlimit(RLIMIT_DATA, &now);
 }
 
 bool sqlite_open(struct task_call *call, const struct json *fields, void **base)

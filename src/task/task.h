@@ -37,9 +37,11 @@ struct task_options {
     struct task_results results;       // read NULL: they cannot be read here
     struct json credentials;           // by name; type 0 = none
     uint32_t thread_max;               // 0 = 128
+    uint64_t sql_bytes; // memory of a process that runs a task's SQL (limits.sqlBytes). 0 = TASK_SQL_BYTES
     const char *self; // a program that runs task_child_main when its one argument is TASK_CHILD; NULL: SQL of confined tasks runs here
 };
 
+#define TASK_SQL_BYTES (UINT64_C(512) << 20)
 #define TASK_CHILD "__task"
 int task_child_main(void); // the exit code of the process
 

@@ -360,8 +360,8 @@ static void long_run_goes_on_without_rotation_until_its_limit_ES_6a_C_57(void)
     struct start_request request = {.program = k.program, .run = STR("r2")};
     CHECK_OK(engine_start(k.engine, &request, out, &err), &err);
     kit_idle(&k);
-    CHECK_INT(kit_head(&k, "r2").summary.status, RUN_STATUS_CANCELLED);
-    CHECK(strstr(kit_head(&k, "r2").summary.cause, "RUN_LIMIT"));
+    CHECK_INT(kit_head(&k, "r2").summary.status, RUN_STATUS_FAILED);
+    CHECK(strstr(kit_head(&k, "r2").summary.cause, "RUN_LIMIT_EXCEEDED"));
     buf_release(&text);
     kit_close(&k);
 }

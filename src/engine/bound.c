@@ -1,0 +1,65 @@
+// A run has an end even if its document has none (I21): past its limits it is stopped, and fails. That is a signal of the engine's own, so
+// the log has the limit and what the run had come to: a service that starts with other limits decides nothing of it again.
+#include "engine/inside.h"
+
+#include "base/text.h"
+#include "json/form.h"
+
+#define EVENTS_MAX UINT64_C(50000)
+#define BYTES_MAX (UINT64_C(1) << 30)
+
+static uint64_t events_max(const struct engine *engine, const struct run *run)
+{
+    uint64_t said = engine->options.limits.events_per_run_max;
+    uint64_t most = EVENTS_MAX * program_scale(run->program->step_count);
+    return said ? said : run->net ? 20 * most : most; // a task of a playbook is four events and more
+}
+
+static enum code stop_run(struct engine *engine, struct resident *resident, const char *what, uint64_t has,
+                          uint64_t most, struct error *err)
+{
+    char id[UUID_SIZE];
+    struct str reason = arena_format(&engine->turn,
+                                     FAULT_RUN_LIMIT ": the run has %llu %s, and the setting limits.%s allows %llu: see that "
+                                                     "its loops end, divide it among child runs, or raise the setting",
+                                     (unsigned long long)has, what, what, (unsigned long long)most);
+    if (!reason.ptr) return error_nomem(err);
+    new_uuid(engine, id);
+    struct signal signal = {.type = SIGNAL_EMERGENCY_STOP,
+                            .id = str_from(id),
+                            .reason = reason,
+                            .actor = STR(ENGINE_ACTOR),
+                            .role = STR(ENGINE_ROLE)};
+    resident->limit_hit = true;
+    os_log(LOG_WARN, "run stopped run=%.*s why=\"%.*s\"", STR_ARG(resident->ids.run), STR_ARG(reason));
+    return queue_signal(engine, resident, &signal, 0, err);
+}
+
+enum code bound_run(struct engine *engine, struct resident *resident, struct error *err)
+{
+    if (resident->gone || resident->idle || resident->limit_hit || resident->run->cancelling) return OK;
+    uint64_t said = engine->options.limits.bytes_per_run_max;
+    uint64_t events = run_log_last_seq(resident->log), most = events_max(engine, resident->run);
+    if (events >= most) return stop_run(engine, resident, "events", events, most, err);
+    most = said ? said : BYTES_MAX;
+    return resident->bytes >= most ? stop_run(engine, resident, "bytes", resident->bytes, most, err) : OK;
+}
+
+// ---- configuration
+
+enum code engine_limits_parse(const struct json *config, struct arena *arena, struct engine_limits *out,
+                              uint64_t *sql_bytes, struct error *err)
+{
+    int64_t events = (int64_t)out->events_per_run_max, bytes = (int64_t)out->bytes_per_run_max;
+    int64_t sql = sql_bytes ? (int64_t)*sql_bytes : 0;
+    struct form form;
+    form_begin(&form, "limits", config, arena, err);
+    form_number(&form, "events", 100, 2000000000, &events);
+    form_number(&form, "bytes", 65536, INT64_C(1) << 50, &bytes);
+    form_count(&form, "iterations", 1, 10000000, &out->iterations_max);
+    form_number(&form, "sqlBytes", INT64_C(16) << 20, INT64_C(1) << 40, &sql);
+    out->events_per_run_max = (uint64_t)events;
+    out->bytes_per_run_max = (uint64_t)bytes;
+    if (sql_bytes) *sql_bytes = (uint64_t)sql;
+    return form_end(&form);
+}
