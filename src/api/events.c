@@ -3,33 +3,11 @@
 
 #include <stdint.h>
 
-// '*' is any text.
-static bool like(struct str pattern, struct str word)
-{
-    size_t p = 0, w = 0, star = SIZE_MAX, from = 0;
-    while (w < word.len) {
-        if (p < pattern.len && pattern.ptr[p] == '*') {
-            star = p++;
-            from = w;
-        } else if (p < pattern.len && pattern.ptr[p] == word.ptr[w]) {
-            p++;
-            w++;
-        } else if (star != SIZE_MAX) {
-            p = star + 1;
-            w = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.len && pattern.ptr[p] == '*') p++;
-    return p == pattern.len;
-}
-
 bool types_have(struct str list, struct str type)
 {
     if (list.len == 0) return true;
     while (list.len > 0)
-        if (like(str_trim(str_cut(list, ',', &list)), type)) return true;
+        if (str_like(type, str_trim(str_cut(list, ',', &list)))) return true;
     return false;
 }
 

@@ -214,3 +214,24 @@ bool str_utf8(struct str s)
     }
     return true;
 }
+
+bool str_like(struct str text, struct str glob)
+{
+    size_t t = 0, g = 0, star = SIZE_MAX, mark = 0;
+    while (t < text.len) {
+        if (g < glob.len && glob.ptr[g] == '*') {
+            star = g++;
+            mark = t;
+        } else if (g < glob.len && (glob.ptr[g] == '?' || glob.ptr[g] == text.ptr[t])) {
+            g++;
+            t++;
+        } else if (star != SIZE_MAX) {
+            g = star + 1;
+            t = ++mark;
+        } else {
+            return false;
+        }
+    }
+    while (g < glob.len && glob.ptr[g] == '*') g++;
+    return g == glob.len;
+}

@@ -24,6 +24,7 @@ bool str_is(struct str a, const char *text);
 int str_cmp(struct str a, struct str b); // bytewise, shorter first
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
+bool str_like(struct str s, struct str pattern); // '*' is any text, '?' one byte
 struct str str_trim(struct str s); // ASCII white space on both sides
 struct str str_last_line(struct str s); // trimmed
 struct str str_slice(struct str s, size_t from, size_t to);

@@ -2,8 +2,6 @@
 // was there already, or why not. docs/format/bus.md has the headers.
 #include "bus/nats.h"
 
-#include "os/os.h"
-
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 // Cursors and dead letters as notes, and how a sink puts them: one put at a time, whose answer comes from another thread.
 #include "bus/inside.h"
 
-#include "os/os.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

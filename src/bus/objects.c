@@ -3,7 +3,6 @@
 #include "base/base64.h"
 #include "bus/nats.h"
 #include "bus/object_wire.h"
-#include "os/os.h"
 
 #include <poll.h>
 #include <stdio.h>

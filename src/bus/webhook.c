@@ -2,7 +2,6 @@
 #include "bus/inside.h"
 
 #include "base/base64.h"
-#include "bus/object_wire.h"
 
 #include "auth/auth.h"
 

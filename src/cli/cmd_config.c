@@ -6,7 +6,6 @@
 #include "doc/doc.h"
 #include "os/os.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { TEXT_FILE_MAX = 1 << 20 };

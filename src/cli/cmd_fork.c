@@ -1,6 +1,5 @@
 // New runs that take over from another one. All of them say what they keep and what they run before they do it.
 #include "cli/at_server.h"
-#include "cli/card.h"
 #include "cli/commands.h"
 #include "cli/document.h"
 #include "cli/drive.h"

@@ -2,7 +2,6 @@
 #include "cli/card.h"
 #include "cli/commands.h"
 #include "cli/select.h"
-#include "term/text.h"
 
 #include <stdlib.h>
 

@@ -7,8 +7,6 @@
 #include "cli/logs.h"
 #include "term/text.h"
 
-#include "base/civil.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "cli/commands.h"
 #include "cli/follow.h"
 #include "cli/select.h"
-#include "term/text.h"
 
 #include "base/civil.h"
 

@@ -1,5 +1,4 @@
 // Unfinished runs whose process is gone: take all of them over, drive them together, tell what became of each.
-#include "archive/archive.h"
 #include "cli/commands.h"
 #include "cli/drive.h"
 

@@ -4,8 +4,6 @@
 #include "author/author.h"
 #include "contract/profile.h"
 
-#include <stdio.h>
-
 static struct json diagnostic_json(struct cli *cli, const struct diagnostic *d)
 {
     return JSON_OF(&cli->io.arena, {"file", json_string(d->file)}, {"line", json_int(d->line)},

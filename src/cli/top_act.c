@@ -1,4 +1,3 @@
-#include "term/text.h"
 #include "cli/top.h"
 
 #include <errno.h>

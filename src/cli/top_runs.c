@@ -1,4 +1,3 @@
-#include "cli/follow.h"
 #include "term/text.h"
 #include "cli/top.h"
 

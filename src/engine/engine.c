@@ -1,8 +1,6 @@
 // The engine's bookkeeping: residents by (tenant, run), the queue of inputs, opening, closing, starting.
 #include "engine/inside.h"
 
-#include "base/civil.h"
-
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

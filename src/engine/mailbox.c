@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 void mailbox_init(struct mailbox *mailbox, void (*notify)(void *context), void *context)
 {

@@ -186,28 +186,10 @@ static bool look_at_running(struct view_of_step *v)
     bool stopping = v->e->run->cancelling;
     const struct attempt_finding *attempt = last_attempt(v->note);
     if (attempt && attempt->cause == START_REUSE) return set(v, STATE_RUNNING, "REUSING");
-    switch (v->ps->kind) {
-    case STEP_APPROVAL:
-        return set(v, STATE_APPROVAL, stopping ? "RUN_CANCELLING" : "GATE");
-    case STEP_WAIT:
-        return set(v, STATE_RUNNING, stopping ? "RUN_CANCELLING" : "TIMER");
-    case STEP_SUBRUN:
-        return set(v, STATE_RUNNING, stopping ? "RUN_CANCELLING" : "CHILD_RUN");
-    case STEP_LOOP:
-        return set(v, STATE_RUNNING, stopping ? "RUN_CANCELLING" : "LOOP");
-    case STEP_NOOP:
-    case STEP_ECHO:
-    case STEP_MERGE:
-    case STEP_EXEC:
-    case STEP_SHELL:
-    case STEP_SCRIPT:
-    case STEP_HOST:
-    case STEP_TASKS:
-    case STEP_CANCEL:
-    case STEP_KIND_FIRST_UNUSED:
-        break;
-    }
-    return set(v, STATE_RUNNING, stopping ? "RUN_CANCELLING" : "EXECUTING");
+    static const char *const reasons[STEP_TASKS + 1] = {
+        [STEP_APPROVAL] = "GATE", [STEP_WAIT] = "TIMER", [STEP_SUBRUN] = "CHILD_RUN", [STEP_LOOP] = "LOOP"};
+    const char *reason = reasons[v->ps->kind] ? reasons[v->ps->kind] : "EXECUTING";
+    return set(v, v->ps->kind == STEP_APPROVAL ? STATE_APPROVAL : STATE_RUNNING, stopping ? "RUN_CANCELLING" : reason);
 }
 
 const char *retry_verdict_name(enum retry_verdict verdict)

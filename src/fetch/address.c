@@ -2,13 +2,11 @@
 #include "fetch/inside.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LOOKUPS_MAX 64 // threads that wait for a name server at the same time
 

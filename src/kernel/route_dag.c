@@ -6,29 +6,12 @@
 
 static enum body dag_body(const struct run *run, uint32_t lane)
 {
-    switch (run->program->steps[lane].kind) {
-    case STEP_WAIT:
-        return BODY_WAIT;
-    case STEP_APPROVAL:
-        return BODY_GATE;
-    case STEP_SUBRUN:
-        return json_key(&run->program->steps[lane].with, "fanOut") ? BODY_LIST : BODY_CHILD;
-    case STEP_LOOP:
-        return BODY_LOOP;
-    case STEP_CANCEL:
-        return BODY_CANCEL;
-    case STEP_NOOP:
-    case STEP_ECHO:
-    case STEP_MERGE:
-    case STEP_EXEC:
-    case STEP_SHELL:
-    case STEP_SCRIPT:
-    case STEP_HOST:
-    case STEP_TASKS:
-    case STEP_KIND_FIRST_UNUSED:
-        break;
-    }
-    return BODY_EXECUTED;
+    static const enum body bodies[STEP_TASKS + 1] = {[STEP_WAIT] = BODY_WAIT,      [STEP_APPROVAL] = BODY_GATE,
+                                                             [STEP_SUBRUN] = BODY_CHILD,   [STEP_LOOP] = BODY_LOOP,
+                                                             [STEP_CANCEL] = BODY_CANCEL};
+    const struct program_step *step = &run->program->steps[lane];
+    if (step->kind == STEP_SUBRUN && json_key(&step->with, "fanOut")) return BODY_LIST;
+    return bodies[step->kind] ? bodies[step->kind] : BODY_EXECUTED;
 }
 
 static uint32_t dag_lane(const struct run *run, const struct moment *moment, uint32_t step)

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define FOREVER_MS INT64_C(315360000000) // ten years
 

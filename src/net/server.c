@@ -3,7 +3,6 @@
 // A turn: wait; take notes and connections; run what is ready (read once, answer, write once); timers; free what ended.
 #include "net/inside.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { IDLE_MS = 3600000, STOP_GRACE_MS = 10000 };
 

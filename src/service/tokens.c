@@ -121,37 +121,38 @@ static bool copy_principal(struct arena *arena, const struct principal *from, st
     return copy_names(arena, &out->projects) && copy_names(arena, &out->environments);
 }
 
-bool service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out)
+// The token that was shown, or NULL; the lock is held then, and stays so until the caller has looked at it.
+static const struct token *lock_shown(struct tokens *tokens, struct str token)
 {
-    struct tokens *tokens = &service->tokens;
     struct str id;
     struct digest secret;
     bool found = false;
-    if (!auth_token_parse(token, &id, &secret)) return false;
+    if (!auth_token_parse(token, &id, &secret)) return NULL;
     pthread_rwlock_rdlock(&tokens->lock);
     size_t at = place_of(tokens, id, &found);
     const struct token *stored = found ? &tokens->rows[at]->token : NULL;
-    bool ok = auth_token_matches(stored, &secret);
-    ok = ok && found && copy_principal(arena, &stored->principal, out);
+    if (auth_token_matches(stored, &secret) && found) return stored;
     pthread_rwlock_unlock(&tokens->lock);
+    return NULL;
+}
+
+bool service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out)
+{
+    const struct token *stored = lock_shown(&service->tokens, token);
+    if (!stored) return false;
+    bool ok = copy_principal(arena, &stored->principal, out);
+    pthread_rwlock_unlock(&service->tokens.lock);
     return ok;
 }
 
 bool service_could(struct service *service, struct str token, enum operation operation)
 {
-    struct tokens *tokens = &service->tokens;
-    struct str id;
-    struct digest secret;
-    bool found = false;
-    if (!auth_token_parse(token, &id, &secret)) return false;
-    pthread_rwlock_rdlock(&tokens->lock);
-    size_t at = place_of(tokens, id, &found);
-    const struct token *stored = found ? &tokens->rows[at]->token : NULL;
-    struct auth_ask ask = {.operation = operation, .now_ms = os_now().wall_ms};
-    bool could = auth_token_matches(stored, &secret);
-    if (could) ask.principal = &stored->principal;
-    could = could && auth_precheck(service->auth, &ask).allowed;
-    pthread_rwlock_unlock(&tokens->lock);
+    const struct token *stored = lock_shown(&service->tokens, token);
+    if (!stored) return false;
+    struct auth_ask ask = {
+        .principal = &stored->principal, .operation = operation, .now_ms = os_now().wall_ms};
+    bool could = auth_precheck(service->auth, &ask).allowed;
+    pthread_rwlock_unlock(&service->tokens.lock);
     return could;
 }
 

@@ -269,6 +269,15 @@ enum code absent_restoring(struct store *, bool, struct error *);
 enum code absent_run_dir(const struct store *, const struct run_ids *, const char *, struct arena *, struct str *);
 #define NO_NOTES {.note = absent_note, .notes = absent_notes, .next_space = absent_next_space}
 #define NO_FEED {.read = absent_feed, .end = absent_feed_end}
+// Of stores that are only read.
+#define NO_WRITING                                                                                                     \
+    .commit = absent_commit, .claim = absent_claim, .claim_ahead = absent_claim_ahead, .release = absent_release,      \
+    .count = absent_count, .surplus = absent_surplus, .inbox = absent_inbox, .shards = absent_shards,                  \
+    .move = absent_move
+#define NO_UPKEEP                                                                                                      \
+    .missing = absent_missing, .remove = absent_remove, .tombstones = absent_tombstones, .blobs = absent_blobs,        \
+    .drop_blobs = absent_drop_blobs, .usage = absent_usage, .format = absent_format, .advise = absent_advise,          \
+    .restoring = absent_restoring
 struct str store_beside_url(const struct store *store);
 enum code store_local_file(struct store *, const struct file_range *, struct arena *, struct file_piece *,
                            struct error *);

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ANSWERS_MAX = 16 }; // that nobody has come back for
 

@@ -3,8 +3,6 @@
 // A server that may lose what it acknowledged (fsync or full_page_writes off) is refused: what we promise rests on it.
 #include "store/postgres.h"
 
-#include "base/civil.h"
-
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -408,17 +406,8 @@ static const struct store_ops pg_ops = {
             .shards = pg_shards,
             .move = pg_move,
         },
-    .notes =
-        {
-            .note = sql_note,
-            .notes = sql_notes,
-            .next_space = sql_next_space,
-        },
-    .feed =
-        {
-            .read = sql_feed,
-            .end = sql_feed_end,
-        },
+    .notes = NOTES_BY_SQL,
+    .feed = FEED_BY_SQL,
     .admin =
         {
             .freeze = absent_freeze,

@@ -407,17 +407,8 @@ static const struct store_ops sqlite_ops = {
             .shards = absent_shards,
             .move = absent_move,
         },
-    .notes =
-        {
-            .note = sql_note,
-            .notes = sql_notes,
-            .next_space = sql_next_space,
-        },
-    .feed =
-        {
-            .read = sql_feed,
-            .end = sql_feed_end,
-        },
+    .notes = NOTES_BY_SQL,
+    .feed = FEED_BY_SQL,
     .admin =
         {
             .freeze = sqlite_freeze,

@@ -9,7 +9,6 @@
 #include "os/pq.h"
 
 #include <postgresql/libpq-fe.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

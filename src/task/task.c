@@ -10,7 +10,6 @@
 #include "base/civil.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

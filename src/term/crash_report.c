@@ -4,7 +4,6 @@
 
 #include "base/civil.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define FAILURES_SHOWN 10

@@ -1,7 +1,5 @@
 #include "term/text.h"
 
-#include <stdio.h>
-
 static uint32_t decode(struct str text, size_t at, size_t size)
 {
     const unsigned char *p = (const unsigned char *)text.ptr + at;

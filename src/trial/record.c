@@ -4,7 +4,6 @@
 #include "base/civil.h"
 #include "program/net.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define VALUE_MAX 2048 // longer outputs are mocked, not expected

@@ -5,7 +5,6 @@
 #include "base/civil.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 // ---- effects that were seen

@@ -13,35 +13,13 @@ static bool holds(struct str text, struct str part)
     return false;
 }
 
-// '*' is any text, '?' one byte.
-static bool matches(struct str text, struct str glob)
-{
-    size_t t = 0, g = 0, star = SIZE_MAX, mark = 0;
-    while (t < text.len) {
-        if (g < glob.len && glob.ptr[g] == '*') {
-            star = g++;
-            mark = t;
-        } else if (g < glob.len && (glob.ptr[g] == '?' || glob.ptr[g] == text.ptr[t])) {
-            g++;
-            t++;
-        } else if (star != SIZE_MAX) {
-            g = star + 1;
-            t = ++mark;
-        } else {
-            return false;
-        }
-    }
-    while (g < glob.len && glob.ptr[g] == '*') g++;
-    return g == glob.len;
-}
-
 // = or ~ with any of the values; != and !~ are turned round by the caller.
 static bool text_fits(const struct query_clause *clause, struct str text)
 {
     bool part = clause->op == OP_LIKE || clause->op == OP_UNLIKE;
     for (size_t i = 0; i < clause->count; i++) {
         struct str value = clause->values[i].text;
-        if (part ? holds(text, value) : matches(text, value)) return true;
+        if (part ? holds(text, value) : str_like(text, value)) return true;
     }
     return false;
 }
@@ -205,7 +183,7 @@ static bool error_fits(const struct query_clause *clause, const struct step_view
 static bool step_fits(const struct query_clause *clause, const struct step_view *step)
 {
     if (clause->field == FIELD_STEP) return text_fits(clause, step->id);
-    if (clause->path.len && !matches(step->id, clause->path)) return false;
+    if (clause->path.len && !str_like(step->id, clause->path)) return false;
     if (clause->field != FIELD_STEP_OF) return error_fits(clause, step);
     bool any = false;
     for (size_t i = 0; i < clause->count; i++) any = any || (clause->values[i].mask >> step->status & 1);

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { CALL_MS = 30000, POLL_WAIT_MS = 20000, PAUSE_MS = 100, PAUSE_MAX_MS = 5000, BEAT_AFTER_MS = 250 };
 

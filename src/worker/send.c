@@ -4,7 +4,6 @@
 
 #include "reach/reach.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
