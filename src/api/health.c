@@ -85,6 +85,7 @@ void handle_whoami(struct ask *ask)
                 JSON_OF(arena, {"id", json_some(who->id)}, {"tenantId", json_some(who->tenant)}, {"roles", roles},
                         {"projects", names_json(arena, who->projects)},
                         {"environments", names_json(arena, who->environments)}, {"pool", json_some(who->pool)},
+                        {"payloads", json_bool(auth_sees_payloads(service_auth(ask->call->service), who))},
                         {"expiresAt", json_time_some(arena, who->expires_ms)}));
 }
 

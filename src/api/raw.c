@@ -1,6 +1,9 @@
 // The store as it is, for those who read it from far away (src/store/server.c, docs/format/store-api.md): heads, records with their bytes,
-// blobs of a run, files beside it. Lists and heads follow run.list and run.get; whatever holds payloads is store.read.
+// blobs of a run, files beside it. Lists and heads follow run.list and run.get; whatever holds payloads is store.read. Roles that may
+// know how a run went but not what it was about read its records without values (run.events) and its document as it is (plan.get).
 #include "api/inside.h"
+
+#include "archive/archive.h"
 
 #include "store/wire.h"
 
@@ -104,7 +107,23 @@ void handle_store_list(struct ask *ask)
 
 // ---- records
 
-static void tell_pages(struct ask *ask, struct store *store, const struct run_head *head, bool ledger)
+// The record loses its values. Its hash stays, so that the chain can be followed.
+static enum code take_values_out(struct ask *ask, const struct run_head *head, struct record *record,
+                                 struct arena *scratch, struct error *err)
+{
+    struct redaction how = {.contract = service_contract(ask->call->service), .persons = true};
+    bool changed = true;
+    struct str bytes;
+    enum code rc = record->ledger_seq ? archive_redact_entry(&how, record, scratch, &bytes, err)
+                                      : archive_redact(&how, head, record, scratch, &bytes, &changed, err);
+    if (rc || !changed) return rc;
+    record->bytes = bytes;
+    record->columns = NULL; // they are pieces of the bytes that were stored
+    record->redacted = true;
+    return OK;
+}
+
+static void tell_pages(struct ask *ask, struct store *store, const struct run_head *head, bool ledger, bool redacted)
 {
     struct record_range range = {.tenant = head->ids.tenant, .run = head->ids.run, .ledger = ledger};
     int64_t after, limit;
@@ -125,8 +144,9 @@ static void tell_pages(struct ask *ask, struct store *store, const struct run_he
         arena_reset(&scratch);
         rc = store_read(store, &range, &scratch, &page, &err);
         for (size_t i = 0; !rc && i < page.count; i++) {
-            const struct record *record = &page.items[i];
-            if (!record_wire_write(&out, record, &scratch)) rc = error_nomem(&err);
+            struct record *record = &page.items[i];
+            if (redacted) rc = take_values_out(ask, head, record, &scratch, &err);
+            if (!rc && !record_wire_write(&out, record, &scratch)) rc = error_nomem(&err);
             range.after = ledger ? record->ledger_seq : record->seq;
         }
         if (rc) break;
@@ -143,17 +163,27 @@ static void tell_pages(struct ask *ask, struct store *store, const struct run_he
 
 void tell_stored_events(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    tell_pages(ask, store, head, false);
+    tell_pages(ask, store, head, false, false);
 }
 
 void tell_ledger(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    tell_pages(ask, store, head, true);
+    tell_pages(ask, store, head, true, false);
+}
+
+void tell_redacted_events(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    tell_pages(ask, store, head, false, true);
+}
+
+void tell_redacted_ledger(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    tell_pages(ask, store, head, true, true);
 }
 
 // ---- blobs: of a run that refers to them, for bytes under a hash belong to the tenant that stored them
 
-void tell_blob(struct ask *ask, struct store *store, const struct run_head *head)
+static void tell_bytes(struct ask *ask, struct store *store, const struct run_head *head, bool results)
 {
     struct digest wanted;
     struct error err = {0};
@@ -163,7 +193,7 @@ void tell_blob(struct ask *ask, struct store *store, const struct run_head *head
         return;
     }
     bool found;
-    enum code rc = reading_refers(store, head, &wanted, &found, &err);
+    enum code rc = reading_refers(store, head, &wanted, results, &found, &err);
     if (!rc && found) rc = store_blob(store, &wanted, &ask->call->arena, &bytes, &err);
     if (rc == E_NOT_FOUND || (!rc && !found))
         call_problem(ask->call, 404, "NOT_FOUND", "the run refers to no such blob");
@@ -171,6 +201,16 @@ void tell_blob(struct ask *ask, struct store *store, const struct run_head *head
         call_failed(ask->call, &err);
     else
         answer_text(ask, 200, "application/octet-stream", bytes);
+}
+
+void tell_blob(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    tell_bytes(ask, store, head, true);
+}
+
+void tell_run_document(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    tell_bytes(ask, store, head, false);
 }
 
 // ---- files beside a run

@@ -110,6 +110,12 @@ static const struct route routes[] = {
      .tell = tell_ledger, .query = "after limit"},
     {"GET", "/v1/store/runs/{run}/blobs/{sha256}", "A document or result that the run refers to",
      .operation = OPERATION_STORE_READ, .tell = tell_blob},
+    {"GET", "/v1/store/runs/{run}/redacted/records", "Events without their values", .operation = OPERATION_RUN_EVENTS,
+     .tell = tell_redacted_events, .query = "after limit"},
+    {"GET", "/v1/store/runs/{run}/redacted/ledger", "Ledger entries without their values",
+     .operation = OPERATION_RUN_EVENTS, .tell = tell_redacted_ledger, .query = "after limit"},
+    {"GET", "/v1/store/runs/{run}/redacted/blobs/{sha256}", "The document of the run, or a part of it",
+     .operation = OPERATION_PLAN_GET, .tell = tell_run_document},
     {"GET", "/v1/store/runs/{run}/file", "A piece of a log or an artifact of the run",
      .operation = OPERATION_STORE_READ, .tell = tell_file, .query = "what name offset limit tail"},
 

@@ -142,11 +142,15 @@ struct proof {
 // E_INVALID: it cannot even be opened.
 enum code archive_prove(const char *path, const struct archive_key *key, struct arena *arena, struct proof *out,
                         struct error *err) MUST_CHECK;
-// Values taken out of an event's bytes; *changed is false when there were none. The contract checks what comes out.
-enum code archive_redact(const struct contract *contract, const struct run_head *head, const struct record *record,
+struct redaction {
+    const struct contract *contract; // checks what comes out
+    bool persons;                    // who asked for something stays
+};
+// Values taken out of an event's bytes; *changed is false when there were none.
+enum code archive_redact(const struct redaction *how, const struct run_head *head, const struct record *record,
                          struct arena *arena, struct str *out, bool *changed, struct error *err) MUST_CHECK;
-enum code archive_redact_entry(const struct record *entry, struct arena *arena, struct str *out,
-                               struct error *err) MUST_CHECK;
+enum code archive_redact_entry(const struct redaction *how, const struct record *entry, struct arena *arena,
+                               struct str *out, struct error *err) MUST_CHECK;
 
 // ---- living a run again
 #define REPLAY_TEXT 200

@@ -82,8 +82,9 @@ static void add_event(struct export *export, const struct run_head *head, const 
 {
     struct str bytes = record->bytes;
     bool changed = false;
-    if (export->options->contract) {
-        *rc = archive_redact(export->options->contract, head, record, &export->scratch, &bytes, &changed, export->err);
+    struct redaction how = {.contract = export->options->contract};
+    if (how.contract) {
+        *rc = archive_redact(&how, head, record, &export->scratch, &bytes, &changed, export->err);
         if (*rc) return;
     }
     if (!changed) {
@@ -114,11 +115,12 @@ static enum code make_events(struct export *export, const struct run_image *imag
 
 static enum code make_ledger(struct export *export, const struct run_image *image)
 {
+    struct redaction how = {.contract = export->options->contract};
     buf_clear(&export->text);
     for (size_t i = 0; i < image->ledger.count; i++) {
         struct record entry = image->ledger.items[i];
         enum code rc =
-            export->options->contract ? archive_redact_entry(&entry, &export->scratch, &entry.bytes, export->err) : OK;
+            how.contract ? archive_redact_entry(&how, &entry, &export->scratch, &entry.bytes, export->err) : OK;
         if (rc) return rc;
         bundle_ledger_write(&entry, &export->text);
     }

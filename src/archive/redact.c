@@ -5,6 +5,8 @@
 // is said beside it.
 #include "archive/archive.h"
 
+#include "json/make.h"
+
 #define REDACTED STR("[redacted]")
 
 static void hide(struct str *text)
@@ -37,37 +39,37 @@ static bool redact_parts(struct json *parts, struct arena *arena)
     return true;
 }
 
-static void redact_start(struct start_facts *start)
+static void redact_start(struct start_facts *start, bool persons)
 {
     start->inputs = json_object();
     hide(&start->arguments);
     start->document_file = base_name(start->document_file);
     hide(&start->work_dir);
     hide(&start->artifacts_dir);
-    hide(&start->triggered_by);
+    if (!persons) hide(&start->triggered_by);
 }
 
 // `start` is where the facts of a start are put.
-static void redact_moment(struct moment *moment, struct start_facts *start)
+static void redact_moment(struct moment *moment, struct start_facts *start, bool persons)
 {
     if (moment->start) {
         *start = *moment->start;
-        redact_start(start);
+        redact_start(start, persons);
         moment->start = start;
     }
     if (moment->value.type || moment->has_blob) moment->value = json_string(REDACTED);
     moment->has_blob = false;
     moment->blob_size = 0;
-    moment->artifacts = (struct json){0};
+    moment->artifacts = moment->extracted = moment->preview = (struct json){0};
     hide(&moment->fault.message);
     moment->fault.detail = (struct str){0};
     hide(&moment->detail);
-    hide(&moment->actor);
+    if (!persons) hide(&moment->actor);
     // A code, or the id of a step, for these two; a person's words otherwise.
     if (moment->kind != MOMENT_STEP_SKIPPED && moment->kind != MOMENT_RUN_FAILED) hide(&moment->reason);
 }
 
-enum code archive_redact(const struct contract *contract, const struct run_head *head, const struct record *record,
+enum code archive_redact(const struct redaction *how, const struct run_head *head, const struct record *record,
                          struct arena *arena, struct str *out, bool *changed, struct error *err)
 {
     struct moment moment;
@@ -79,17 +81,18 @@ enum code archive_redact(const struct contract *contract, const struct run_head 
         rc = error_set(err, E_UNSUPPORTED, "run %.*s, event %llu: its type %.*s is not known, so it cannot be redacted",
                        STR_ARG(head->ids.run), (unsigned long long)record->seq, STR_ARG(record->type));
     if (rc) return rc;
-    redact_moment(&moment, &start);
+    redact_moment(&moment, &start, how->persons);
     if (moment.start && !redact_parts(&start.parts, arena)) return error_nomem(err);
-    rc = contract_encode(contract, head->vocabulary, &head->ids, &moment, &seal, arena, &encoded, err);
+    rc = contract_encode(how->contract, head->vocabulary, &head->ids, &moment, &seal, arena, &encoded, err);
     if (rc) return rc;
     *out = encoded.bytes;
     *changed = !str_eq(encoded.bytes, record->bytes);
     return OK;
 }
 
-// Decisions keep who may not be named out of it, too: only what was decided stays.
-static enum code redact_decision(struct str bytes, struct arena *arena, struct str *out, struct error *err)
+// Only what was decided stays, and who asked for it where persons are named.
+static enum code redact_decision(struct str bytes, bool persons, struct arena *arena, struct str *out,
+                                 struct error *err)
 {
     static const char *const kept[] = {"decision",         "engineProcessedAt", "engineResult", "policyDecisionId",
                                        "signalDecisionId", "signalId",          "signalType"};
@@ -101,6 +104,12 @@ static enum code redact_decision(struct str bytes, struct arena *arena, struct s
         if (value) ok = json_put(arena, &reduced, str_from(kept[i]), *value);
     }
     if (rc) return rc;
+    const struct json *audit = json_key(&body, "audit");
+    if (ok && persons && audit) {
+        struct json who = JSON_OF(arena, {"actorId", json_some(json_text(json_key(audit, "actorId")))},
+                                  {"actorRole", json_some(json_text(json_key(audit, "actorRole")))});
+        ok = json_ok(&who) && json_put(arena, &reduced, STR("audit"), who);
+    }
     struct buf text = buf_of(SIZE_MAX / 4);
     json_canon(&text, &reduced);
     *out = ok && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
@@ -108,14 +117,15 @@ static enum code redact_decision(struct str bytes, struct arena *arena, struct s
     return out->ptr ? OK : error_nomem(err);
 }
 
-enum code archive_redact_entry(const struct record *entry, struct arena *arena, struct str *out, struct error *err)
+enum code archive_redact_entry(const struct redaction *how, const struct record *entry, struct arena *arena,
+                               struct str *out, struct error *err)
 {
     struct moment moment;
     struct start_facts start;
-    if (!str_is(entry->type, "moment")) return redact_decision(entry->bytes, arena, out, err);
+    if (!str_is(entry->type, "moment")) return redact_decision(entry->bytes, how->persons, arena, out, err);
     enum code rc = contract_decode_ledger(entry->bytes, arena, &moment, err);
     if (rc) return rc;
-    redact_moment(&moment, &start);
+    redact_moment(&moment, &start, how->persons);
     if (moment.start && !redact_parts(&start.parts, arena)) return error_nomem(err);
     return contract_encode_ledger(&moment, arena, out, err);
 }

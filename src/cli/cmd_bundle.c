@@ -94,8 +94,7 @@ static bool proof_json(struct cli *cli, const struct proof *proof, struct json *
     for (uint32_t i = 0; i < out->count; i++)
         if (str_is(out->members[i].key, "intact")) out->members[i].value = json_bool(is_intact(proof));
     JSON_ADD(&cli->io.arena, out, {"bundleFaults", faults}, {"redacted", json_bool(proof->redacted)},
-             {"redactedEvents", json_count(proof->runs.redacted_count)}, {"signed", json_bool(proof->is_signed)},
-             {"trusted", json_bool(proof->trusted)},
+             {"signed", json_bool(proof->is_signed)}, {"trusted", json_bool(proof->trusted)},
              {"keyId", proof->is_signed ? json_word(proof->key_id) : json_null()});
     return json_ok(out);
 }

@@ -16,7 +16,8 @@ bool faults_json(struct cli *cli, const struct verify_report *report, struct jso
         if (!ok) return false;
     }
     *out = JSON_OF(&cli->io.arena, {"runs", json_count(report->run_count)}, {"events", json_count(report->event_count)},
-                   {"intact", json_bool(report->fault_count == 0)}, {"faults", faults});
+                   {"intact", json_bool(report->fault_count == 0)}, {"faults", faults},
+                   {"redactedEvents", json_count(report->redacted_count)});
     return json_ok(out);
 }
 
@@ -45,6 +46,9 @@ static void print_text(struct cli *cli, const struct verify_report *report)
                report->run_count == 1 ? "" : "s", (unsigned long long)report->event_count);
     if (report->fault_count)
         buf_printf(&out, "%zu fault%s\n", report->fault_count, report->fault_count == 1 ? "" : "s");
+    else if (report->redacted_count)
+        buf_printf(&out, "intact by their hashes (values of %llu left out)\n",
+                   (unsigned long long)report->redacted_count);
     else
         buf_text(&out, "intact\n");
     cli_print(cli, &out);

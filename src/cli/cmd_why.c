@@ -3,7 +3,11 @@
 #include "cli/commands.h"
 #include "term/why.h"
 
+#include "http/http.h"
 #include "reading/reading.h"
+#include "store/server.h"
+
+#include <inttypes.h>
 
 enum { LISTED_MAX = 8 };
 
@@ -54,6 +58,21 @@ static bool add_owner(struct cli *cli, const struct run_head *head, struct json 
     return json_ok(answer);
 }
 
+static int show(struct cli *cli, const struct target *target, struct json *out)
+{
+    if (!target->has_at && !add_owner(cli, &target->head, out)) return cli_nomem(cli);
+    enum format format = format_of(cli, FORMAT_TEXT);
+    if (format != FORMAT_TEXT) {
+        print_json(&cli->io, format, out);
+        return EXIT_OK;
+    }
+    struct buf text = buf_of((size_t)64 << 20);
+    why_write(&cli->io, &text, &cli->io.out, out, target->has_at ? target->head.last_seq : 0);
+    cli_print(cli, &text);
+    buf_release(&text);
+    return EXIT_OK;
+}
+
 static int answer(struct session *session, const struct target *target, const struct explained_run *explained)
 {
     struct cli *cli = session->cli;
@@ -63,18 +82,33 @@ static int answer(struct session *session, const struct target *target, const st
     enum code rc = target->step.len ? explain_step(explained->explain, target->step, now, &cli->io.arena, &out, &err)
                                     : explain_run(explained->explain, now, &cli->io.arena, &out, &err);
     if (rc == E_NOT_FOUND) return no_such_step(session, explained, target->step);
-    if (rc) return cli_error(cli, &err);
-    if (!target->has_at && !add_owner(cli, &explained->head, &out)) return cli_nomem(cli);
-    enum format format = format_of(cli, FORMAT_TEXT);
-    if (format != FORMAT_TEXT) {
-        print_json(&cli->io, format, &out);
-        return EXIT_OK;
+    return rc ? cli_error(cli, &err) : show(cli, target, &out);
+}
+
+// Who may not see what conditions were about cannot ask the kernel again. The server does it, and leaves the values out.
+static int answer_of_server(struct session *session, const struct target *target)
+{
+    struct cli *cli = session->cli;
+    struct buf path = buf_of(16 * 1024);
+    struct error err = {0};
+    struct json out;
+    buf_text(&path, "/v1/runs/");
+    http_percent_encode(&path, target->head.ids.run);
+    if (target->step.len) {
+        buf_text(&path, "/steps/");
+        http_percent_encode(&path, target->step);
     }
-    struct buf text = buf_of((size_t)64 << 20);
-    why_write(&cli->io, &text, &cli->io.out, &out, target->has_at ? explained->head.last_seq : 0);
-    cli_print(cli, &text);
-    buf_release(&text);
-    return EXIT_OK;
+    buf_text(&path, "/why");
+    if (target->has_at) buf_printf(&path, "?at=%" PRIu64, target->at);
+    struct server_call call = {.method = "GET", .path = buf_str(&path)};
+    enum code rc = buf_ok(&path) ? store_server_call(session->store, &call, &cli->io.arena, &out, &err) : E_NOMEM;
+    int code = rc == E_NOMEM       ? cli_nomem(cli)
+               : rc == E_NOT_FOUND ? cli_fail(cli, EXIT_NOT_FOUND, "run %.*s has no step %.*s",
+                                              STR_ARG(target->head.ids.run), STR_ARG(target->step))
+               : rc                ? cli_error(cli, &err)
+                                   : show(cli, target, &out);
+    buf_release(&path);
+    return code;
 }
 
 int command_why(struct cli *cli)
@@ -84,8 +118,11 @@ int command_why(struct cli *cli)
     struct explained_run explained = {0};
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, cli->args.words[0], TARGET_STEP | TARGET_MOMENT, &target);
-    if (!code) code = explained_load(&session, &target.head, target.at, &explained);
-    if (!code) code = answer(&session, &target, &explained);
+    if (!code && session.store && store_server_redacted(session.store))
+        code = answer_of_server(&session, &target);
+    else if (!code)
+        code = explained_load(&session, &target.head, target.at, &explained);
+    if (!code && explained.explain) code = answer(&session, &target, &explained);
     explained_release(&explained);
     session_close(&session);
     return code;

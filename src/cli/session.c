@@ -3,6 +3,7 @@
 #include "cli/server.h"
 
 #include "os/os.h"
+#include "store/server.h"
 
 #include <pwd.h>
 #include <stdlib.h>
@@ -194,6 +195,34 @@ static int take_tenant(struct session *session)
     return EXIT_DENIED;
 }
 
+// Commands that are about what runs were given and what steps made of it. Of records without values they would tell nonsense.
+static const char *payload_need(const char *command)
+{
+    static const struct {
+        const char *command, *operation;
+    } needs[] = {
+        {"logs", "step.logs"},          {"artifacts ls", "artifact.get"}, {"artifacts cat", "artifact.get"},
+        {"artifacts get", "artifact.get"}, {"render", "run.payload"},     {"diff", "step.output"},
+        {"test record", "step.output"}, {"log replay", "store.read"},     {"log export", "run.bundle"},
+        {"rerun", "run.fork"},          {"fork", "run.fork"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(needs); i++)
+        if (strcmp(command, needs[i].command) == 0) return needs[i].operation;
+    return NULL;
+}
+
+static int check_payloads(struct session *session)
+{
+    struct cli *cli = session->cli;
+    const char *operation = payload_need(cli->args.command->name);
+    if (!operation || !store_server_redacted(session->store)) return EXIT_OK;
+    cli_fail(cli, EXIT_DENIED, "no role of this token allows `cairn %s`: it needs the operation %s",
+             cli->args.command->name, operation);
+    cli_hint(cli, "an engineer or an admin of the tenant may; the token sees how runs went, not what they were about");
+    session_close(session);
+    return EXIT_DENIED;
+}
+
 static int open_server(struct session *session, enum store_mode mode)
 {
     struct cli *cli = session->cli;
@@ -208,7 +237,8 @@ static int open_server(struct session *session, enum store_mode mode)
         .mode = STORE_READ, .contract = session->contract, .token = access.token, .ca_file = access.ca_file};
     if (store_open(str_from(absolute_url(cli, session->address)), &options, &session->store, &err))
         return report_server(session, &err, &access);
-    return take_tenant(session);
+    code = take_tenant(session);
+    return code ? code : check_payloads(session);
 }
 
 int session_where(struct cli *cli, bool *remote)

@@ -57,9 +57,9 @@ enum code reading_output(struct store *store, const struct run_head *head, struc
 
 // ---- what it refers to
 
-static bool refers(const struct moment *moment, const struct digest *wanted)
+static bool refers(const struct moment *moment, const struct digest *wanted, bool results)
 {
-    if (moment->has_blob && digest_eq(&moment->blob, wanted)) return true;
+    if (results && moment->has_blob && digest_eq(&moment->blob, wanted)) return true;
     const struct json *parts = moment->start ? &moment->start->parts : NULL;
     for (uint32_t i = 0; json_is(parts, JSON_ARRAY) && i < parts->count; i++) {
         struct digest part;
@@ -70,8 +70,8 @@ static bool refers(const struct moment *moment, const struct digest *wanted)
 }
 
 // An event that cannot be read refers to nothing; the others still do.
-enum code reading_refers(struct store *store, const struct run_head *head, const struct digest *wanted, bool *found,
-                         struct error *err)
+enum code reading_refers(struct store *store, const struct run_head *head, const struct digest *wanted, bool results,
+                         bool *found, struct error *err)
 {
     struct arena scratch;
     enum code rc = OK;
@@ -90,7 +90,7 @@ enum code reading_refers(struct store *store, const struct run_head *head, const
             struct seal seal;
             after = page.items[i].seq;
             if (contract_decode(head->vocabulary, page.items[i].bytes, &scratch, &moment, &seal, NULL, NULL) == OK)
-                *found = refers(&moment, wanted);
+                *found = refers(&moment, wanted, results);
         }
     } while (!rc && !*found && page.count > 0);
     arena_release(&scratch);

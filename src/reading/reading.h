@@ -47,9 +47,10 @@ struct step_output {
 };
 enum code reading_output(struct store *store, const struct run_head *head, struct str step, struct arena *arena,
                          struct step_output *out, struct error *err) MUST_CHECK;
-// Whether its events refer to a blob, its document included. One that cannot be read refers to nothing.
-enum code reading_refers(struct store *store, const struct run_head *head, const struct digest *wanted, bool *found,
-                         struct error *err) MUST_CHECK;
+// Whether its events refer to a blob: its document, a part of that, or (`results`) what a step gave. One that cannot be read refers
+// to nothing.
+enum code reading_refers(struct store *store, const struct run_head *head, const struct digest *wanted, bool results,
+                         bool *found, struct error *err) MUST_CHECK;
 // Where its chains end, and whether they hold: {checkpoint, verified, faults}. `checkpoint` is what a signature is made of.
 enum code reading_proof(struct store *store, const struct run_head *head, int64_t now_ms, struct arena *arena,
                         struct json *out, struct error *err) MUST_CHECK;

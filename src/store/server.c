@@ -27,6 +27,7 @@ struct server_store {
     struct store base;
     struct fetch_link *link;
     struct arena arena;               // the tenant's name
+    bool redacted;                    // the token may not see payloads: records come without their values
     char recent[RECENT][RECENT_SIZE]; // runs that were asked for, newest first: whose blobs are asked for next
 };
 
@@ -116,6 +117,13 @@ static void target_run(struct buf *target, struct str run, const char *what)
     buf_init(target, TARGET_MAX);
     buf_text(target, "/v1/store/runs/");
     http_percent_encode(target, run);
+    buf_text(target, what);
+}
+
+// Where records and blobs are that the token may see.
+static void target_stored(const struct server_store *store, struct buf *target, struct str run, const char *what)
+{
+    target_run(target, run, store->redacted ? "/redacted" : "");
     buf_text(target, what);
 }
 
@@ -248,7 +256,7 @@ static enum code server_read(struct store *base, const struct record_range *rang
         size_t left = range->limit - out->count;
         const struct record *last = out->count ? &out->items[out->count - 1] : NULL;
         if (last) after = last->ledger_seq ? last->ledger_seq : last->seq;
-        target_run(&target, range->run, range->ledger ? "/ledger" : "/records");
+        target_stored(store, &target, range->run, range->ledger ? "/ledger" : "/records");
         add_number(&target, '?', "after", after);
         add_number(&target, '&', "limit", left < PAGE_MAX ? left : PAGE_MAX);
         enum code rc = get(store, &target, arena, &body, err);
@@ -270,7 +278,7 @@ static enum code server_blob(struct store *base, const struct digest *digest, st
     digest_hex(digest, hex);
     for (size_t i = 0; i < RECENT && store->recent[i][0]; i++) {
         struct buf target;
-        target_run(&target, str_from(store->recent[i]), "/blobs/");
+        target_stored(store, &target, str_from(store->recent[i]), "/blobs/");
         buf_text(&target, hex);
         enum code rc = get(store, &target, arena, out, err);
         if (rc == E_NOT_FOUND) continue;
@@ -400,6 +408,11 @@ static const struct store_ops server_ops = {
               .close = server_close},
 };
 
+bool store_server_redacted(const struct store *base)
+{
+    return base->ops == &server_ops && server_of(base)->redacted;
+}
+
 enum code store_server_call(struct store *base, const struct server_call *wanted, struct arena *arena, struct json *out,
                             struct error *err)
 {
@@ -442,6 +455,8 @@ static enum code whoami(struct server_store *store, struct error *err)
     if (!rc && (json_parse(text, NULL, &scratch, &body, NULL) || !json_key(&body, "roles"))) rc = not_understood(err);
     struct str tenant = rc ? STR("") : json_text(json_key(&body, "tenantId"));
     if (!rc && tenant.len == 0) rc = error_set(err, E_DENIED, "the token belongs to no tenant, and so sees no runs");
+    const struct json *payloads = rc ? NULL : json_key(&body, "payloads");
+    store->redacted = json_is(payloads, JSON_BOOL) && !payloads->boolean;
     store->base.tenant = arena_copy(&store->arena, tenant);
     arena_release(&scratch);
     return rc || store->base.tenant.ptr ? rc : error_nomem(err);

@@ -15,4 +15,7 @@ struct server_call {
 enum code store_server_call(struct store *store, const struct server_call *call, struct arena *arena, struct json *out,
                             struct error *err) MUST_CHECK;
 
+// Whether the server gives this token records without their values.
+bool store_server_redacted(const struct store *store);
+
 #endif
