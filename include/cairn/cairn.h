@@ -260,6 +260,7 @@ struct cairn_decision {
 // [waits] Sends a signal to a run, in whichever process it is, and waits for the decision, ten seconds at most when another process
 // has the run (CAIRN_E_TIMEOUT: it is posted and will be decided). CAIRN_OK also when it is rejected: see `decision`.
 // An id that was decided before gives the decision of that time, with `duplicate`; with another signal, CAIRN_E_CONFLICT.
+// `run` is an id or an EngineRunRef ("temporal://default/p/r1/r1", or its object as JSON), here and in cairn_view and the other readers of a run.
 // For a run that nobody has the decision is stored and nothing else happens before cairn_recover (but a cancelled run ends).
 CAIRN_API enum cairn_code cairn_signal(struct cairn *engine, const char *run, const struct cairn_signal *signal,
                                        struct cairn_decision *decision, struct cairn_error *error);

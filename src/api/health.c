@@ -90,13 +90,13 @@ void handle_whoami(struct ask *ask)
 }
 
 // The matrix (requirements §3.2): who can do what, or has something that stands in for it.
-static struct json matrix_json(struct arena *arena)
+static struct json matrix_json(enum provider first, struct arena *arena)
 {
     static const char *const words[] = {"", "native", "emulated", "unsupported"};
     struct json rows = json_array();
     for (int c = 1; c <= CAPABILITY_LAST; c++) {
         struct json row = JSON_OF(arena, {"capability", json_name(capability_value((enum capability)c))});
-        for (int p = PROVIDER_CAIRN; p <= PROVIDER_MOCK; p++)
+        for (int p = (int)first; p <= PROVIDER_MOCK; p++)
             JSON_ADD(arena, &row, {provider_name((enum provider)p),
                                    json_name(words[capability_support((enum capability)c, (enum provider)p)])});
         json_append(arena, &rows, row);
@@ -113,11 +113,14 @@ void handle_capabilities(struct ask *ask)
     for (size_t i = 0; i < ARRAY_COUNT(schema); i++) json_append(arena, &versions, json_word(schema[i]));
     for (int kind = DOCUMENT_PLAN; kind <= DOCUMENT_PLAYBOOK; kind++)
         json_append(arena, &kinds, json_word(document_kind_name((enum document_kind)kind)));
-    for (int p = PROVIDER_CAIRN; p <= PROVIDER_MOCK; p++)
+    // The contract does not know cairn (C-07): where only its providers are wanted, it is none.
+    enum provider usual = service_usual(ask->call->service);
+    enum provider first = service_is_strict(ask->call->service) ? PROVIDER_TEMPORAL : PROVIDER_CAIRN;
+    for (int p = (int)first; p <= PROVIDER_MOCK; p++)
         json_append(arena, &providers, json_word(provider_name((enum provider)p)));
     call_answer(ask->call, 200,
-                JSON_OF(arena, {"provider", json_word("cairn")}, {"documents", kinds}, {"schemaVersions", versions},
-                        {"providers", providers}, {"capabilities", matrix_json(arena)},
+                JSON_OF(arena, {"provider", json_word(provider_name(usual))}, {"documents", kinds}, {"schemaVersions", versions},
+                        {"providers", providers}, {"capabilities", matrix_json(first, arena)},
                         {"startedAt", json_time_some(arena, service_started_ms(ask->call->service))}));
 }
 

@@ -259,6 +259,7 @@ route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_
     handle_definition_get, handle_definition_put, handle_definition_document, handle_definition_approve,
     handle_store_list, handle_plan_validate, handle_worker_list, handle_worker, handle_worker_read,
     handle_worker_artifact, handle_token_list, handle_token_create, handle_token_revoke, handle_run_resolve,
+    handle_run_status_far, handle_ref_status, handle_ref_cancel, handle_ref_signal,
     handle_queue_list, handle_queue_reconcile, handle_queue_get, handle_queue_put, handle_queue_delete,
     handle_queue_pause, handle_queue_resume, handle_limits_get, handle_limits_put, handle_alert_list,
     handle_alert_ack, handle_outbox_list, handle_outbox_rewind, handle_dlq_list, handle_dlq_redrive_all,

@@ -1,8 +1,14 @@
-// EngineRunRef (WE-2.1.1): the run that a reference names, looked up in the store by its ids. Whatever address a reference holds is
-// never called: it is a name.
+// The operations of IWorkflowEngine by EngineRunRef (WE-2.1, WE-2.1.1): the reference is in the body, as a text or an object, and is looked
+// up in the store by its ids; from there on the call is the one of the run id. Whatever address a reference holds is never called: it
+// is a name. One that names no run is answered like a run id that does not exist.
 #include "api/inside.h"
 
 #include "contract/profile.h"
+
+struct referring {
+    route_handler *then;
+    struct run_ref ref;
+};
 
 static bool read_ref(struct ask *ask, struct run_ref *out)
 {
@@ -21,44 +27,109 @@ static bool read_ref(struct ask *ask, struct run_ref *out)
     return call_problem(ask->call, 400, "ADAPTER_INVALID_RUN_REF", "%.*s", STR_ARG(str_trim(rest)));
 }
 
-// Cairn's own reference names every run of this store, which it calls local; another provider's names those that were started as its own.
-static bool names_it(const struct run_ref *ref, const struct run_origin *origin)
+static void resolve(struct call *call, struct store *store)
 {
-    if (ref->provider == PROVIDER_CAIRN) return ref->store.len == 0 || str_is(ref->store, "local");
-    return str_is(origin->profile, provider_name(ref->provider));
-}
-
-static void tell_resolved(struct ask *ask, struct store *store, const struct run_head *head)
-{
-    struct call *call = ask->call;
-    struct run_ref *ref = ask->state;
-    struct run_origin origin;
+    struct ask *ask = call->context;
+    struct referring *referring = ask->state;
+    struct run_ref own;
+    struct run_head head;
+    struct start_facts start;
     struct error err = {0};
-    struct json body, object;
-    if (service_origin(store, head, &call->arena, &origin, &err)) {
+    enum code rc = store_head(store, call->who.tenant, referring->ref.run_id, &call->arena, &head, &err);
+    if (!rc) rc = reading_origin(store, &head, &call->arena, &start, &err);
+    if (rc && rc != E_NOT_FOUND) {
         call_failed(call, &err);
         return;
     }
-    if (!names_it(ref, &origin)) {
-        call_problem(call, 404, "NOT_FOUND", "there is no such thing here");
-        return;
-    }
+    if (!rc) own = run_ref_of(&head.ids, &start);
+    // No run has an id with a blank in it: what follows finds nothing, and answers as for every run that is not there.
+    bool named = !rc && run_ref_names(&referring->ref, &own);
+    ask->params[0] = named ? head.ids.run : call_text(call, "%.*s ", STR_ARG(referring->ref.run_id));
+    referring->then(ask);
+}
+
+static void by_ref(struct ask *ask, route_handler *then)
+{
+    struct referring *referring = CALL_NEW(ask->call, struct referring);
+    if (!referring || !read_ref(ask, &referring->ref)) return;
+    referring->then = then;
+    ask->state = referring;
+    service_read(ask->call, resolve);
+}
+
+// ---- getRunStatus, resolve
+
+static void tell_status_and_ids(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct call *call = ask->call;
     const struct run_ids *ids = &head->ids;
-    if (!service_status(head, &call->arena, &body) || !run_ref_write(ref, &call->arena, &object)) body = json_failed();
+    struct json body;
+    if (!service_status(store, head, &call->arena, &body)) body = json_failed();
     JSON_ADD(&call->arena, &body, {"tenantId", json_some(ids->tenant)}, {"projectId", json_some(ids->project)},
              {"environmentId", json_some(ids->environment)}, {"planId", json_some(ids->plan_id)},
-             {"planVersion", json_some(ids->plan_version)}, {"ref", object});
-    call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(ids->run));
+             {"planVersion", json_some(ids->plan_version)});
     call_answer(call, 200, body);
+}
+
+static void tell_named(struct ask *ask)
+{
+    with_run(ask, OPERATION_RUN_GET, tell_status_and_ids);
 }
 
 void handle_run_resolve(struct ask *ask)
 {
-    struct run_ref *ref = CALL_NEW(ask->call, struct run_ref);
-    if (!ref) return;
-    if (!read_ref(ask, ref)) return;
-    // The workflow of a run is the run (requirements §3.4): a reference whose ids differ names none of ours.
-    ask->params[0] = str_eq(ref->workflow_id, ref->run_id) ? ref->run_id : STR("-");
-    ask->state = ref;
-    with_run(ask, OPERATION_RUN_GET, tell_resolved);
+    by_ref(ask, tell_named);
+}
+
+void handle_ref_status(struct ask *ask)
+{
+    by_ref(ask, handle_run_status_far);
+}
+
+// ---- signal, cancelRun
+
+static void send(struct ask *ask, const struct json *signal)
+{
+    struct buf text;
+    buf_init(&text, 256 * 1024);
+    json_write(&text, signal);
+    if (buf_ok(&text)) ask->reason = arena_copy(&ask->call->arena, buf_str(&text));
+    buf_release(&text);
+    if (!ask->reason.ptr)
+        call_nomem(ask->call);
+    else
+        service_signal(ask->call, ask->params[0], ask->reason, 0);
+}
+
+static void send_signal(struct ask *ask)
+{
+    send(ask, json_key(&ask->body, "signal"));
+}
+
+void handle_ref_signal(struct ask *ask)
+{
+    by_ref(ask, send_signal);
+}
+
+// CANCEL; without a signalId every call is one of its own.
+static void send_cancel(struct ask *ask)
+{
+    struct arena *arena = &ask->call->arena;
+    struct str id = json_text(json_key(&ask->body, "signalId"));
+    uint8_t random[16];
+    char made[UUID_SIZE];
+    os_entropy()->fill(os_entropy(), random, sizeof(random));
+    uuid_format(random, made);
+    struct json payload = JSON_OF(arena, {"reason", json_some(json_text(json_key(&ask->body, "reason")))});
+    struct json signal = JSON_OF(arena, {"payload", payload}, {"signalType", json_word("CANCEL")},
+                                 {"signalId", json_copied_some(arena, id.len ? id : str_from(made))});
+    if (json_ok(&signal))
+        send(ask, &signal);
+    else
+        call_nomem(ask->call);
+}
+
+void handle_ref_cancel(struct ask *ask)
+{
+    by_ref(ask, send_cancel);
 }

@@ -299,13 +299,17 @@ void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
 static void tell_status(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct json body;
-    (void)store;
     if (!service_recovers(head) && unchanged(ask, head, head->last_seq)) return; // no event ends a recovery
-    if (!service_status(head, &ask->call->arena, &body)) {
+    if (!service_status(store, head, &ask->call->arena, &body)) {
         call_nomem(ask->call);
         return;
     }
     call_answer(ask->call, 200, body);
+}
+
+void handle_run_status_far(struct ask *ask)
+{
+    with_run(ask, OPERATION_RUN_GET, tell_status);
 }
 
 // On the net thread, from what is kept with the head: the cheapest question there is. A caller that wants to wait goes the long
@@ -318,7 +322,7 @@ void handle_run_status(struct ask *ask)
     call->resource = ask->params[0];
     bool waits = prefer_wait_ms(ask->request) > 0 || http_find(ask->request, "cairn-min-seq").len > 0;
     if (waits || service_several(call->service)) {
-        with_run(ask, OPERATION_RUN_GET, tell_status);
+        handle_run_status_far(ask);
         return;
     }
     enum code rc = store_head(ask->api->store, call->who.tenant, ask->params[0], &call->arena, &head, &err);

@@ -93,7 +93,9 @@ static bool record_json(struct audit_record *record, struct arena *arena, struct
     *out = JSON_OF(arena, {"action", clean_json(arena, &record->action, NAME_MAX)}, {"actor", json_filled(actor)},
                    {"auditId", clean_json(arena, &record->id, NAME_MAX)}, {"context", json_filled(context)},
                    {"decision", json_word(audit_outcome_name(record->outcome))}, {"details", record->details},
-                   {"previousHash", json_digest(arena, &record->previous)}, {"reason", json_filled(reason)},
+                   {"environmentId", clean_json(arena, &record->environment, NAME_MAX)},
+                   {"previousHash", json_digest(arena, &record->previous)},
+                   {"projectId", clean_json(arena, &record->project, NAME_MAX)}, {"reason", json_filled(reason)},
                    {"resource", json_filled(resource)}, {"seq", json_count(record->seq)},
                    {"tenantId", clean_json(arena, &record->tenant, NAME_MAX)},
                    {"timestamp", json_time_some(arena, record->at_ms)});
@@ -145,6 +147,8 @@ static void take_record(struct reading *reading, struct audit_record *record)
     int64_t seq = json_integer(auth_take(reading, "seq", JSON_INT), 0);
     record->seq = seq > 0 ? (uint64_t)seq : 0;
     record->tenant = auth_take_text(reading, "tenantId");
+    record->project = auth_take_text(reading, "projectId"); // of records that are about a place within the tenant
+    record->environment = auth_take_text(reading, "environmentId");
     record->at_ms = auth_take_time(reading, "timestamp");
     reading->fits = reading->fits && auth_reading_done(&actor) && auth_reading_done(&context) &&
                     auth_reading_done(&reason) && auth_reading_done(&resource) && record->outcome && record->seq;

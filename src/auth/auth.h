@@ -283,7 +283,7 @@ struct audit_record {
     uint64_t seq; // from 1, dense
     struct str id;
     int64_t at_ms;
-    struct str tenant;
+    struct str tenant, project, environment;  // of what it is about; the last two empty: of the whole tenant
     struct str actor, actor_type, actor_role; // type: none, token, user (of an identity provider), worker, system
     struct str action;                        // operation_name, or an administrative act
     struct str resource_type, resource;

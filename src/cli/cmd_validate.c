@@ -39,7 +39,7 @@ static int check_capabilities(struct cli *cli, struct document *document)
 {
     struct capability_report report;
     const struct program *program = document->program;
-    if (!capability_validate(program, (struct str){0}, os_now().wall_ms, &cli->io.arena, &report))
+    if (!capability_validate(program, (struct str){0}, NULL, os_now().wall_ms, &cli->io.arena, &report))
         return cli_nomem(cli);
     const struct json *lists[] = {json_key(&report.json, "errors"), &report.warnings};
     for (size_t k = 0; k < ARRAY_COUNT(lists); k++)

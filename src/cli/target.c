@@ -1,4 +1,6 @@
 #include "cli/session.h"
+#include "contract/profile.h"
+#include "reading/reading.h"
 
 enum { PREFIX_MIN = 4, CANDIDATE_COUNT = 5 };
 
@@ -98,12 +100,27 @@ static int bad_part(struct session *session, struct str text, const char *what, 
     return EXIT_USAGE;
 }
 
+// An EngineRunRef is of a whole run.
+static int find_ref(struct session *session, struct str text, struct run_head *out)
+{
+    struct cli *cli = session->cli;
+    struct error err = {0};
+    struct str run;
+    if (!session->store) return not_found(session, text);
+    enum code rc = reading_resolve(session->store, session->tenant, text, &cli->io.arena, &run, &err);
+    if (!rc) rc = store_head(session->store, session->tenant, run, &cli->io.arena, out, &err);
+    if (rc == E_INVALID) return cli_fail(cli, EXIT_USAGE, "%s", err.message);
+    if (rc == E_NOT_FOUND) return not_found(session, text);
+    return rc ? cli_error(cli, &err) : EXIT_OK;
+}
+
 int target_find(struct session *session, struct str text, unsigned allowed, struct target *out)
 {
     struct str rest = text;
     uint64_t attempt = 0;
     bool has_attempt;
     *out = (struct target){.step = STR(""), .at = TARGET_NOW};
+    if (run_ref_is(text)) return find_ref(session, text, &out->head);
     if (!cut_number(&rest, '@', &out->at, &out->has_at))
         return bad_part(session, text, "after @ comes the number of an event",
                         "RUN@12 is the run right after event 12");

@@ -37,6 +37,7 @@ enum support capability_support(enum capability capability, enum provider provid
 
 struct making {
     const struct program *program;
+    const struct adapters *adapters; // may be NULL
     struct arena *arena;
     struct capability_report *out;
     struct json checks, errors;
@@ -64,14 +65,22 @@ static bool is_open(struct str adapter)
     return adapter.len == 0 || str_is(adapter, "any");
 }
 
+enum provider adapters_usual(const struct adapters *adapters)
+{
+    if (!adapters) return PROVIDER_CAIRN;
+    enum provider otherwise = adapters->strict ? PROVIDER_TEMPORAL : PROVIDER_CAIRN;
+    return adapters->usual ? adapters->usual : otherwise;
+}
+
 // Who runs it (WE-2.1g). 0, with an error: nobody, or not the one that the plan was made for.
 static enum provider choose(struct making *m, struct str adapter)
 {
     struct str planned = m->program->target_adapter;
     const struct str none = {"", 0};
-    if (is_open(adapter) && is_open(planned)) return PROVIDER_CAIRN;
+    if (is_open(adapter) && is_open(planned)) return adapters_usual(m->adapters);
     struct str wanted = is_open(adapter) ? planned : adapter;
     enum provider provider = provider_parse(wanted);
+    if (provider == PROVIDER_CAIRN && m->adapters && m->adapters->strict) provider = 0;
     if (!provider) {
         note(m, &m->errors, "INVALID_TARGET_ADAPTER", none,
              str_is(wanted, "auto") ? STR("there is no adapter \"auto\": it is chosen before the start")
@@ -117,15 +126,16 @@ static struct json remediation_json(struct making *m)
         emulation = capability && capability_support(capability, m->out->provider) != SUPPORT_D;
     }
     struct json fallback = json_when(m->out->provider, json_word(emulation ? "emulate" : "degrade"));
-    return JSON_OF(m->arena, {"suggestedFallbackBehavior", fallback}, {"suggestedTargetAdapter", json_word("cairn")});
+    return JSON_OF(m->arena, {"suggestedFallbackBehavior", fallback}, 
+                   {"suggestedTargetAdapter", json_word(provider_name(adapters_usual(m->adapters)))});
 }
 
-bool capability_validate(const struct program *program, struct str adapter, int64_t now_ms, struct arena *arena,
-                         struct capability_report *out)
+bool capability_validate(const struct program *program, struct str adapter, const struct adapters *adapters,
+                         int64_t now_ms, struct arena *arena, struct capability_report *out)
 {
     *out = (struct capability_report){.json = json_object(), .warnings = json_array()};
     struct making m = {
-        .program = program, .arena = arena, .out = out, .checks = json_array(), .errors = json_array(), .ok = true};
+        .program = program, .adapters = adapters, .arena = arena, .out = out, .checks = json_array(), .errors = json_array(), .ok = true};
     out->provider = choose(&m, adapter);
     for (uint32_t i = 0; out->provider && i < program->capability_count; i++)
         check(&m, program->capabilities[i], out->provider);

@@ -143,6 +143,9 @@ struct start_facts {
     struct json warnings;     // of the validation of capabilities, an array; type 0 = none
     bool degraded;            // some are emulated or missing
     struct str report;        // where the whole report is: "cairn://blobs/<sha256>"
+    struct str engine_type;   // as recorded; "": what the profile says. older logs say "cairn" of every profile
+    struct str engine_place;  // temporal: namespace, conductor: conductorUrl; "": run_ref_of names it
+    struct str plan_uri;      // where the document came from, without its query; "": the store itself, "cairn://plans/<sha256>"
 };
 #define DRAIN_TIMEOUT_MS ((int64_t)300000)
 // artifacts_dir is a path, or "run:ID": where the store of the run keeps the files of run ID, whichever machine that is on.
@@ -290,8 +293,8 @@ struct str moment_slot(enum vocabulary vocabulary, const struct moment *moment, 
 // The step's id where steps have no visits (C-65): the name alone, or <name>:run:<visit> from the second on. ptr NULL: out of memory.
 struct str moment_step_id(const struct moment *moment, struct arena *arena);
 
-// "cairn://local/<planId>/<runId>/<runId>": the engineRunRef of a run, in `arena`. ptr NULL: out of memory.
-struct str contract_run_ref(const struct run_ids *ids, struct arena *arena);
+// "cairn://local/<planId>/<runId>/<runId>": the engineRunRef of a run in one line, in `arena`. ptr NULL: out of memory.
+struct str contract_run_ref(const struct run_ids *ids, const struct start_facts *start, struct arena *arena);
 
 // ---- results of playbooks that are kept as blobs
 // noetl://execution/<execution>/step/<step>[/visit/<n>][/iteration/<i>][/task/<task>/run/<n>/attempt/<n>]

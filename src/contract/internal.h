@@ -110,7 +110,7 @@ struct derived {
     struct str by;                  // emitter; empty when it is the one that the contract names
     struct str reason;              // skip reason in the vocabulary's words
     struct str cause, expr, detail; // node workflows: of a skip
-    struct str engine_run_ref;
+    struct str engine_run_ref, engine_type;
     struct str plan_uri;
     // Playbooks: words and ids of the envelope
     struct str alias, entity_type, entity_id, parent_id, source, status;

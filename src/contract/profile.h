@@ -50,6 +50,15 @@ const char *capability_value(enum capability capability);
 enum capability capability_parse(struct str value); // CAPABILITY_NONE when unknown
 enum support capability_support(enum capability capability, enum provider provider);
 
+// What a deployment says about adapters (C-07).
+struct adapters {
+    enum provider usual;   // of a start and a plan that name none; 0: cairn, in strict mode temporal
+    bool strict;           // only the providers of the contract: cairn is none
+    struct str space, url; // namespace of temporal, conductorUrl; empty: run_ref_of
+};
+
+enum provider adapters_usual(const struct adapters *adapters); // of NULL: cairn
+
 struct capability_report {
     enum provider provider; // who will run it; 0: that is one of the errors
     bool refused;           // status ERRORS: there must be no run
@@ -60,10 +69,11 @@ struct capability_report {
     struct json warnings; // its warnings, an array
 };
 // A plan against the provider that is to run it (WE-4, C-20). `adapter` is what was settled before the start: by the request
-// or by configuration; empty or "any" leaves it to the plan, and a plan that leaves it open, too, gets cairn. There is no "auto"
+// or by configuration; empty or "any" leaves it to the plan, and a plan that leaves it open, too, gets what `adapters` says (NULL: cairn). There is no "auto"
 // (WE-2.1g). What is missing is an error when the plan says reject (or nothing), a warning when it says emulate and something
 // stands in for it, or degrade. False: out of memory.
-bool capability_validate(const struct program *program, struct str adapter, int64_t now_ms, struct arena *arena,
+bool capability_validate(const struct program *program, struct str adapter, const struct adapters *adapters,
+                         int64_t now_ms, struct arena *arena,
                          struct capability_report *out) MUST_CHECK;
 
 // ---- EngineRunRef (WE-2.1.1): how callers name a run
@@ -75,6 +85,16 @@ struct run_ref {
     struct str url;                 // conductor: conductorUrl. Never called: a name, not an address
     struct str store;               // cairn, may be empty
 };
+// The reference of a run, by what it was started with: the one that a start returns. It borrows. A namespace that was not configured is
+// the tenant, a conductorUrl RUN_REF_URL; taskQueue is the queue of the run.
+#define RUN_REF_URL "http://localhost"
+struct run_ref run_ref_of(const struct run_ids *ids, const struct start_facts *start);
+// Whether a reference that a caller gave names the run whose own reference is `own`. Cairn's names every run of a store, which it calls
+// local; another provider's those that run as its own, and only with their namespace or address. A text has the host of an address alone.
+bool run_ref_names(const struct run_ref *given, const struct run_ref *own);
+// A reference as callers write it, in one line or as an object in JSON; what has neither form is a run id (run_ref_is).
+bool run_ref_is(struct str text);
+enum code run_ref_told(struct str text, struct arena *arena, struct run_ref *out, struct error *err) MUST_CHECK;
 // E_INVALID with ADAPTER_INVALID_RUN_REF: a member is missing, unknown or malformed. `out` borrows.
 enum code run_ref_read(const struct json *value, struct run_ref *out, struct error *err) MUST_CHECK;
 bool run_ref_write(const struct run_ref *ref, struct arena *arena, struct json *out) MUST_CHECK;

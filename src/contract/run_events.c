@@ -37,7 +37,7 @@ static const struct table plan_ref_table = TABLE_OF({
     IDS_FIELD("planVersion", plan_version, ALWAYS | DERIVED),
     START_FIELD("schemaVersion", FIELD_STR, schema_version, ALWAYS),
     START_FIELD("sha256", FIELD_STR, document_sha256, ALWAYS),
-    DERIVED_FIELD("uri", FIELD_STR, plan_uri, ALWAYS | DERIVED),
+    DERIVED_FIELD("uri", FIELD_STR, plan_uri, ALWAYS),
 });
 
 static const struct table forked_from_table = TABLE_OF({
@@ -48,7 +48,7 @@ static const struct table forked_from_table = TABLE_OF({
 static const struct table start_table = TABLE_OF_WITH(&start_in_camel, {
     OBJECT_FIELD("context", context_table, ALWAYS),
     START_FIELD("documentKind", FIELD_STR, document_kind, ALWAYS),
-    WORD_FIELD("engineType", "cairn"),
+    DERIVED_FIELD("engineType", FIELD_STR, engine_type, ALWAYS),
     FORK_FIELD("forkedFrom", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
     OBJECT_FIELD("planRef", plan_ref_table, ALWAYS),
@@ -180,9 +180,9 @@ static const struct table payloads[MOMENT_COUNT] = {
     [MOMENT_RUN_FAILED] = TABLE_WITH(run_failed_fields, &run_ended),
 };
 
-struct str contract_run_ref(const struct run_ids *ids, struct arena *arena)
+struct str contract_run_ref(const struct run_ids *ids, const struct start_facts *start, struct arena *arena)
 {
-    const struct run_ref ref = {.provider = PROVIDER_CAIRN, .workflow_id = ids->run, .run_id = ids->run};
+    const struct run_ref ref = run_ref_of(ids, start);
     return run_ref_format(&ref, ids->plan_id, arena);
 }
 
@@ -195,8 +195,9 @@ static bool derive_start(const struct run_ids *ids, const struct start_facts *st
                          struct derived *derived)
 {
     const struct str uri[] = {STR("cairn://plans/"), start->document_sha256};
-    derived->plan_uri = contract_join(arena, uri, ARRAY_COUNT(uri));
-    derived->engine_run_ref = contract_run_ref(ids, arena);
+    derived->plan_uri = start->plan_uri.len ? start->plan_uri : contract_join(arena, uri, ARRAY_COUNT(uri));
+    derived->engine_type = str_from(provider_name(run_ref_of(ids, start).provider));
+    derived->engine_run_ref = contract_run_ref(ids, start, arena);
     return derived->plan_uri.ptr && derived->engine_run_ref.ptr;
 }
 
@@ -235,6 +236,17 @@ static enum code read_time(const struct json *record, const struct facts_out *fa
     return fields_decode(&alias, record, facts, err);
 }
 
+// What a start says of its engine and of where its document came from is kept as it is only when it says more than the other facts do.
+static void keep_start(const struct derived *derived, struct start_facts *start)
+{
+    bool own = str_starts(derived->plan_uri, STR("cairn://plans/")) &&
+               str_eq(str_slice(derived->plan_uri, sizeof("cairn://plans/") - 1, derived->plan_uri.len),
+                      start->document_sha256);
+    struct str profile = start->profile.len ? start->profile : STR("cairn");
+    if (!own) start->plan_uri = derived->plan_uri;
+    if (!str_eq(derived->engine_type, profile)) start->engine_type = derived->engine_type;
+}
+
 static enum code read(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal,
                       struct run_ids *ids, struct error *err)
 {
@@ -253,7 +265,9 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
         return error_set(err, E_CORRUPT, "record: %s %s stepId", moment_word(out->kind, VOCABULARY_RUN),
                          out->step.len ? "must not have a" : "has no");
     if (has_start(out->kind)) rc = facts_start(&facts, arena, out, err);
-    return rc ? rc : fields_decode(&payloads[out->kind], payload, &facts, err);
+    if (!rc) rc = fields_decode(&payloads[out->kind], payload, &facts, err);
+    if (!rc && has_start(out->kind)) keep_start(&derived, facts.base[SOURCE_START]);
+    return rc;
 }
 
 static void verify(void)

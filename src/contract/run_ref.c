@@ -95,6 +95,52 @@ bool run_ref_write(const struct run_ref *ref, struct arena *arena, struct json *
     return ok;
 }
 
+// ---- of a run
+
+struct run_ref run_ref_of(const struct run_ids *ids, const struct start_facts *start)
+{
+    struct str told = start->engine_type.len ? start->engine_type : start->profile;
+    enum provider provider = provider_parse(told);
+    struct run_ref ref = {
+        .provider = provider ? provider : PROVIDER_CAIRN, .workflow_id = ids->run, .run_id = ids->run};
+    if (ref.provider == PROVIDER_TEMPORAL) {
+        ref.space = start->engine_place.len ? start->engine_place : ids->tenant;
+        ref.task_queue = start->queue.len ? start->queue : STR("default");
+    } else if (ref.provider == PROVIDER_CONDUCTOR) {
+        ref.url = start->engine_place.len ? start->engine_place : STR(RUN_REF_URL);
+    }
+    return ref;
+}
+
+static struct str host_of(struct str url);
+
+bool run_ref_names(const struct run_ref *given, const struct run_ref *own)
+{
+    if (!str_eq(given->run_id, own->run_id) || !str_eq(given->workflow_id, own->workflow_id)) return false;
+    if (given->provider == PROVIDER_CAIRN) return given->store.len == 0 || str_is(given->store, "local");
+    if (given->provider != own->provider || !str_eq(given->space, own->space)) return false;
+    if (given->task_queue.len > 0 && !str_eq(given->task_queue, own->task_queue)) return false;
+    bool whole = str_find(given->url, ':', 0) + 3 < given->url.len &&
+                 str_starts(str_slice(given->url, str_find(given->url, ':', 0), given->url.len), STR("://"));
+    return str_eq(given->url, own->url) || (!whole && str_eq(given->url, host_of(own->url)));
+}
+
+bool run_ref_is(struct str text)
+{
+    size_t colon = str_find(text, ':', 0);
+    return str_starts(text, STR("{")) || str_starts(str_slice(text, colon, text.len), STR("://"));
+}
+
+enum code run_ref_told(struct str text, struct arena *arena, struct run_ref *out, struct error *err)
+{
+    struct json value;
+    if (!str_starts(text, STR("{"))) return run_ref_parse(text, out, err);
+    *out = (struct run_ref){0};
+    enum code rc = json_parse(text, NULL, arena, &value, err);
+    if (rc == E_NOMEM) return rc;
+    return rc ? error_set(err, E_INVALID, INVALID "it is not JSON") : run_ref_read(&value, out, err);
+}
+
 // ---- text
 
 static struct str *place_of(struct run_ref *ref)

@@ -104,6 +104,7 @@ struct engine_options {
     void (*arrived)(void *context); // any thread: something is in the mailbox or engine_wake was called; may be NULL
     void *arrived_context;
     bool no_processes; // it never does: runs that need them are refused (E_UNSUPPORTED)
+    struct adapters adapters; // texts live as long as the engine
     struct engine_host host;
     // The same for the tasks of playbooks; tools NULL: the engine opens its own (task/task.h), with `task` beside confinement and
     // secrets. It lives as long as the engine; NULL: as at a command line.

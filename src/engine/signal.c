@@ -126,12 +126,14 @@ enum code poll_inbox(struct engine *engine, struct error *err)
     return rc;
 }
 
-static struct json audit_of(struct arena *arena, const struct signal *signal, struct str tenant, struct json at)
+static struct json audit_of(struct arena *arena, const struct signal *signal, const struct run_ids *ids,
+                            struct json at)
 {
     return JSON_OF(arena, {"actorId", json_string(signal->actor.len > 0 ? signal->actor : STR("unknown"))},
                    {"actorRole", json_string(signal->role.len > 0 ? signal->role : STR("Admin"))},
+                   {"environmentId", json_some(ids->environment)}, {"projectId", json_some(ids->project)},
                    {"reason", json_some(signal->reason)}, {"sourceIp", json_some(signal->source_ip)},
-                   {"tenantId", json_some(tenant)}, {"timestamp", at});
+                   {"tenantId", json_some(ids->tenant)}, {"timestamp", at});
 }
 
 static struct json result_of(struct arena *arena, const struct effect *effect, struct str new_run)
@@ -159,7 +161,7 @@ enum code decision_body(struct engine *engine, const struct queued *queued, cons
         arena, {"approvalTimestamp", json_when(effect->settled, at)},
         {"approvedBy", json_some(effect->settled && effect->accepted ? effect->answer : (struct str){0})},
         {"approvalRequired", json_flag(consent)}, // by another person
-        {"audit", audit_of(arena, signal, queued->resident->ids.tenant, at)},
+        {"audit", audit_of(arena, signal, &queued->resident->ids, at)},
         {"decision", json_string(verdict_of(effect))}, {"engineProcessedAt", json_when(decided, at)},
         {"engineResult", decided ? result_of(arena, effect, new_run) : json_none()},
         {"policyDecisionId", signal->policy_decision_id.len ? json_string(signal->policy_decision_id) : json_text_made(id)},

@@ -145,11 +145,15 @@ static enum code validate(struct engine *engine, const struct start_request *req
                           struct error *err)
 {
     struct capability_report report;
-    if (!capability_validate(request->program, request->target_adapter, engine->now.wall_ms, queued->arena, &report))
+    if (!capability_validate(request->program, request->target_adapter, &engine->options.adapters,
+                             engine->now.wall_ms, queued->arena, &report))
         return error_nomem(err);
     if (report.refused)
         return error_set(err, E_INVALID, "PlanValidationError: %s: %.*s", report.code, STR_ARG(report.message));
+    const struct adapters *adapters = &engine->options.adapters;
     if (report.provider != PROVIDER_CAIRN) queued->facts->profile = str_from(provider_name(report.provider));
+    if (report.provider == PROVIDER_TEMPORAL) queued->facts->engine_place = adapters->space;
+    if (report.provider == PROVIDER_CONDUCTOR) queued->facts->engine_place = adapters->url;
     bool kept = report.warnings.count == 0 || keep_report(queued, &report);
     return kept ? OK : error_nomem(err);
 }

@@ -372,6 +372,9 @@ enum code fold_facts(struct run *run, const struct start_facts *from, struct err
         {&to->queue, from->queue, {0}},
         {&to->profile, from->profile, {0}},
         {&to->report, from->report, {0}},
+        {&to->engine_type, from->engine_type, {0}},
+        {&to->engine_place, from->engine_place, {0}},
+        {&to->plan_uri, from->plan_uri, {0}},
     };
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         enum code rc = keep_shared(run, texts[i].to, texts[i].from, texts[i].shared, err);

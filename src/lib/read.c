@@ -44,7 +44,9 @@ static enum code look_begin(struct look *look, struct cairn *cairn, const char *
     enum code rc = reader_begin(cairn, &look->visit, err);
     if (rc) return rc;
     arena_init(&look->arena, 16384, (size_t)512 << 20);
-    rc = store_head(look->visit.store, cairn->tenant, str_from(run), &look->arena, &look->head, err);
+    struct str id;
+    rc = reading_resolve(look->visit.store, cairn->tenant, str_from(run), &look->arena, &id, err);
+    if (!rc) rc = store_head(look->visit.store, cairn->tenant, id, &look->arena, &look->head, err);
     if (!rc) return OK;
     arena_release(&look->arena);
     reader_end(cairn, &look->visit);

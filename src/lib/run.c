@@ -1,4 +1,6 @@
 // Starting runs, taking them up, waiting for their end, signals.
+#include "contract/profile.h"
+#include "reading/reading.h"
 #include "lib/inside.h"
 
 #include "base/uuid.h"
@@ -500,6 +502,19 @@ static enum code send(struct cairn *cairn, struct str run, struct sending *sendi
     return rc;
 }
 
+// The run that is meant by an id or an EngineRunRef.
+static enum code named_run(struct cairn *cairn, struct str text, struct arena *arena, struct str *out, struct error *err)
+{
+    struct visit visit;
+    *out = text;
+    if (!run_ref_is(text)) return OK;
+    enum code rc = reader_begin(cairn, &visit, err);
+    if (rc) return rc;
+    rc = reading_resolve(visit.store, cairn->tenant, text, arena, out, err);
+    reader_end(cairn, &visit);
+    return rc;
+}
+
 enum cairn_code cairn_signal(struct cairn *cairn, const char *run, const struct cairn_signal *signal,
                              struct cairn_decision *decision, struct cairn_error *error)
 {
@@ -514,10 +529,12 @@ enum cairn_code cairn_signal(struct cairn *cairn, const char *run, const struct 
     }
     visit_routes(cairn, &routes);
     arena_init(&sending->arena, 4096, (size_t)64 << 20);
+    struct str id = {0};
     rc = signal_of(cairn, signal, sending, &err);
-    if (!rc) rc = send(cairn, str_from(run), sending, &err);
-    if (rc == E_LOCKED) rc = post(cairn, str_from(run), sending, &err);
-    if (!rc && sending->decision.duplicate) rc = recall_decision(cairn, str_from(run), sending, &err);
+    if (!rc) rc = named_run(cairn, str_from(run), &sending->arena, &id, &err);
+    if (!rc) rc = send(cairn, id, sending, &err);
+    if (rc == E_LOCKED) rc = post(cairn, id, sending, &err);
+    if (!rc && sending->decision.duplicate) rc = recall_decision(cairn, id, sending, &err);
     if (!rc && decision) {
         size_t size = decision->size < sizeof(*decision) ? decision->size : sizeof(*decision);
         sending->decision.size = size;

@@ -31,6 +31,14 @@ void folded_release(struct folded *folded);
 enum code reading_trace(struct store *store, const struct run_head *head, uint64_t at, const struct run_view *view,
                         struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 
+// Who started it, where its document came from and what its EngineRunRef is made of; the rest of the facts is empty.
+enum code reading_origin(struct store *store, const struct run_head *head, struct arena *arena, struct start_facts *out,
+                         struct error *err) MUST_CHECK;
+// The id of the run that an EngineRunRef names (contract/profile.h: one line, or an object in JSON); a text of neither form is the id itself.
+// E_NOT_FOUND: it names none here. E_INVALID with ADAPTER_INVALID_RUN_REF.
+enum code reading_resolve(struct store *store, struct str tenant, struct str text, struct arena *arena, struct str *run,
+                          struct error *err) MUST_CHECK;
+
 // ---- parts of a run, in `arena`, as the service and the library return them
 // RunSnapshot (schemas/run-snapshot.json) right after event `at`.
 enum code reading_snapshot(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,

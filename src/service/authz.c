@@ -31,11 +31,14 @@ static void record(struct service *service, const struct auth_ask *ask, const st
     }
     *made = audit_of(ask, decision);
     made->tenant = ask->principal ? ask->principal->tenant : (struct str){0};
+    made->project = from->project;
+    made->environment = from->environment;
     made->resource = resource;
     made->ip = from->source_ip;
     made->user_agent = from->user_agent;
     made->request = from->request_id;
-    struct str *texts[] = {&made->tenant, &made->actor,      &made->actor_type, &made->actor_role,
+    struct str *texts[] = {&made->project, &made->environment,
+                           &made->tenant, &made->actor,      &made->actor_type, &made->actor_role,
                            &made->action, &made->code,       &made->resource,   &made->reason,
                            &made->ip,     &made->user_agent, &made->request};
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) keep(call, texts[i]);
@@ -106,6 +109,8 @@ bool service_asks(struct call *call, enum operation operation, const struct auth
                            .now_ms = os_now().wall_ms};
     struct decision decision = auth_decide(call->service->auth, &ask);
     call->decision = decision;
+    call->project = object ? object->project : (struct str){0};
+    call->environment = object ? object->environment : (struct str){0};
     if (!decision.allowed) record(call->service, &ask, &decision, call, call->resource);
     return decision.allowed;
 }

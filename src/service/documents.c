@@ -185,7 +185,8 @@ void service_validate(struct call *call, const struct validate_call *given)
         return;
     }
     // The report borrows the program's texts.
-    bool ok = capability_validate(program, given->target_adapter, os_now().wall_ms, &call->arena, &report) &&
+    bool ok = capability_validate(program, given->target_adapter, &call->service->settings.adapters,
+                                  os_now().wall_ms, &call->arena, &report) &&
               json_copy(&call->arena, &report.json, &body);
     program_release(program);
     if (ok)

@@ -370,7 +370,7 @@ void sinks_moved(struct service *service);
 void service_put(struct service *service, const struct note_put *notes, size_t count, bus_done done, void *context);
 
 // status.c
-bool status_json(const struct run_ids *ids, const struct run_summary *summary, uint64_t seq, struct arena *arena,
-                 struct json *out) MUST_CHECK;
+bool status_json(const struct run_ids *ids, const struct start_facts *start, const struct run_summary *summary,
+                 uint64_t seq, struct arena *arena, struct json *out) MUST_CHECK;
 
 #endif

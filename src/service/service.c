@@ -328,6 +328,7 @@ static enum code open_engine(struct service *service, struct error *err)
     if (rc) return rc;
     const struct service_settings *settings = &service->settings;
     struct engine_options options = {
+        .adapters = settings->adapters,
         .store = service->store,
         .confinement = settings->confinement,
         .secrets = settings->secrets,

@@ -12,6 +12,7 @@
 
 #include "auth/auth.h"
 #include "bus/bus.h"
+#include "contract/profile.h"
 #include "engine/engine.h"
 #include "fetch/fetch.h"
 #include "remote/remote.h"
@@ -62,6 +63,7 @@ struct service_settings {
     bool unix_proxy;
     struct str tls_certificate, tls_key;
     const struct service_otlp *otlp;   // NULL: traces go nowhere
+    struct adapters adapters;          // who runs plans that do not say it, and what references of runs say
     const struct json *sinks;          // array (docs/format/bus.md); NULL: none
     int64_t drain_ms;                  // -1: not given
     uint32_t connections, per_address; // 0: what net has
@@ -153,6 +155,7 @@ struct call {
     bool unix_socket;
     struct str source_ip, user_agent, request_id;
     struct str resource;      // what it is about, for the audit
+    struct str project, environment; // where that is, as it was last asked who may; empty: the whole tenant
     struct auth_object place; // of the path, /v1/t/TENANT/p/PROJECT/e/ENVIRONMENT; tenant empty: none was given
     struct arena arena;       // what the call needs until it is answered, and the answer
     struct answer answer;
@@ -247,7 +250,7 @@ void service_wait(struct call *call, const struct run_head *seen, int64_t wait_m
 
 // RunStatusSnapshot (WE-2.1.2) of a head. service_recovers: it has to be taken up first, which its log does not tell.
 bool service_recovers(const struct run_head *head);
-bool service_status(const struct run_head *head, struct arena *arena, struct json *out) MUST_CHECK;
+bool service_status(struct store *store, const struct run_head *head, struct arena *arena, struct json *out) MUST_CHECK;
 // Within what `who` may see, and within the place of the path.
 bool service_sees(const struct call *call, const struct run_ids *ids);
 bool service_is_narrow(const struct call *call); // its token is limited to projects or environments
@@ -282,13 +285,9 @@ struct auth_object definition_object(const struct call *call, const struct json 
 struct str service_cursor(struct call *call, struct str list, struct str place);
 bool service_cursor_open(struct call *call, struct str list, struct str cursor, struct str *place);
 
-// What a run was started with.
-struct run_origin {
-    struct str triggered_by, profile, queue;
-};
-enum code service_origin(struct store *store, const struct run_head *head, struct arena *arena, struct run_origin *out,
-                         struct error *err) MUST_CHECK;
 
+bool service_is_strict(const struct service *service); // settings.adapters
+enum provider service_usual(const struct service *service);
 bool service_several(const struct service *service);   // other engines may drive runs of this store, too
 struct store *service_reader(struct service *service); // a new handle for reading, for one thread; NULL: logged
 // ---- alerts

@@ -162,6 +162,26 @@ static enum code read_otlp(struct form *form, struct service_settings *out)
     return form_end(form);
 }
 
+// What references of runs say, and who runs a plan that leaves it open (C-07).
+static enum code read_engine(struct form *form, struct service_settings *out)
+{
+    struct adapters *adapters = &out->adapters;
+    struct str adapter = {0};
+    form_flag(form, "strictSchema", &adapters->strict);
+    form_text(form, "adapter", &adapter);
+    form_text(form, "namespace", &adapters->space);
+    form_text(form, "conductorUrl", &adapters->url);
+    adapters->usual = provider_parse(adapter);
+    bool known = adapter.len == 0 || adapters->usual;
+    if (!known || (adapters->strict && adapters->usual == PROVIDER_CAIRN))
+        form_fail(form, "adapter", "is temporal, conductor or mock; without strictSchema also cairn");
+    if (adapters->space.len > 0 && !run_id_valid(adapters->space))
+        form_fail(form, "namespace", "has letters, digits, '.', '_', ':' and '-', beginning with a letter or digit");
+    if (adapters->url.len > 0 && !str_starts(adapters->url, STR("http://")) && !str_starts(adapters->url, STR("https://")))
+        form_fail(form, "conductorUrl", "begins with http:// or https://");
+    return form_end(form);
+}
+
 static enum code read_http(struct form *form, struct service_settings *out)
 {
     form_count(form, "connections", 1, COUNT_MAX, &out->connections);
@@ -190,6 +210,7 @@ static void read_parts(struct form *form, struct service_settings *out)
         form->rc = engine_write_budget_parse(value, &out->write_budget_ms, form->err);
     if (form_part(form, "tls", &part)) form->rc = read_tls(&part, out);
     if (form_part(form, "otlp", &part)) form->rc = read_otlp(&part, out);
+    if (form_part(form, "engine", &part)) form->rc = read_engine(&part, out);
     if (form_part(form, "http", &part)) form->rc = read_http(&part, out);
 }
 
@@ -221,6 +242,7 @@ static const struct {
     {"limits", "what one run may come to: events, bytes, iterations, sqlBytes"},
     {"maxSteps", "steps that a document may have, up to 100,000 (10,000)"},
     {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)"},
+    {"engine", "adapter of plans that name none, namespace and conductorUrl of references, strictSchema"},
     {"sinks", "where events are carried to"},
     {"otlp", "where traces of ended runs are posted"},
     {"http", "limits of connections, streams and waiting calls"},

@@ -1,6 +1,8 @@
 // signal: the body is checked against its schema first, then who sends it, then the run decides (requirements §3.1).
 #include "service/inside.h"
 
+#include "reading/reading.h"
+
 enum { DECISION_MS = 10000, LOOKS_MAX = 100 };
 
 struct signalling {
@@ -189,9 +191,9 @@ static void signal_on_engine(struct call *call)
 // particular is asked to decide, so everybody is who has the role.
 static bool take_asker(struct call *call, struct store *store, const struct run_head *head, struct auth_object *object)
 {
-    struct run_origin origin;
+    struct start_facts origin;
     struct error err = {0};
-    if (service_origin(store, head, &call->arena, &origin, &err)) return call_failed(call, &err);
+    if (reading_origin(store, head, &call->arena, &origin, &err)) return call_failed(call, &err);
     object->assigned = true;
     object->requested_by = origin.triggered_by;
     return true;

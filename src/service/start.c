@@ -78,7 +78,7 @@ static void replay(struct call *call, const struct json *note)
     enum code rc = store_head(service->store, call->who.tenant, run, &call->arena, &head, &err);
     if (rc) {
         call_failed(call, &err);
-    } else if (!service_status(&head, &call->arena, &body)) {
+    } else if (!service_status(service->store, &head, &call->arena, &body)) {
         call_nomem(call);
     } else {
         call->answer.replayed = true;
@@ -310,7 +310,8 @@ static bool adapter_fits(struct call *call, const struct program *program)
     const struct starting *starting = call->state;
     struct capability_report report;
     struct json copy, body = json_object();
-    if (!capability_validate(program, starting->given.target_adapter, os_now().wall_ms, &call->arena, &report))
+    if (!capability_validate(program, starting->given.target_adapter, &call->service->settings.adapters,
+                             os_now().wall_ms, &call->arena, &report))
         return call_nomem(call);
     if (!report.refused) return true;
     if (json_copy(&call->arena, &report.json, &copy) && json_put(&call->arena, &body, STR("validationReport"), copy))
@@ -362,6 +363,8 @@ static enum code audit_refusal(struct call *call, struct error *err)
     record.tenant = call->who.tenant;
     record.resource_type = STR("plan");
     record.resource = starting->given.ref.uri;
+    record.project = call->project;
+    record.environment = call->environment;
     record.outcome = AUDIT_FAILED;
     record.code = str_from(call->answer.code);
     record.ip = call->source_ip;

@@ -1,17 +1,20 @@
 // RunStatusSnapshot (WE-2.1.2) and who may see it.
 #include "service/inside.h"
 
+#include "contract/profile.h"
+#include "reading/reading.h"
+
 #include <stdio.h>
 
 // A word of ours that the contract does not have says whose it is (WE-2.1.2h).
-static struct str told_substatus(const struct run_summary *summary, struct arena *arena)
+static struct str told_substatus(const struct run_summary *summary, enum provider provider, struct arena *arena)
 {
     static const char *const canonical[] = {"",          "DRAINING", "RETRYING", "CONTINUE_AS_NEW", "WAITING_APPROVAL",
                                             "RECOVERING"};
     struct str word = str_from(summary->substatus);
     for (size_t i = 0; i < ARRAY_COUNT(canonical); i++)
         if (str_is(word, canonical[i])) return arena_copy(arena, word);
-    return arena_format(arena, "cairn/%.*s", STR_ARG(word));
+    return arena_format(arena, "%s/%.*s", provider_name(provider), STR_ARG(word));
 }
 
 static struct str message_of(const struct run_summary *summary, struct arena *arena)
@@ -30,17 +33,20 @@ static struct str message_of(const struct run_summary *summary, struct arena *ar
     return arena_copy(arena, str_from(summary->cause));
 }
 
-bool status_json(const struct run_ids *ids, const struct run_summary *summary, uint64_t seq, struct arena *arena,
-                 struct json *out)
+bool status_json(const struct run_ids *ids, const struct start_facts *start, const struct run_summary *summary,
+                 uint64_t seq, struct arena *arena, struct json *out)
 {
-    struct str substatus = told_substatus(summary, arena);
-    struct str reference = contract_run_ref(ids, arena), message = message_of(summary, arena);
-    if (!substatus.ptr || !reference.ptr || !message.ptr) return false;
+    const struct run_ref ref = run_ref_of(ids, start);
+    struct str substatus = told_substatus(summary, ref.provider, arena);
+    struct str reference = contract_run_ref(ids, start, arena), message = message_of(summary, arena);
+    struct json object;
+    bool written = run_ref_write(&ref, arena, &object) && json_copy(arena, &object, &object);
+    if (!written || !substatus.ptr || !reference.ptr || !message.ptr) return false;
     *out = JSON_OF(arena, {"runId", json_copied_some(arena, ids->run)},
                    {"status", json_name(run_status_name(summary->status))}, {"substatus", json_some(substatus)},
                    {"message", json_some(message)}, {"startedAt", json_time_some(arena, summary->started_ms)},
                    {"completedAt", json_time_some(arena, summary->ended_ms)}, {"engineRunRef", json_some(reference)},
-                   {"lastEventSeq", json_nonzero((int64_t)seq)});
+                   {"ref", object}, {"lastEventSeq", json_nonzero((int64_t)seq)});
     return json_ok(out);
 }
 
@@ -49,12 +55,28 @@ bool service_recovers(const struct run_head *head)
     return str_is(str_from(head_standing(head).substatus), "RECOVERING");
 }
 
-bool service_status(const struct run_head *head, struct arena *arena, struct json *out)
+bool service_status(struct store *store, const struct run_head *head, struct arena *arena, struct json *out)
 {
     struct run_summary summary = head->summary;
+    struct start_facts start;
+    struct error err = {0};
+    // A log that cannot be read is told by what is kept with its head.
+    enum code rc = reading_origin(store, head, arena, &start, &err);
+    if (rc == E_NOMEM) return false;
+    if (rc) start = (struct start_facts){0};
     if (service_recovers(head)) {
         snprintf(summary.substatus, sizeof(summary.substatus), "RECOVERING");
         snprintf(summary.cause, sizeof(summary.cause), "the process that had it is gone; it waits to be taken up");
     }
-    return status_json(&head->ids, &summary, head->last_seq, arena, out);
+    return status_json(&head->ids, &start, &summary, head->last_seq, arena, out);
+}
+
+bool service_is_strict(const struct service *service)
+{
+    return service->settings.adapters.strict;
+}
+
+enum provider service_usual(const struct service *service)
+{
+    return adapters_usual(&service->settings.adapters);
 }

@@ -40,7 +40,7 @@ static void answer_status(struct call *call, const struct run *run, uint64_t seq
         return;
     }
     engine_summary(run, &summary);
-    if (!status_json(&run->ids, &summary, seq, &call->arena, &body)) {
+    if (!status_json(&run->ids, &run->start, &summary, seq, &call->arena, &body)) {
         call_nomem(call);
         return;
     }
@@ -159,7 +159,7 @@ void waits_end(struct service *service)
 static void answer_head(struct call *call, const struct run_head *head)
 {
     struct json body;
-    if (!service_status(head, &call->arena, &body)) {
+    if (!service_status(call->service->store, head, &call->arena, &body)) {
         call_nomem(call);
         return;
     }

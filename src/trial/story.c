@@ -136,7 +136,8 @@ static bool keep_start(struct arena *arena, const struct start_facts *from, stru
     struct str *texts[] = {
         &to->document_sha256, &to->document_kind, &to->document_file, &to->schema_version, &to->name,
         &to->arguments,       &to->work_dir,      &to->artifacts_dir, &to->triggered_by,   &to->trigger_source,
-        &to->original_run,    &to->parent_run,    &to->parent_step};
+        &to->original_run,    &to->parent_run,    &to->parent_step,   &to->engine_type,    &to->engine_place,
+        &to->plan_uri};
     bool ok = true;
     for (size_t i = 0; ok && i < ARRAY_COUNT(texts); i++) ok = keep(arena, texts[i]);
     to->parts = (struct json){0};

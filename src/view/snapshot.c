@@ -118,6 +118,18 @@ static void add_status(const struct run_view *view, struct arena *arena, struct 
              {"inconsistent", json_bool(view->inconsistent)}, {"rootCause", cause});
 }
 
+// Where its document came from: what the start of the run said (WE-3.1).
+static struct json plan_json(const struct run_view *view, struct arena *arena)
+{
+    const struct start_facts *start = &view->start;
+    struct str sha = start->document_sha256, uri = start->plan_uri;
+    if (uri.len == 0 && sha.len > 0) uri = arena_format(arena, "cairn://plans/%.*s", STR_ARG(sha));
+    if (sha.len > 0 && !uri.ptr) return json_failed();
+    return json_filled(JSON_OF(arena, {"planId", json_some(view->ids.plan_id)}, {"planVersion", json_some(view->ids.plan_version)},
+                     {"schemaVersion", json_some(start->schema_version)}, {"sha256", json_some(sha)},
+                     {"uri", json_some(uri)}));
+}
+
 bool view_json(const struct run_view *view, struct arena *arena, struct json *out)
 {
     struct json steps = json_array();
@@ -128,7 +140,8 @@ bool view_json(const struct run_view *view, struct arena *arena, struct json *ou
     *out = ids_json(view, arena);
     add_status(view, arena, out);
     JSON_ADD(arena, out, {"lastEventSeq", json_count(view->last_seq)},
-             {"engineRunRef", view->started_ms ? json_text_made(contract_run_ref(&view->ids, arena)) : json_none()},
+             {"engineRunRef", view->started_ms ? json_text_made(contract_run_ref(&view->ids, &view->start, arena)) : json_none()},
+             {"planRef", plan_json(view, arena)},
              {"queuedAt", json_time_some(arena, view->queued_ms)},
              {"startedAt", json_time_some(arena, view->started_ms)},
              {"completedAt", json_time_some(arena, view->ended_ms)},

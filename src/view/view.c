@@ -54,6 +54,9 @@ bool view_keep_start(struct run_view *view, const struct start_facts *start)
            view_keep(view, start->parent_step, &own->parent_step) && view_keep_json(view, &start->parts, &own->parts) &&
            view_keep_json(view, &start->reuse, &own->reuse) && view_keep(view, start->admission, &own->admission) &&
            view_keep(view, start->queue, &own->queue) && view_keep(view, start->profile, &own->profile) &&
+           view_keep(view, start->engine_type, &own->engine_type) &&
+           view_keep(view, start->engine_place, &own->engine_place) &&
+           view_keep(view, start->plan_uri, &own->plan_uri) &&
            view_keep(view, start->report, &own->report) && view_keep_json(view, &start->warnings, &own->warnings);
 }
 

@@ -32,7 +32,7 @@ static struct capability_report report(const char *metadata, const char *adapter
     const struct schema *schema;
     struct error err = {0};
     struct schema_fault fault = {0};
-    CHECK(capability_validate(program, str_from(adapter), 1760000000000, &memory, &out));
+    CHECK(capability_validate(program, str_from(adapter), NULL, 1760000000000, &memory, &out));
     CHECK_OK(schema_set_embedded(&memory, &set, &err), &err);
     CHECK_OK(schema_compile(set, STR("validation-report.json"), &schema, &err), &err);
     if (!schema_valid(schema, &out.json, &fault)) test_fail(__FILE__, __LINE__, "%s %s", fault.pointer, fault.message);
@@ -249,8 +249,45 @@ static void references_in_one_line_C_26(void)
     }
     struct run_ids ids = {.plan_id = STR("p"), .run = STR("r-1")};
     struct error err = {0};
-    CHECK_OK(run_ref_parse(contract_run_ref(&ids, &memory), &ref, &err), &err); // the one in RunStarted
+    CHECK_OK(run_ref_parse(contract_run_ref(&ids, &(struct start_facts){0}, &memory), &ref, &err), &err); // the one in RunStarted
     CHECK_INT(ref.provider, PROVIDER_CAIRN);
+}
+
+static void reference_names_the_run_that_it_is_of_and_no_other_WE_2_1_1a_WE_2_1_1b(void)
+{
+    struct run_ids ids = {.tenant = STR("acme"), .plan_id = STR("p"), .run = STR("r-1")};
+    const struct {
+        struct start_facts start;
+        const char *text, *wrong;
+    } runs[] = {
+        {{.profile = STR("temporal")}, "temporal://acme/p/r-1/r-1", "temporal://default/p/r-1/r-1"},
+        {{.profile = STR("temporal"), .engine_place = STR("n")}, "temporal://n/p/r-1/r-1", "temporal://acme/p/r-1/r-1"},
+        {{.profile = STR("conductor"), .engine_place = STR("https://c.example/api")},
+         "conductor://c.example/p/r-1/r-1", "conductor://d.example/p/r-1/r-1"},
+        {{.profile = STR("mock")}, "mock:///p/r-1/r-1", "temporal://acme/p/r-1/r-1"},
+        {{.profile = STR("")}, "cairn://local/p/r-1/r-1", "cairn://elsewhere/p/r-1/r-1"},
+        // A log of before said cairn of every profile, and goes on so.
+        {{.profile = STR("temporal"), .engine_type = STR("cairn")}, "cairn://local/p/r-1/r-1", "temporal://acme/p/r-1/r-1"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(runs); i++) {
+        struct run_ref own = run_ref_of(&ids, &runs[i].start), given;
+        struct error err = {0};
+        CHECK_STR(contract_run_ref(&ids, &runs[i].start, &memory), str_from(runs[i].text));
+        CHECK_OK(run_ref_parse(str_from(runs[i].text), &given, &err), &err);
+        CHECK(run_ref_names(&given, &own));
+        CHECK(run_ref_names(&own, &own));
+        CHECK_OK(run_ref_parse(str_from(runs[i].wrong), &given, &err), &err);
+        CHECK(!run_ref_names(&given, &own));
+    }
+    CHECK(run_ref_is(STR("{}")) && run_ref_is(STR("mock://x")) && !run_ref_is(STR("r:1")) && !run_ref_is(STR("@last")));
+}
+
+static void strict_mode_has_the_providers_of_the_contract_alone_C_07(void)
+{
+    const struct adapters strict = {.strict = true}, conductor = {.strict = true, .usual = PROVIDER_CONDUCTOR};
+    CHECK_INT(adapters_usual(NULL), PROVIDER_CAIRN);
+    CHECK_INT(adapters_usual(&strict), PROVIDER_TEMPORAL);
+    CHECK_INT(adapters_usual(&conductor), PROVIDER_CONDUCTOR);
 }
 
 int main(int argc, char **argv)
@@ -265,6 +302,8 @@ int main(int argc, char **argv)
         TEST(references_of_all_providers_WE_2_1_1a_WE_2_1_1b_WE_2_1_1f_C_07),
         TEST(incomplete_references_are_refused_WE_2_1_1c_WE_2_1_1d_WE_2_1_1e),
         TEST(references_in_one_line_C_26),
+        TEST(reference_names_the_run_that_it_is_of_and_no_other_WE_2_1_1a_WE_2_1_1b),
+        TEST(strict_mode_has_the_providers_of_the_contract_alone_C_07),
     };
     arena_init(&memory, 4096, (size_t)64 << 20);
     int code = test_main("contract_profile", tests, ARRAY_COUNT(tests), argc, argv);

@@ -355,7 +355,7 @@ static void signals_are_decided_and_told(void)
     CHECK_INT(status, CAIRN_RUNNING);
     struct cairn_decision decision = {.size = sizeof(decision)};
     struct cairn_signal signal = {.size = sizeof(signal), .type = "RETRY_STEP", .step = "gate"};
-    LIB_OK(cairn_signal(c, "r1", &signal, &decision, e));
+    LIB_OK(cairn_signal(c, "cairn://local/p/r1/r1", &signal, &decision, e)); // an EngineRunRef (WE-2.1d)
     CHECK(!decision.accepted && decision.code[0]);
     signal = (struct cairn_signal){.size = sizeof(signal),
                                    .id = "11111111-1111-4111-8111-111111111111",
