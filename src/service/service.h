@@ -250,6 +250,7 @@ void service_wait(struct call *call, const struct run_head *seen, int64_t wait_m
 
 // RunStatusSnapshot (WE-2.1.2) of a head. service_recovers: it has to be taken up first, which its log does not tell.
 bool service_recovers(const struct run_head *head);
+// `store` is asked what the run was started with, for its reference; NULL: nothing is known of it but its head.
 bool service_status(struct store *store, const struct run_head *head, struct arena *arena, struct json *out) MUST_CHECK;
 // Within what `who` may see, and within the place of the path.
 bool service_sees(const struct call *call, const struct run_ids *ids);

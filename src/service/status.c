@@ -61,7 +61,7 @@ bool service_status(struct store *store, const struct run_head *head, struct are
     struct start_facts start;
     struct error err = {0};
     // A log that cannot be read is told by what is kept with its head.
-    enum code rc = reading_origin(store, head, arena, &start, &err);
+    enum code rc = store ? reading_origin(store, head, arena, &start, &err) : E_NOT_FOUND;
     if (rc == E_NOMEM) return false;
     if (rc) start = (struct start_facts){0};
     if (service_recovers(head)) {
