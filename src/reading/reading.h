@@ -34,7 +34,8 @@ enum code reading_trace(struct store *store, const struct run_head *head, uint64
 // Who started it, where its document came from and what its EngineRunRef is made of; the rest of the facts is empty.
 enum code reading_origin(struct store *store, const struct run_head *head, struct arena *arena, struct start_facts *out,
                          struct error *err) MUST_CHECK;
-// The id of the run that an EngineRunRef names (contract/profile.h: one line, or an object in JSON); a text of neither form is the id itself.
+// The id of the run that an EngineRunRef names (contract/profile.h: one line, or an object in JSON); a text of neither form is
+// the id itself.
 // E_NOT_FOUND: it names none here. E_INVALID with ADAPTER_INVALID_RUN_REF.
 enum code reading_resolve(struct store *store, struct str tenant, struct str text, struct arena *arena, struct str *run,
                           struct error *err) MUST_CHECK;

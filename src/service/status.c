@@ -60,7 +60,7 @@ bool service_status(struct store *store, const struct run_head *head, struct are
     struct run_summary summary = head->summary;
     struct start_facts start;
     struct error err = {0};
-    // A log that cannot be read is told by what is kept with its head.
+    // Of a run whose log cannot be read the head is returned all the same.
     enum code rc = store ? reading_origin(store, head, arena, &start, &err) : E_NOT_FOUND;
     if (rc == E_NOMEM) return false;
     if (rc) start = (struct start_facts){0};
