@@ -70,8 +70,8 @@ struct capability_report {
 };
 // A plan against the provider that is to run it (WE-4, C-20). `adapter` is what was settled before the start: by the request
 // or by configuration; empty or "any" leaves it to the plan, and a plan that leaves it open, too, gets what
-// `adapters` says (NULL: cairn). There is no "auto" (WE-2.1g). What is missing is an error when the plan says reject (or nothing), a warning when it says emulate and something
-// stands in for it, or degrade. False: out of memory.
+// `adapters` says (NULL: cairn). There is no "auto" (WE-2.1g). What is missing is an error when the plan says reject
+// (or nothing), a warning when it says emulate and something stands in for it, or degrade. False: out of memory.
 bool capability_validate(const struct program *program, struct str adapter, const struct adapters *adapters,
                          int64_t now_ms, struct arena *arena,
                          struct capability_report *out) MUST_CHECK;
