@@ -95,7 +95,7 @@ run_tests() {
         rc=0
         # In the background, so that a signal to this script is heeded at once.
         (cd "$dir" && exec env --default-signal=INT,QUIT -u CAIRN_STORE -u NO_COLOR -u CLICOLOR_FORCE -u CI HOME="$dir/home" XDG_STATE_HOME="$dir/state" CAIRN_TEST_CASE="$dir" \
-            LANG=C.UTF-8 LC_ALL= TERM=xterm timeout -k 5 "${E2E_SECONDS:-60}" bash "$script" --one "$name") >"$dir.log" 2>&1 </dev/null &
+            LANG=C.UTF-8 LC_ALL= TERM=xterm timeout -k 5 "${E2E_SECONDS:-300}" bash "$script" --one "$name") >"$dir.log" 2>&1 </dev/null &
         wait $! || rc=$?
         end_processes_with "CAIRN_TEST_CASE=$dir"
         case $rc in

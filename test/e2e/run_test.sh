@@ -147,8 +147,8 @@ test_plain_lines_are_one_per_event() {
     cairn_is 0 run v.json "${store[@]}" --progress plain; hasnt err to-out
 }
 test_tree_on_a_terminal() {
-    plan t '{"stepId":"one","kind":"shell","with":{"command":"echo hello-line; sleep 0.4"},"dependsOn":[]},{"stepId":"two","kind":"noop","dependsOn":["one"]},{"stepId":"three","kind":"noop","dependsOn":["one"],"when":"$one.output == '"'x'"'"}'
-    python3 "$e2e/terminal.py" -- "$CAIRN" run t.json "${store[@]}" >tty || fail "exit $?"
+    plan t '{"stepId":"one","kind":"shell","with":{"command":"echo hello-line; until [ -e '"$PWD"'/go ]; do sleep 0.02; done"},"dependsOn":[]},{"stepId":"two","kind":"noop","dependsOn":["one"]},{"stepId":"three","kind":"noop","dependsOn":["one"],"when":"$one.output == '"'x'"'"}'
+    python3 "$e2e/terminal.py" --touch-when '│ hello-line' go -- "$CAIRN" run t.json "${store[@]}" >tty || fail "exit $?"
     has tty '● running'; has tty '◌ waiting'; has tty 'needs one'; has tty '│ hello-line'; has tty '✓ done'; has tty '⊘ skipped'
     has tty $'\x1b['; has tty '[##########]  2/3 done'
     for quiet in CI=1 CAIRN_NO_ANIMATION=1 TERM=dumb; do
@@ -159,8 +159,8 @@ test_tree_on_a_terminal() {
 test_tree_taller_than_the_screen() {
     steps='{"stepId":"s0","kind":"noop","dependsOn":[]}'
     for i in $(seq 60); do steps="$steps,{\"stepId\":\"s$i\",\"kind\":\"noop\",\"dependsOn\":[\"s$((i - 1))\"]}"; done
-    plan tall "$steps,{\"stepId\":\"boom\",\"kind\":\"shell\",\"with\":{\"command\":\"sleep 0.3; exit 3\"},\"dependsOn\":[\"s60\"]}"
-    rc=0; python3 "$e2e/terminal.py" --size 12x70 -- "$CAIRN" run tall.json "${store[@]}" >tty || rc=$?
+    plan tall "$steps,{\"stepId\":\"boom\",\"kind\":\"shell\",\"with\":{\"command\":\"until [ -e $PWD/go ]; do sleep 0.02; done; exit 3\"},\"dependsOn\":[\"s60\"]}"
+    rc=0; python3 "$e2e/terminal.py" --size 12x70 --touch-when '● running' go -- "$CAIRN" run tall.json "${store[@]}" >tty || rc=$?
     equal $rc 10 exit
     python3 - <<'PY' || fail "the tree does not fit"
 import re

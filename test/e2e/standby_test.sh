@@ -44,10 +44,11 @@ test_failover_to_a_synchronous_standby_loses_nothing_and_doubles_nothing_S1_I1_I
     all_of -STOP "$standby_pid"
     new_run one held & local held=$!
     wait_for gives "$waits_for_standby"
-    for _ in $(seq 10); do pg_sql "select pg_cancel_backend(pid) from ($waits_for_standby) w" >>cancelled; done
-    for _ in 1 2 3; do pg_sql "select pg_terminate_backend(pid) from ($waits_for_standby) w" >>ended; done
+    # Between two tries the engine waits for nothing for a moment: each call that finds it counts.
+    disturbs() { pg_sql "select $1(pid) from ($waits_for_standby) w" >>"$1" && [ "$(wc -l <"$1")" -ge "$2" ]; }
+    wait_for disturbs pg_cancel_backend 10
+    wait_for disturbs pg_terminate_backend 3
     wait_for gives "$waits_for_standby"
-    [ -s cancelled ] && [ -s ended ] || fail 'nobody waited for the standby'
     kill -0 $held 2>/dev/null || fail "acknowledged without the standby: $(cat held.answer)"
     all_of -CONT "$standby_pid"
     wait $held; equal "$(jq -r .runId held.answer)" held 'the run that waited for the standby'

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs a command on a terminal of its own and prints what it wrote there; the exit status is the command's.
 
-terminal.py [--size ROWSxCOLUMNS] [--when TEXT BYTES]... [--resize-when TEXT ROWSxCOLUMNS] -- COMMAND...
---when types BYTES (\\x03 is ^C) as soon as TEXT has been seen; the pairs are used in order.
+terminal.py [--size ROWSxCOLUMNS] [--when TEXT BYTES]... [--resize-when TEXT ROWSxCOLUMNS] [--touch-when TEXT FILE] -- COMMAND...
+--when types BYTES (\\x03 is ^C) as soon as TEXT has been seen, --touch-when makes FILE then; the pairs are used in order.
 """
 import fcntl, os, pty, select, struct, sys, termios, time
 
@@ -27,7 +27,7 @@ if pid == 0:
     os.execvp(command[0], command)
 set_size(fd, size)
 os.write(is_sized, b".")
-seen, from_here, until = b"", 0, time.time() + 40
+seen, from_here, until = b"", 0, time.time() + 200
 while time.time() < until:
     ready, _, _ = select.select([fd], [], [], 0.05)
     if ready:
@@ -43,6 +43,8 @@ while time.time() < until:
         from_here = seen.find(text, from_here) + len(text)
         if kind == "--when":
             os.write(fd, action.encode().decode("unicode_escape").encode("latin1"))
+        elif kind == "--touch-when":
+            open(action, "w").close()
         else:
             set_size(fd, action)
 sys.stdout.buffer.write(seen)

@@ -290,17 +290,19 @@ test_worker_that_is_killed_costs_a_lease_and_no_logical_attempt_RE_5c() {
 }
 
 test_worker_that_sleeps_longer_than_its_lease_changes_nothing_when_it_wakes() {
-    site 1s
+    site 3s
     worker w1
     first=$worker
-    start r1 "$(shell a "echo \$CAIRN_ENGINE_ATTEMPT >> $PWD/ran; [ \$CAIRN_ENGINE_ATTEMPT -ge 2 ] || sleep 2; echo \$CAIRN_ENGINE_ATTEMPT")"
+    start r1 "$(shell a "echo \$CAIRN_ENGINE_ATTEMPT >> $PWD/ran; [ \$CAIRN_ENGINE_ATTEMPT -ge 2 ] || until [ -e $PWD/go ]; do sleep 0.05; done; echo \$CAIRN_ENGINE_ATTEMPT")"
     wait_for test -e ran
     kill -STOP "$first"
+    wait_for is_stopped "$first"
     wait_for counted r1 StepRedispatched 1
     worker w2
     wait_for ended r1 COMPLETED
     ask GET /v1/runs/r1 && equal "$(jq -r '.steps[0].result' body)" 2
     ask GET /v1/runs/r1/events && cp body before
+    touch go
     kill -CONT "$first"
     start r2 "$(shell a 'echo again')"
     wait_for ended r2 COMPLETED
@@ -314,7 +316,7 @@ test_worker_that_sleeps_longer_than_its_lease_changes_nothing_when_it_wakes() {
 
 # The answer to its poll lies in the socket while the lease runs out, another worker completes the step, and the first one goes on.
 test_worker_that_was_stopped_after_its_poll_does_not_begin_what_is_over() {
-    site 1s
+    site 3s
     worker w1
     first=$worker
     polls() { ask GET /v1/workers && [ "$(jq -r '.items[] | select(.worker == "w1").slots' body)" = 4 ]; }
@@ -363,7 +365,7 @@ test_worker_survives_a_server_that_is_killed() {
 test_worker_with_a_plugin_executes_its_functions_and_survives_kill_9() {
     ${CC:-cc} -shared -fPIC -I"$root/include" -o note.so "$e2e/note_plugin.c" || fail note_plugin.c
     store
-    serve --route '*=default' --lease 1s --drain 0
+    serve --route '*=default' --lease 3s --drain 0
     ask POST /v1/tokens '{"name":"w","roles":["Worker"],"pool":"default"}'
     worker_token=$(jq -r .token body)
     export NOTES=$PWD/notes

@@ -91,7 +91,8 @@ for steps, want in ((9999, (200,)), (10000, (200,)), (10001, (400, 413, 422))):
 
 # ---- connections of one address: 256, the next is turned away, and room comes back
 held = [door.connect() for _ in range(256)]
-time.sleep(0.3)
+held[-1].sendall(door.head("GET", "/livez"))
+checks.that(held[-1].recv(100).startswith(b"HTTP/1.1 200"), "connection 256 is not served")  # and all before it were let in
 extra = door.connect()
 extra.sendall(door.head("GET", "/livez"))
 checks.that(extra.recv(100).startswith(b"HTTP/1.1 429"), "connection 257 is let in")
@@ -100,7 +101,9 @@ held[0].sendall(door.head("GET", "/livez"))
 checks.that(held[0].recv(100).startswith(b"HTTP/1.1 200"), "connection 1 is not served")
 for s in held:
     s.close()
-time.sleep(0.3)
+until = time.monotonic() + 30
+while not door.alive() and time.monotonic() < until:
+    time.sleep(0.02)
 checks.that(door.alive(), "no room comes back")
 
 # ---- streams of one token: 16, also when forty are asked for at once

@@ -20,7 +20,7 @@ lazy.sendall(door.head("GET", "/v1/runs/big/events", ["Accept: text/event-stream
 began = time.monotonic()
 for _ in range(50):
     checks.that(door.ask("GET", "/v1/whoami")[0] == 200, "others are not served")
-checks.that(time.monotonic() - began < 5, "others wait for the slow", time.monotonic() - began)
+checks.that(time.monotonic() - began < 20, "others wait for the slow", time.monotonic() - began)
 eager = door.connect(20)
 eager.sendall(door.head("GET", "/v1/runs/big/events", ["Accept: text/event-stream"]))
 whole = b""

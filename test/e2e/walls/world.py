@@ -10,7 +10,7 @@ import expect as matrix, kit, requests
 UNMET = ["approved_plan", "own_task", "two_person"]
 PLACES = {"own": ("acme", "web", "prod"), "own_limited": ("acme", "web", "prod"), "other_project": ("acme", "shop", "prod"),
           "other_environment": ("acme", "web", "dev"), "other_tenant": ("rival", "web", "prod"), "absent": ("acme", "web", "prod")}
-SOON_MS = 700
+SOON_MS = 3000
 
 
 def in_ms(ms):
