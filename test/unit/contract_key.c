@@ -164,6 +164,10 @@ static void engine_attempt_is_not_in_the_key_C_02_RE_5e_ES_1_3h_WE_2_1_3c_WE_2_1
     moment.engine = 3;
     struct digest third = moment_key(VOCABULARY_RUN, &test_ids, &moment);
     CHECK(digest_eq(&first, &third));
+    moment.logical = 2;
+    third = moment_key(VOCABULARY_RUN, &test_ids, &moment);
+    CHECK(!digest_eq(&first, &third));
+    moment.logical = 1;
     struct run_ids other = test_ids;
     other.plan_version = STR("1.2.1");
     third = moment_key(VOCABULARY_RUN, &other, &moment);

@@ -202,9 +202,20 @@ static void verbs_are_the_recommended_ones_NX_1_1d_NX_1_1e(void)
     }
 }
 
+static void check_one_of(const struct json *record, const char *key, const char *const *words, size_t count)
+{
+    bool known = false;
+    struct str word = json_text(json_key(record, key));
+    for (size_t i = 0; i < count; i++) known = known || str_is(word, words[i]);
+    if (!known) test_fail(__FILE__, __LINE__, "%s is %.*s", key, STR_ARG(word));
+}
+
 // Every type against what the envelope must have, with the facts that its kind may have.
 static void every_record_has_the_envelope_NX_2b_NX_2c_NX_2d_NX_2e_NX_2f_NX_2g_NX_2i_NX_2m_NX_1_2a(void)
 {
+    static const char *const sources[] = {"server", "worker"};
+    static const char *const entities[] = {"playbook", "workflow", "step", "task", "loop", "next", "policy", "result"};
+    static const char *const statuses[] = {"in_progress", "success", "error", "skipped", "paused"};
     open_contract();
     for (size_t kind = 1; kind < MOMENT_COUNT; kind++) {
         const char *word = moment_word((enum moment_kind)kind, VOCABULARY_NOETL);
@@ -217,9 +228,18 @@ static void every_record_has_the_envelope_NX_2b_NX_2c_NX_2d_NX_2e_NX_2f_NX_2g_NX
         CHECK(uuid_valid(json_text(json_key(&record, "event_id"))));
         CHECK(str_ends(json_text(json_key(&record, "timestamp")), STR("Z")));
         check_text(&record, "execution_id", "run-001");
-        CHECK(json_text(json_key(&record, "entity_type")).len && json_text(json_key(&record, "entity_id")).len);
-        CHECK(json_integer(json_key(&record, "seq"), 0) == 1);
-        CHECK(json_text(json_key(&record, "status")).len);
+        check_one_of(&record, "source", sources, ARRAY_COUNT(sources));
+        check_one_of(&record, "entity_type", entities, ARRAY_COUNT(entities));
+        CHECK(json_text(json_key(&record, "entity_id")).len);
+        CHECK_INT(json_integer(json_key(&record, "seq"), 0), 1);
+        check_one_of(&record, "status", statuses, ARRAY_COUNT(statuses));
+        struct json other = with_member(&record, "seq", json_int(0));
+        check_refused(VOCABULARY_NOETL, &other, "seq");
+        static const char *const closed[] = {"source", "entity_type", "status"};
+        for (size_t i = 0; i < ARRAY_COUNT(closed); i++) {
+            other = with_member(&record, closed[i], json_string(STR("other")));
+            check_refused(VOCABULARY_NOETL, &other, closed[i]);
+        }
         struct str alias = json_text(json_key(&record, "event_alias")); // the type's parts, capitalised
         size_t at = 0;
         for (const char *c = word; *c; c++) {
@@ -291,6 +311,16 @@ static void ids_in_loops_and_parents_NX_2h_NX_2j_NX_2k_NX_3_4n1(void)
     moment.logical = 2;
     struct json later = record_of(VOCABULARY_NOETL, moment);
     check_text(&later, "task_run_id", "task:fetch_page:iteration:2:run:1");
+    moment.engine = 2; // after a restart
+    later = record_of(VOCABULARY_NOETL, moment);
+    CHECK_INT(json_integer(json_key(&later, "iteration"), 9), 2);
+    check_text(&later, "iteration_id", "step:fetch_all_endpoints:run:7:iteration:2");
+    moment.iteration = 4;
+    later = record_of(VOCABULARY_NOETL, moment);
+    check_text(&later, "iteration_id", "step:fetch_all_endpoints:run:7:iteration:3");
+    moment.iteration = 0;
+    later = record_of(VOCABULARY_NOETL, moment);
+    CHECK(!json_key(&later, "iteration") && !json_key(&later, "iteration_id"));
     record = record_of(VOCABULARY_NOETL, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("a"), .visit = 1});
     check_text(&record, "parent_id", "workflow:run:1");
     record = record_of(VOCABULARY_NOETL, (struct moment){.kind = MOMENT_WORKFLOW_STARTED});

@@ -87,6 +87,25 @@ static void drain_timeout_ends_draining_and_not_the_pause_ES_6_6b_ES_6_6c(void)
     story_close(&s);
 }
 
+static void leftovers_of_a_drain_end_after_the_resume_and_once_ES_6_6c(void)
+{
+    struct story s;
+    begin(&s, "conductor", false, 1000);
+    story_signal(&s, SIGNAL_PAUSE, NULL);
+    story_done(&s, "a", NULL);
+    fire_drain_timer(&s);
+    buf_clear(&s.told);
+    story_signal(&s, SIGNAL_RESUME, NULL); // b is still in flight
+    story_expect(&s, "[1000] SIGNAL_ACCEPTED RESUME\n[1000] RUN_RESUMED cycle 1\n");
+    CHECK_INT(s.run->status, RUN_STATUS_RUNNING);
+    story_done(&s, "b", NULL);
+    story_expect(&s, "[1000] STEP_COMPLETED b 1.1\n[1000] STEP_STARTED c 1.1\n");
+    story_done(&s, "c", NULL);
+    CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+    CHECK_INT(s.run->counts.completed, 3);
+    story_close(&s);
+}
+
 static void next_pause_drains_anew_ES_6_6b(void)
 {
     struct story s;
@@ -206,6 +225,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(pause_of_the_draining_profiles_waits_five_minutes_ES_6_6a_C_44),
         TEST(drain_timeout_ends_draining_and_not_the_pause_ES_6_6b_ES_6_6c),
+        TEST(leftovers_of_a_drain_end_after_the_resume_and_once_ES_6_6c),
         TEST(next_pause_drains_anew_ES_6_6b),
         TEST(drain_timer_of_a_drained_or_resumed_run_says_nothing),
         TEST(drain_timeout_survives_a_crash_ES_6_6a),

@@ -27,14 +27,25 @@ static void approved_ES_1_2b_ES_1_2_s2_ES_1_5_3a(void)
     check_status(RUN_STATUS_APPROVED);
 }
 
+// A member of the snapshot, as text; "" without it.
+static struct str shown(const char *member)
+{
+    struct json json;
+    CHECK(view_json(&view, &arena, &json));
+    return json_text(json_key(&json, member));
+}
+
 static void started_after_approval_RE_3a_ES_1_2c_ES_1_2_s3_ES_1_5_3b_ES_A1_r1_ES_A1_r3_ES_A1_r4(void)
 {
     begin();
     tell_kind(MOMENT_RUN_APPROVED);
+    CHECK_STR(shown("engineRunRef"), STR(""));
     tell_kind(MOMENT_RUN_STARTED);
     check_status(RUN_STATUS_RUNNING);
     CHECK_INT(view.started_ms, 1770829202000);
     CHECK_INT(view.last_seq, 2);
+    CHECK_STR(shown("engineRunRef"), STR("cairn://local/plan_xyz/run-001/run-001"));
+    CHECK_STR(shown("startedAt"), STR("2026-02-11T17:00:02.000Z"));
 }
 
 static void started_without_a_gate_C_15(void)

@@ -179,7 +179,7 @@ static void steps_do_not_begin_outside_a_run_C_19(void)
     check_ignored((struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("a"), .logical = 2});
 }
 
-static void late_results_change_their_step_only_C_19_ES_6_6c(void)
+static void late_results_change_their_step_only_C_19(void)
 {
     started();
     tell_step(MOMENT_STEP_STARTED, "a", 1);
@@ -294,7 +294,7 @@ int main(int argc, char **argv)
         TEST(one_outcome_per_attempt_C_34),
         TEST(skipped_by_an_operator_after_a_failure_C_35),
         TEST(steps_do_not_begin_outside_a_run_C_19),
-        TEST(late_results_change_their_step_only_C_19_ES_6_6c),
+        TEST(late_results_change_their_step_only_C_19),
         TEST(late_results_of_older_attempts_change_nothing),
         TEST(loops_show_their_iteration_and_their_children_by_path),
         TEST(planned_steps_are_pending),
