@@ -61,18 +61,35 @@ static uint64_t body_max_of(const struct api *api, const struct route *route)
     return max == DOCUMENT_BODY_MAX ? max * service_scale(api->service) : max;
 }
 
-uint64_t api_body_max(void *context, const struct http_request *head)
+// Who asks: by the token that is shown, and without one by the certificate of the connection. What a token does not open no certificate
+// opens beside it. As service_authenticate.
+static enum code identify(const struct api *api, struct net_exchange *exchange, struct arena *arena,
+                          struct principal *out, struct error *err)
+{
+    struct net_certificate certificate;
+    struct str authorization = http_find(net_request(exchange), "authorization"), bearer = auth_bearer(authorization);
+    if (bearer.len > 0) return service_authenticate(api->service, bearer, arena, out, err);
+    if (authorization.len > 0 || !net_certificate(exchange, &certificate)) return error_set(err, E_DENIED, "%s", "");
+    if (service_certificate_grant(api->service, certificate.uri, certificate.name, certificate.expires_ms, arena, out))
+        return OK;
+    return error_set(err, E_DENIED, "no client of [serve.tls] has the URI or the name of this certificate");
+}
+
+uint64_t api_body_max(void *context, struct net_exchange *exchange)
 {
     const struct api *api = context;
+    const struct http_request *head = net_request(exchange);
+    struct principal who;
+    struct error err = {0};
     struct str params[PARAMS_MAX];
     int status;
     char allow[64];
     const struct route *route = route_find(head->method, head->path, params, &status, allow);
     uint64_t max = route ? body_max_of(api, route) : 1u << 20;
     if (max <= BODY_MAX) return max;
-    struct str token = auth_bearer(http_find(head, "authorization"));
     enum operation operation = route && route->operation ? route->operation : OPERATION_DISCOVERY;
-    return service_could(api->service, token, operation) ? max : BODY_MAX;
+    bool known = identify(api, exchange, net_arena(exchange), &who, &err) == OK;
+    return known && service_could(api->service, &who, operation) ? max : BODY_MAX;
 }
 
 // ---- one request
@@ -127,20 +144,34 @@ static bool may_record(struct ask *ask, struct str bearer)
     return bearer.len > 0 || rates_take(ask->api->rates, &rate_failed_source, source, os_now().wall_ms).allowed;
 }
 
+// A token of an identity provider that is good but for its key, which is being read: the client comes again.
+static bool come_again(struct ask *ask)
+{
+    struct call *call = ask->call;
+    call->answer.retryable = true;
+    call->answer.retry_after_ms = 1000;
+    return call_problem(call, 503, "AUTHN_KEYS_UNREAD", "the keys of the issuer of this token are being read");
+}
+
 static bool authenticate(struct ask *ask)
 {
     struct call *call = ask->call;
+    struct error why = {0};
     struct str bearer = auth_bearer(http_find(ask->request, "authorization"));
-    if (bearer.len > 0 && service_authenticate(call->service, bearer, &call->arena, &call->who)) {
+    enum code rc = identify(ask->api, ask->exchange, &call->arena, &call->who, &why);
+    if (!rc) {
         struct auth_ask question = {.principal = &call->who,
                                     .operation = OPERATION_DISCOVERY,
                                     .audience = ask->api->options.name,
                                     .now_ms = os_now().wall_ms};
         if (auth_decide(service_auth(call->service), &question).status != 401) return true;
     }
-    bool guessed = bearer.len > 0 && call->who.id.len == 0;
+    bool guessed = bearer.len > 0 && rc;
     call->who = (struct principal){0};
     if (guessed && too_many_guesses(ask, bearer)) return false;
+    if (rc && why.message[0])
+        os_log(LOG_WARN, "nobody signed in request=%.*s why=\"%s\"", STR_ARG(call->request_id), why.message);
+    if (rc == E_TIMEOUT) return come_again(ask);
     if (may_record(ask, bearer)) service_denied(call, OPERATION_DISCOVERY, ask->request->path, "AUTHN_REQUIRED");
     return call_problem(call, 401, "AUTHN_REQUIRED", "a token is needed: Authorization: Bearer cairn_...");
 }

@@ -22,7 +22,7 @@ enum code api_open(const struct api_options *options, struct api **out, struct e
 struct service_hooks api_hooks(struct api *api);
 enum code api_serve(struct api *api, struct service *service, struct net_server *server, struct error *err) MUST_CHECK;
 void api_handle(void *api, struct net_exchange *exchange);         // for net_options.handle
-uint64_t api_body_max(void *api, const struct http_request *head); // how large a body may be there
+uint64_t api_body_max(void *api, struct net_exchange *exchange);   // how large a body may be there
 // In this order: net_run has returned, service_stop, api_stop, net_close, api_close, service_close. So nothing is answered into a
 // door that is gone, and no stream that is over is reported to an owner that is gone.
 void api_stop(struct api *api);

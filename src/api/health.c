@@ -21,7 +21,9 @@ void handle_ready(struct ask *ask)
     struct service_health health = service_health(ask->call->service);
     bool ok = health.turns && health.writes && !health.stopping;
     struct str bearer = auth_bearer(http_find(ask->request, "authorization"));
-    bool known = bearer.len > 0 && service_authenticate(ask->call->service, bearer, &ask->call->arena, &ask->call->who);
+    struct error err = {0};
+    bool known =
+        bearer.len > 0 && !service_authenticate(ask->call->service, bearer, &ask->call->arena, &ask->call->who, &err);
     bool verbose = false;
     if (known && !query_flag(ask, "verbose", &verbose)) return;
     if (!verbose) {
@@ -87,6 +89,12 @@ void handle_whoami(struct ask *ask)
                         {"environments", names_json(arena, who->environments)}, {"pool", json_some(who->pool)},
                         {"payloads", json_bool(auth_sees_payloads(service_auth(ask->call->service), who))},
                         {"expiresAt", json_time_some(arena, who->expires_ms)}));
+}
+
+// Which ways of signing in there are: for clients that have none of them yet.
+void handle_sign_in(struct ask *ask)
+{
+    call_answer(ask->call, 200, service_sign_in(ask->call->service, &ask->call->arena));
 }
 
 // The matrix (requirements §3.2): who can do what, or has something that stands in for it.

@@ -189,6 +189,7 @@ struct stream { // first of what its source keeps
     bool moved;                    // there may be something to send. The mutex of the pump
     int64_t due_ms;                // monotonic: when it is served at the latest
     int64_t beat_ms;               // monotonic: when something was sent
+    int64_t expires_ms;            // of a token that was not made here; 0 = the table of tokens knows
 };
 
 // What was read last, so that a thousand streams of one run cost one reading.
@@ -253,7 +254,7 @@ bool stream_sees(const struct stream_ask *stream, struct store *store, struct st
 void events_stream(struct ask *ask, const struct stream_ask *wanted);
 
 // handlers: one file for each family
-route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami,
+route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami, handle_sign_in,
     handle_capabilities, handle_run_list, handle_run_start, handle_run_status, handle_run_events, handle_signal_post,
     handle_signal_put, handle_run_delete, handle_fork, handle_events_all, handle_definition_list,
     handle_definition_get, handle_definition_put, handle_definition_document, handle_definition_approve,

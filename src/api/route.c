@@ -12,6 +12,7 @@ static const struct route routes[] = {
     {"GET", "/openapi.json", "This description", .handle = handle_openapi},
     {"GET", "/schemas/{name}", "A JSON Schema of documents, events or signals", .handle = handle_schema_get},
     {"GET", "/v1/whoami", "Who the token stands for", .handle = handle_whoami, .answer = "Principal"},
+    {"GET", "/v1/auth", "Ways to sign in", .handle = handle_sign_in, .flags = ROUTE_OPEN, .answer = "SignIn"},
     {"GET", "/v1/capabilities", "What this engine can do", .handle = handle_capabilities, .answer = "Capabilities"},
 
     {"GET", "/v1/runs", "Runs, newest first", .handle = handle_run_list,

@@ -128,6 +128,8 @@
     X(NO_CHILDREN, "no-children", 0, NULL, "", "without the child runs")                                               \
     X(SERVER, "server", 0, "URL", "",                                                                                  \
       "instead of a store, a server: http://HOST:PORT, https://HOST or unix:PATH (default: $CAIRN_SERVER)")            \
+    X(CERT, "cert", 0, "FILE", "", "certificate that is shown to the server (PEM, with its chain)")                       \
+    X(CERT_KEY, "key", 0, "FILE", "", "its private key (PEM)")                                                         \
     X(CA_FILE, "ca-file", 0, "FILE", "", "certificates of who may have signed the server's (default: the system's)")   \
     X(POOL, "pool", 0, "NAME", "", "the pool of workers (default: default)")                                           \
     X(KINDS, "kinds", 0, "A,B", "", "only steps of these kinds: shell, exec, script, functions, tools of playbooks")   \

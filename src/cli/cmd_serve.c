@@ -98,9 +98,9 @@ static void on_request(void *context, struct net_exchange *exchange)
     api_handle(((struct serving *)context)->api, exchange);
 }
 
-static uint64_t body_max(void *context, const struct http_request *head)
+static uint64_t body_max(void *context, struct net_exchange *exchange)
 {
-    return api_body_max(((struct serving *)context)->api, head);
+    return api_body_max(((struct serving *)context)->api, exchange);
 }
 
 static int read_listen(struct serving *serving)
@@ -221,6 +221,9 @@ static int open_net(struct serving *serving)
                                   .fd_count = fd_count < LISTEN_MAX ? fd_count : LISTEN_MAX,
                                   .tls_certificate = serving->tls ? settings->tls_certificate.ptr : NULL,
                                   .tls_key = settings->tls_key.len ? settings->tls_key.ptr : NULL,
+                                  .tls_client_ca = settings->tls_client_ca.len ? settings->tls_client_ca.ptr : NULL,
+                                  .tls_client_crl = settings->tls_client_crl.len ? settings->tls_client_crl.ptr : NULL,
+                                  .tls_client_required = settings->tls_client_required,
                                   .limits = &serving->limits,
                                   .guard = &serving->guard,
                                   .proxies = settings->proxies,

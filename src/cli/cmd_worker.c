@@ -77,6 +77,10 @@ static int read_options(struct cli *cli, struct worker_options *out)
     int listed = read_servers(cli, out);
     if (listed) return listed;
     out->link.ca_file = args_text(&cli->args, FLAG_CA_FILE, "");
+    out->link.cert_file = args_text(&cli->args, FLAG_CERT, "");
+    out->link.key_file = args_text(&cli->args, FLAG_CERT_KEY, "");
+    if (!out->link.cert_file.len != !out->link.key_file.len)
+        return cli_fail(cli, EXIT_USAGE, "--cert and --key go together");
     out->name = args_text(&cli->args, FLAG_NAME, name);
     out->pool = args_text(&cli->args, FLAG_POOL, "default");
     out->slots = (uint32_t)slots;

@@ -41,8 +41,8 @@ COMMAND("Run", run, "run", "FILE [-- ARGUMENTS...]", "run a plan, a node workflo
         FLAG_REASON, FLAG_MAX_STEPS, FLAG_LIMITS, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS,
         FLAG_DETACH, FLAG_OUTPUT)
 COMMAND("Run", worker, "worker", "", "execute steps of a server", NULL, 0, 0, FLAG_SERVER, FLAG_TOKEN_FILE,
-        FLAG_CA_FILE, FLAG_POOL, FLAG_KINDS, FLAG_CONCURRENCY, FLAG_NAME, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS,
-        FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_LIMITS, FLAG_FETCH)
+        FLAG_CA_FILE, FLAG_CERT, FLAG_CERT_KEY, FLAG_POOL, FLAG_KINDS, FLAG_CONCURRENCY, FLAG_NAME, FLAG_PLUGIN,
+        FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_LIMITS, FLAG_FETCH)
 COMMAND("Run", recover, "recover", "[RUN...]", "go on with unfinished runs that nobody owns", "table|json|jsonl|name",
         0, SIZE_MAX, STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_LIMITS, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS,
         FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_OUTPUT)
@@ -155,6 +155,10 @@ COMMAND("Other", context_use, "context use", "[NAME]", "make a context the defau
 COMMAND("Other", context_add, "context add", "NAME", "keep a server or a store under a name", NULL, 1, 1, STORE_FLAGS,
         FLAG_LOCAL)
 COMMAND("Other", context_test, "context test", "", "ask the server who we are there", NULL, 0, 0, STORE_FLAGS)
+COMMAND("Other", login, "login", "", "sign in to a server, at its identity provider", NULL, 0, 0, FLAG_SERVER, FLAG_CA_FILE)
+COMMAND("Other", logout, "logout", "", "forget a sign-in", NULL, 0, 0, FLAG_SERVER, FLAG_CA_FILE)
+COMMAND("Other", whoami, "whoami", "", "who we are at a server, and what as", NULL, 0, 0, FLAG_SERVER, FLAG_TOKEN_FILE,
+        FLAG_CA_FILE)
 COMMAND("Other", completion, "completion", "SHELL", "print the completion script of bash, zsh or fish", NULL, 1, 1,
         FLAG_NONE)
 COMMAND("Other", man, "man", "", "print the manual page", NULL, 0, 0, FLAG_NONE)

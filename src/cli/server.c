@@ -1,5 +1,7 @@
 #include "cli/server.h"
 
+#include "cli/login.h"
+
 #include "os/os.h"
 
 #include <stdlib.h>
@@ -45,8 +47,7 @@ int server_choose(struct cli *cli, const char **url)
     return EXIT_OK;
 }
 
-// Only this machine hears what is sent there.
-static bool is_here(const char *url)
+bool url_is_here(const char *url)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]"};
     const char *host = strstr(url, "://");
@@ -75,6 +76,7 @@ static int read_token(struct cli *cli, const char *path, const char *from, struc
 static int no_token(struct cli *cli, const char *url)
 {
     cli_fail(cli, EXIT_DENIED, "there is no token for %s", url);
+    cli_hint(cli, "`cairn login --server %s`, where the server has an identity provider", url);
     cli_hint(cli, "--token-file FILE or $CAIRN_TOKEN; `cairn config set token-file FILE` keeps it");
     cli_hint(cli, "the first start of `cairn serve` tells where it left one; POST /v1/tokens makes more");
     return EXIT_DENIED;
@@ -86,7 +88,7 @@ int server_access(struct cli *cli, const char *url, const char *store, struct se
     struct str file = args_text(&cli->args, FLAG_TOKEN_FILE, "");
     const char *path = strchr(store, ':');
     *out = (struct server_access){.ca_file = args_text(&cli->args, FLAG_CA_FILE, "")};
-    if (starts(url, "http:") && !is_here(url)) cli_warn(cli, "any machine between here and %s can read the token", url);
+    if (starts(url, "http:") && !url_is_here(url)) cli_warn(cli, "any machine between here and %s can read the token", url);
     if (args_has(&cli->args, FLAG_TOKEN_FILE))
         return read_token(cli, file.ptr, cli_format(cli, "--token-file %s", file.ptr), out);
     if (variable && variable[0]) {
@@ -97,7 +99,9 @@ int server_access(struct cli *cli, const char *url, const char *store, struct se
     if (file.len > 0)
         return read_token(cli, file.ptr,
                           cli_format(cli, "token-file of %s", cli->args.defaults[FLAG_TOKEN_FILE].origin), out);
+    int code = login_token(cli, url, &out->token, &out->token_from);
+    if (code || out->token.len) return code;
     const char *left = path ? cli_format(cli, "%s.token", path + 1) : "";
-    if (is_here(url) && left[0] && access(left, R_OK) == 0) return read_token(cli, left, left, out);
+    if (url_is_here(url) && left[0] && access(left, R_OK) == 0) return read_token(cli, left, left, out);
     return no_token(cli, url);
 }

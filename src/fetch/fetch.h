@@ -124,6 +124,7 @@ struct fetch_link_options {
     struct str url;   // "http://HOST:PORT", "https://HOST[:PORT]", "unix:PATH"; a path is put before that of each call
     struct str token; // sent as bearer token; empty = none. Never part of a message
     struct str ca_file;             // instead of the system's; empty = the system's
+    struct str cert_file, key_file; // PEM: shown to a server that asks for one; both or none
     int64_t timeout_ms;             // of a call; 0 = 30 s
     size_t body_max;                // 0 = 64 MiB
     bool (*stopped)(void *context); // true: calls end with E_CANCELLED, within 100 ms. NULL = never

@@ -99,6 +99,7 @@ struct wire {
     int64_t deadline;               // mono ms
     bool (*stopped)(void *context); // asked now and then while waiting; NULL = never
     void *stop_context;
+    const char *cert_file, *key_file; // shown to a server that asks; NULL: none
 };
 #define NO_DEADLINE INT64_MAX
 

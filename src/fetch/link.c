@@ -80,6 +80,10 @@ static enum code options_copy(struct fetch_link *link, const struct fetch_link_o
     link->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : LINK_TIMEOUT_MS;
     link->body_max = options->body_max ? options->body_max : LINK_BODY_MAX;
     link->wire = (struct wire){.fd = -1};
+    struct str cert = arena_copy(&link->arena, options->cert_file), key = arena_copy(&link->arena, options->key_file);
+    if (!cert.ptr || !key.ptr) return error_nomem(err);
+    if (!cert.len != !key.len) return error_set(err, E_INVALID, "a certificate and its key go together");
+    if (cert.len) link->wire.cert_file = cert.ptr, link->wire.key_file = key.ptr;
     return url_parse(link, err);
 }
 

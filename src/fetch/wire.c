@@ -192,6 +192,18 @@ static bool ssl_expect(SSL *ssl, const struct uri *uri)
     return X509_VERIFY_PARAM_set1_host(param, uri->host, 0) == 1 && SSL_set_tlsext_host_name(ssl, uri->host) == 1;
 }
 
+// A chain and a key that is its own.
+static enum code ssl_show(SSL *ssl, const struct wire *wire, struct error *err)
+{
+    if (!wire->cert_file) return OK;
+    bool good = SSL_use_certificate_chain_file(ssl, wire->cert_file) == 1 &&
+                SSL_use_PrivateKey_file(ssl, wire->key_file, SSL_FILETYPE_PEM) == 1 && SSL_check_private_key(ssl) == 1;
+    ERR_clear_error();
+    if (good) return OK;
+    return error_set(err, E_INVALID, "the certificate %s and the key %s cannot be used together", wire->cert_file,
+                     wire->key_file);
+}
+
 // What an SSL call that gave `result` wants; OK: call it again.
 static enum code ssl_again(struct wire *wire, int result, bool *closed, struct error *err)
 {
@@ -213,6 +225,8 @@ enum code wire_tls(struct wire *wire, const struct uri *uri, struct str ca_file,
 {
     wire->ssl = ssl_make(ca_file, err);
     if (!wire->ssl) return err ? err->code : E_INVALID;
+    enum code shown = ssl_show(wire->ssl, wire, err);
+    if (shown) return shown;
     BIO *bio = BIO_new(kept.bio);
     if (!bio || !ssl_expect(wire->ssl, uri)) {
         BIO_free(bio);

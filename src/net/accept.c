@@ -128,7 +128,7 @@ static void admit(struct listener *listener, int fd, const struct sockaddr_stora
     name_peer(conn, peer);
     start(conn);
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = conn};
-    if (tls) conn->ssl = net_tls_accept(server, fd);
+    if (tls) conn->ssl = net_tls_accept(conn);
     bool ok = !tls || conn->ssl;
     if (!ok || !heap_push(&server->timers, &conn->timer, conn_deadline(conn)) ||
         epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) < 0)

@@ -84,7 +84,7 @@ static void head_came(struct conn *conn)
         reply_refuse(conn, status, status == 421 ? "this host is not served here" : "asked for by another site");
         return;
     }
-    if (options->body_max) conn->parser.body_max = options->body_max(options->context, request);
+    if (options->body_max) conn->parser.body_max = options->body_max(options->context, &conn->x);
     conn->in_body = true;
     conn->since = server->now;
     conn->owes_continue = request->expect_continue;

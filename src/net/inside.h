@@ -99,6 +99,7 @@ struct conn {
     enum conn_state state;
     int fd;
     SSL *ssl;
+    uint64_t trusted; // the reading of the files (server->readings) that its certificate was verified with
     bool readable, writable, eof, in_body, served, owes_continue;
     bool holding; // the exchange is with the handler, whatever the state
     atomic_bool gone;
@@ -141,7 +142,7 @@ struct net_server {
     int epoll, event, spare; // spare: given up to accept and close when descriptors run out
     struct listener listeners[LISTENERS_MAX];
     size_t listener_count;
-    char *certificate, *key;
+    char *certificate, *key, *client_ca, *client_crl;
     struct buf fixed; // options.headers as lines, one after another
     size_t *fixed_ends;
     pthread_t thread;
@@ -165,6 +166,7 @@ struct net_server {
     pthread_mutex_t mutex;
     struct net_message *queue_first, *queue_last;
     SSL_CTX *tls;
+    uint64_t readings; // of its files
 };
 
 // proxy.c
@@ -178,8 +180,8 @@ enum code net_listen_all(struct net_server *server, struct error *err) MUST_CHEC
 void net_listen_close(struct net_server *server);
 
 // tls.c
-enum code net_tls_make(const char *certificate, const char *key, SSL_CTX **out, struct error *err) MUST_CHECK;
-SSL *net_tls_accept(struct net_server *server, int fd); // NULL: no memory
+enum code net_tls_make(const struct net_server *server, SSL_CTX **out, struct error *err) MUST_CHECK;
+SSL *net_tls_accept(struct conn *conn); // NULL: no memory
 
 // accept.c
 void net_accept(struct listener *listener);

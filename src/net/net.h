@@ -46,6 +46,10 @@ struct net_options {
     size_t fd_count;
     const char *tls_certificate,
         *tls_key;                      // PEM files (chain, key): TLS 1.2 or later on every TCP listener. Both or none
+    // Clients may show a certificate (or must): it is verified against these CAs and, where a CRL is given, must not be in it. Nobody's
+    // session is resumed then: an identity is that of one connection.
+    const char *tls_client_ca, *tls_client_crl;
+    bool tls_client_required;
     const struct net_limits *limits;   // NULL: net_limits_default
     // Whose word on X-Forwarded-For counts. Their connections are those of many clients: limits->per_address does not hold for them.
     const struct os_network *proxies;
@@ -56,7 +60,7 @@ struct net_options {
     size_t header_count;
     void (*handle)(void *context, struct net_exchange *x); // net thread; must not block
     // How large may the body be? Net thread, before it is read. NULL: limits->http.body_max.
-    uint64_t (*body_max)(void *context, const struct http_request *head);
+    uint64_t (*body_max)(void *context, struct net_exchange *x);
     void (*tick)(void *context); // net thread, every tick_ms; may be NULL
     int64_t tick_ms;
     void *context;
@@ -74,7 +78,7 @@ void net_stop(struct net_server *server); // any thread, also from a signal hand
 // without an answer are dropped.
 void net_close(struct net_server *server);
 
-// New certificate and key from the same files; open connections keep theirs. Any thread. On failure the old ones stay.
+// New certificate and key, CAs and CRL from the same files; open connections keep theirs. Any thread. On failure the old ones stay.
 enum code net_reload_tls(struct net_server *server, struct error *err) MUST_CHECK;
 
 // ---- one exchange; the handler's until it is answered
@@ -84,6 +88,14 @@ struct arena *net_arena(struct net_exchange *x);    // emptied when the exchange
 // "127.0.0.1", "::1", "unix"; of a named proxy the client that it names. As long as the exchange
 struct str net_peer(const struct net_exchange *x);
 int64_t net_peer_uid(const struct net_exchange *x); // of the process behind a Unix socket; -1 otherwise, and for a proxy
+// What a client's certificate says, once it is verified. False: it showed none, or one that the files of the last net_reload_tls do not
+// let in. Net thread, while the exchange is there; in its arena.
+struct net_certificate {
+    struct str uri;     // of its subjectAltName, when it has exactly one
+    struct str name;    // common name of its subject, when it has exactly one
+    int64_t expires_ms; // wall clock
+};
+bool net_certificate(struct net_exchange *x, struct net_certificate *out);
 // False once the client has closed its side: nobody may be waiting. Any thread.
 bool net_alive(const struct net_exchange *x);
 // The answer will be a refusal that says when to come again. A client that does not wait so long is answered once more, and then no

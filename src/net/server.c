@@ -106,8 +106,12 @@ static enum code set_up_tls(struct net_server *server, struct error *err)
         return error_set(err, E_INVALID, "TLS needs both a certificate and a key");
     server->certificate = strdup(options->tls_certificate);
     server->key = strdup(options->tls_key);
-    if (!server->certificate || !server->key) return error_nomem(err);
-    return net_tls_make(server->certificate, server->key, &server->tls, err);
+    if (options->tls_client_ca) server->client_ca = strdup(options->tls_client_ca);
+    if (options->tls_client_crl) server->client_crl = strdup(options->tls_client_crl);
+    if (!server->certificate || !server->key || !server->client_ca != !options->tls_client_ca ||
+        !server->client_crl != !options->tls_client_crl)
+        return error_nomem(err);
+    return net_tls_make(server, &server->tls, err);
 }
 
 static enum code watch(struct net_server *server, int fd, uint32_t events, struct source *source, struct error *err)
@@ -297,6 +301,8 @@ void net_close(struct net_server *server)
     SSL_CTX_free(server->tls);
     free(server->certificate);
     free(server->key);
+    free(server->client_ca);
+    free(server->client_crl);
     pthread_mutex_destroy(&server->mutex);
     free(server);
 }

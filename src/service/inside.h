@@ -2,6 +2,7 @@
 #ifndef CAIRN_SERVICE_INSIDE_H
 #define CAIRN_SERVICE_INSIDE_H
 
+#include "json/form.h"
 #include "json/make.h"
 #include "service/queue.h"
 #include "service/service.h"
@@ -193,6 +194,7 @@ struct service {
     struct readers readers;
     struct alarm alarm;
     struct otlp *otlp; // NULL: no traces
+    struct oidc *oidc; // NULL: nobody signs in elsewhere
     struct projecting *projecting;
     struct backlog backlog;
     pthread_rwlock_t bus_lock;
@@ -359,6 +361,19 @@ void projecting_tick(struct service *service, int64_t mono_ms);                 
 enum code otlp_open(struct service *service, struct error *err) MUST_CHECK; // before the engine's thread
 enum code otlp_start(struct service *service, struct error *err) MUST_CHECK;
 void otlp_close(struct service *service); // while the engine turns
+
+// oidc.c
+enum code oidc_open(struct service *service, struct error *err) MUST_CHECK; // and starts its thread
+void oidc_stop(struct service *service);
+void oidc_close(struct service *service); // when nobody asks any more
+// As service_authenticate.
+enum code oidc_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out,
+                            struct error *err) MUST_CHECK;
+
+// sign_in_settings.c
+enum code service_oidc_parse(const struct json *value, struct arena *arena, struct service_settings *out,
+                             struct error *err) MUST_CHECK;
+void service_clients_read(struct form *form, struct service_settings *out); // members of [serve.tls]
 
 // sinks.c
 // idle: another engine carries; here readers get what the store says of it, and orders are taken.

@@ -384,6 +384,7 @@ static enum code open_parts(struct service *service, struct error *err)
     if (!rc) rc = members_join(service, err);
     if (!rc && !service->members.several) rc = take_up_all(service, err);
     if (!rc) rc = otlp_open(service, err);
+    if (!rc) rc = oidc_open(service, err);
     if (!rc) rc = projecting_open(service, err);
     if (!rc) rc = readers_start(service, err);
     if (rc) return rc;
@@ -463,6 +464,7 @@ bool service_drained(struct service *service)
 void service_stop(struct service *service)
 {
     otlp_close(service);
+    oidc_stop(service);
     projecting_end(service);
     members_stop(service);
     sinks_close(service); // while their last cursors can still be stored
@@ -490,6 +492,7 @@ void service_close(struct service *service)
     lock_release(service);
     documents_release(&service->documents);
     tokens_release(&service->tokens);
+    oidc_close(service);
     definitions_close(service);
     keys_close(service);
     pthread_rwlock_destroy(&service->approvals.lock);

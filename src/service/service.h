@@ -10,7 +10,7 @@
 #ifndef CAIRN_SERVICE_SERVICE_H
 #define CAIRN_SERVICE_SERVICE_H
 
-#include "auth/auth.h"
+#include "auth/jwt.h"
 #include "bus/bus.h"
 #include "contract/profile.h"
 #include "engine/engine.h"
@@ -25,6 +25,26 @@ struct service;
 struct service_otlp {
     struct str url, ca_file;
     const struct json *headers; // object; may be NULL
+};
+
+// People of an identity provider (docs/format/sign-in.md).
+struct service_oidc {
+    struct str issuer, client, scopes;
+    struct names audiences;
+    uint32_t algorithms; // enum jwt_algorithm
+    int64_t skew_ms, max_age_ms;
+    int64_t refresh_ms, stale_ms; // of its keys
+    int64_t unknown_ms;           // between readings of them because of names that are not known
+    bool access_token;            // what clients send: this, or the id_token
+    struct fetch_policy *policy;
+    const struct claim_grant *grants;
+    size_t grant_count;
+};
+
+// A worker by its certificate: of a URI in its subjectAltName, or of its common name.
+struct service_certificate {
+    struct str uri, name;
+    struct str tenant, pool;
 };
 
 struct service_settings {
@@ -62,6 +82,12 @@ struct service_settings {
     size_t proxy_count;
     bool unix_proxy;
     struct str tls_certificate, tls_key;
+    struct str tls_client_ca, tls_client_crl; // PEM files; empty: clients are not asked for certificates
+    bool tls_client_required;
+    const struct service_certificate *clients;
+    size_t client_count;
+    const struct service_oidc *oidc;
+    size_t oidc_count;
     const struct service_otlp *otlp;   // NULL: traces go nowhere
     struct adapters adapters;          // who runs plans that do not say it, and what references of runs say
     const struct json *sinks;          // array (docs/format/bus.md); NULL: none
@@ -191,12 +217,18 @@ void *call_alloc(struct call *call, size_t size) MUST_CHECK;
 struct str call_text(struct call *call, const char *format, ...) PRINTF_LIKE(2, 3); // in the arena; empty: no memory
 
 // ---- who
-// The principal of a bearer token; false: none, expired, revoked. Strings borrow the service's table until the next
-// service_tokens_changed, so they are copied into `arena`.
-bool service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out);
-// The token is good, and one of its roles allows the operation somewhere.
-bool service_could(struct service *service, struct str token, enum operation operation);
-bool service_token_valid(struct service *service, struct str id); // still there, neither expired nor revoked
+// The principal of a bearer token, made here or by an identity provider; whether it has expired or was revoked says auth_decide. What
+// it consists of is in `arena`. E_DENIED: nobody's; the message is for the log, and empty where there is nothing to say. E_TIMEOUT: its
+// provider's keys have to be read first, which has begun.
+enum code service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out,
+                               struct error *err) MUST_CHECK;
+// The worker that a verified certificate stands for; false: nobody. In `arena` or in the settings.
+bool service_certificate_grant(const struct service *service, struct str uri, struct str name, int64_t expires_ms,
+                               struct arena *arena, struct principal *out);
+// One of the roles of the principal allows the operation somewhere.
+bool service_could(struct service *service, const struct principal *who, enum operation operation);
+struct json service_sign_in(const struct service *service, struct arena *arena); // for everybody: {"methods": [...]}
+bool service_token_valid(struct service *service, struct str id); // of one that was made here: still there, neither expired nor revoked
 // Records a refusal that was decided outside.
 void service_denied(const struct call *from, enum operation operation, struct str resource, const char *code);
 // Decides; a refusal is recorded and answers the call.

@@ -1,8 +1,7 @@
 // [serve] of a configuration, member by member: docs/format/serve.md.
-#include "service/service.h"
+#include "service/inside.h"
 
 #include "http/http.h"
-#include "json/form.h"
 #include "os/os.h"
 
 enum { LIST_MAX = 16, ROUTES_MAX = 1024, COUNT_MAX = 1000000 };
@@ -96,7 +95,8 @@ static enum code read_tls(struct form *form, struct service_settings *out)
 {
     form_path(form, "certificate", &out->tls_certificate);
     form_path(form, "key", &out->tls_key);
-    if (form->object->count < 2) form_fail(form, NULL, "needs certificate and key");
+    service_clients_read(form, out);
+    if (!out->tls_certificate.len || !out->tls_key.len) form_fail(form, NULL, "needs certificate and key");
     return form_end(form);
 }
 
@@ -208,6 +208,7 @@ static void read_parts(struct form *form, struct service_settings *out)
         form->rc = engine_limits_parse(value, form->arena, &out->limits, &out->sql_bytes, form->err);
     if ((value = form_any(form, "stateStore")))
         form->rc = engine_write_budget_parse(value, &out->write_budget_ms, form->err);
+    if ((value = form_any(form, "oidc"))) form->rc = service_oidc_parse(value, form->arena, out, form->err);
     if (form_part(form, "tls", &part)) form->rc = read_tls(&part, out);
     if (form_part(form, "otlp", &part)) form->rc = read_otlp(&part, out);
     if (form_part(form, "engine", &part)) form->rc = read_engine(&part, out);
@@ -221,7 +222,8 @@ static const struct {
     {"hosts", "further names that requests may address the service by"},
     {"origins", "how browsers reach the service through a proxy: https://HOST"},
     {"proxies", "whose X-Forwarded-For names the client: addresses, networks, unix"},
-    {"tls", "certificate and key: PEM files"},
+    {"tls", "certificate and key: PEM files; whose certificates clients may show"},
+    {"oidc", "identity providers whose people may come in"},
     {"insecure", "true: no TLS where other machines can reach it"},
     {"sharedDirectory", "true: the store may lie where everybody may write"},
     {"tokenFile", "where the first start leaves its token"},

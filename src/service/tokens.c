@@ -121,39 +121,27 @@ static bool copy_principal(struct arena *arena, const struct principal *from, st
     return copy_names(arena, &out->projects) && copy_names(arena, &out->environments);
 }
 
-// The token that was shown, or NULL; the lock is held then, and stays so until the caller has looked at it.
-static const struct token *lock_shown(struct tokens *tokens, struct str token)
+enum code service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out,
+                               struct error *err)
 {
+    struct tokens *tokens = &service->tokens;
     struct str id;
     struct digest secret;
     bool found = false;
-    if (!auth_token_parse(token, &id, &secret)) return NULL;
+    if (!auth_token_parse(token, &id, &secret)) return oidc_authenticate(service, token, arena, out, err);
     pthread_rwlock_rdlock(&tokens->lock);
     size_t at = place_of(tokens, id, &found);
     const struct token *stored = found ? &tokens->rows[at]->token : NULL;
-    if (auth_token_matches(stored, &secret) && found) return stored;
+    bool ok = auth_token_matches(stored, &secret);
+    ok = ok && found && copy_principal(arena, &stored->principal, out);
     pthread_rwlock_unlock(&tokens->lock);
-    return NULL;
+    return ok ? OK : error_set(err, E_DENIED, "%s", "");
 }
 
-bool service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out)
+bool service_could(struct service *service, const struct principal *who, enum operation operation)
 {
-    const struct token *stored = lock_shown(&service->tokens, token);
-    if (!stored) return false;
-    bool ok = copy_principal(arena, &stored->principal, out);
-    pthread_rwlock_unlock(&service->tokens.lock);
-    return ok;
-}
-
-bool service_could(struct service *service, struct str token, enum operation operation)
-{
-    const struct token *stored = lock_shown(&service->tokens, token);
-    if (!stored) return false;
-    struct auth_ask ask = {
-        .principal = &stored->principal, .operation = operation, .now_ms = os_now().wall_ms};
-    bool could = auth_precheck(service->auth, &ask).allowed;
-    pthread_rwlock_unlock(&service->tokens.lock);
-    return could;
+    struct auth_ask ask = {.principal = who, .operation = operation, .now_ms = os_now().wall_ms};
+    return auth_precheck(service->auth, &ask).allowed;
 }
 
 // ---- the first token (A8): no installation begins with a known one

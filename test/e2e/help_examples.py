@@ -22,6 +22,8 @@ EXITS = {
     "cairn diff 3f2a@12 3f2a": 20,
     "cairn diff 3f2a 77c1 --timing -o json": 20,
     "cairn log replay @last --plan changed.yaml": 20,
+    "cairn login --server https://cairn.example.org": 7,  # there is no such server
+    "cairn whoami --server https://cairn.example.org": 4,  # and nobody signed in there
     "cairn retry @last-failed": 13,  # up to the approval
     "cairn reject @last/deploy --reason 'not on Friday'": 10,
 }

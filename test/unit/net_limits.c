@@ -6,8 +6,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-static uint64_t body_max(void *context, const struct http_request *head)
+static uint64_t body_max(void *context, struct net_exchange *x)
 {
+    const struct http_request *head = net_request(x);
     (void)context;
     return str_is(head->method, "POST") && str_is(head->path, "/large") ? 5000000 : 10;
 }

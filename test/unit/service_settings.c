@@ -102,6 +102,61 @@ static void what_does_not_fit_is_told_with_its_place(void)
     CHECK_INT(put("lisen", "1", &err), E_NOT_FOUND);
 }
 
+#define PROVIDER "\"issuer\": \"https://id.example.com/realm\", \"audience\": \"cairn\""
+#define GRANT "\"claim\": \"groups\", \"value\": \"x\", \"tenant\": \"acme\""
+
+static void identity_providers_have_sound_defaults(void)
+{
+    begin();
+    take("oidc", "[{" PROVIDER ", \"grants\": [{" GRANT ", \"roles\": [\"admin\", \"operator\"]}]}]");
+    CHECK_INT(settings.oidc_count, 1);
+    const struct service_oidc *one = &settings.oidc[0];
+    CHECK_INT(one->skew_ms, 60000);
+    CHECK_INT(one->algorithms, JWT_RS256 | JWT_PS256 | JWT_ES256 | JWT_EDDSA);
+    CHECK_INT(one->grants[0].roles, ROLE_ADMIN | ROLE_OPERATOR);
+    struct error err = {0};
+    CHECK_OK(fetch_uri_check(one->policy, STR("https://id.example.com/other/keys"), &err), &err);
+    CHECK_INT(fetch_uri_check(one->policy, STR("https://id.example.com.evil.org/keys"), &err), E_DENIED);
+    CHECK_INT(fetch_uri_check(one->policy, STR("http://id.example.com/keys"), &err), E_DENIED);
+    take("oidc", "[{" PROVIDER ", \"algorithms\": [\"ES256\"], \"allow\": [\"https://keys.example.org/\"]}]");
+    CHECK_INT(settings.oidc[0].algorithms, JWT_ES256);
+    CHECK_OK(fetch_uri_check(settings.oidc[0].policy, STR("https://keys.example.org/certs"), &err), &err);
+}
+
+static void providers_and_clients_that_do_not_fit_are_told(void)
+{
+    static const struct {
+        const char *name, *text, *why;
+    } rows[] = {
+        {"oidc", "{}", "must be a list"},
+        {"oidc", "[{\"audience\": \"x\"}]", "needs an issuer"},
+        {"oidc", "[{\"issuer\": \"https://x\"}]", "needs an audience"},
+        {"oidc", "[{\"issuer\": \"http://x\", \"audience\": \"x\"}]", "is not https"},
+        {"oidc", "[{" PROVIDER ", \"algorithms\": [\"none\"]}]", "must be of RS256"},
+        {"oidc", "[{" PROVIDER ", \"algorithms\": [\"HS256\"]}]", "must be of RS256"},
+        {"oidc", "[{" PROVIDER ", \"algorithms\": []}]", "is empty"},
+        {"oidc", "[{" PROVIDER ", \"skewSeconds\": 601}]", "skewSeconds"},
+        {"oidc", "[{" PROVIDER ", \"staleSeconds\": 5}]", "less than refreshSeconds"},
+        {"oidc", "[{" PROVIDER "}, {" PROVIDER "}]", "twice"},
+        {"oidc", "[{" PROVIDER ", \"grants\": [{" GRANT "}]}]", "needs roles"},
+        {"oidc", "[{" PROVIDER ", \"grants\": [{" GRANT ", \"roles\": [\"worker\"]}]}]", "must be of operator"},
+        {"oidc", "[{" PROVIDER ", \"grants\": [{" GRANT ", \"roles\": [\"admin\"], \"tenantClaim\": \"t\"}]}]", "one of tenant"},
+        {"oidc", "[{" PROVIDER ", \"grants\": [{\"claim\": \"g\", \"tenant\": \"a\", \"roles\": [\"admin\"]}]}]", "claim and value"},
+        {"oidc", "[{" PROVIDER ", \"secret\": 1}]", "secret"},
+        {"tls", "{\"certificate\": \"/c\", \"key\": \"/k\", \"clientCrl\": \"/l\"}", "need clientCa"},
+        {"tls", "{\"certificate\": \"/c\", \"key\": \"/k\", \"clientCa\": \"/a\", \"clients\": [{\"uri\": \"u\"}]}", "tenant and pool"},
+        {"tls", "{\"certificate\": \"/c\", \"key\": \"/k\", \"clientCa\": \"/a\", \"clients\": [{\"tenant\": \"a\", \"pool\": \"p\"}]}",
+         "one of uri and name"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct error err;
+        begin();
+        enum code rc = put(rows[i].name, rows[i].text, &err);
+        if (rc != E_INVALID || !strstr(err.message, rows[i].why))
+            test_fail(__FILE__, __LINE__, "%s: %d %s", rows[i].text, (int)rc, err.message);
+    }
+}
+
 static void every_member_is_explained_and_read(void)
 {
     size_t count = 0;
@@ -122,6 +177,8 @@ int main(int argc, char **argv)
         TEST(members_become_settings),
         TEST(confinement_none_is_none),
         TEST(what_does_not_fit_is_told_with_its_place),
+        TEST(identity_providers_have_sound_defaults),
+        TEST(providers_and_clients_that_do_not_fit_are_told),
         TEST(every_member_is_explained_and_read),
     };
     return test_main("service_settings", tests, ARRAY_COUNT(tests), argc, argv);
