@@ -165,7 +165,7 @@ static enum code read_provider(const struct json *value, struct arena *arena, st
     bool http = str_starts(out->issuer, STR("http://"));
     if (!form.rc && (!(str_starts(out->issuer, STR("https://")) || http) || out->issuer.len > JWT_ISSUER_MAX))
         form_fail(&form, NULL, "needs an issuer: https://HOST and perhaps a path, as its tokens have it in iss");
-    if (http && !insecure) form_fail(&form, "issuer", "is not https: a machine between here and there could give other keys (insecure = true)");
+    if (http && !insecure) form_fail(&form, "issuer", "is not https: a machine on the way could give other keys (insecure = true)");
     if (!out->audiences.count) form_fail(&form, NULL, "needs an audience: tokens for others are not for us");
     if (!form.rc && out->stale_ms < out->refresh_ms) form_fail(&form, NULL, "staleSeconds is less than refreshSeconds");
     if (!form.rc) read_policy(&form, out);
@@ -177,7 +177,7 @@ enum code service_oidc_parse(const struct json *value, struct arena *arena, stru
 {
     struct form form;
     form_begin(&form, "oidc", NULL, arena, err);
-    form.object = value; // whose place is told; it has no members of its own
+    form.object = value; // errors name its place; it has no members of its own
     if (!json_is(value, JSON_ARRAY) || value->count > PROVIDERS_MAX)
         return form_fail(&form, NULL, "must be a list of at most 16 providers: [[serve.oidc]]");
     struct service_oidc *list = ARENA_ARRAY(arena, value->count + 1, struct service_oidc);
