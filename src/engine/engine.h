@@ -21,7 +21,8 @@ struct engine;
 // Seen by the observer after it is durable, on the engine thread. `path` strings live during the call.
 struct engine_event {
     struct str run;          // run id
-    const struct run *state; // read only, after the fold
+    const struct run *state; // read only, after the fold of all that was stored together
+    uint64_t last_seq;       // of that state
     const struct program *program;
     const struct moment *moment;
     bool past;                      // recorded again from another run: it did not happen now

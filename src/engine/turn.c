@@ -344,6 +344,7 @@ static void tell_events(struct engine *engine, const struct batch *batch, const 
         if (!item->moment) continue;
         struct engine_event event = {.run = resident->ids.run,
                                      .state = resident->run,
+                                     .last_seq = run_log_last_seq(resident->log),
                                      .program = resident->entry->program,
                                      .moment = item->moment,
                                      .past = old > 0,

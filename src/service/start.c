@@ -135,6 +135,18 @@ static bool is_taken(struct call *call, struct str run)
     return run.len > 0 && store_head(call->service->store, call->who.tenant, run, &call->arena, &head, &err) == OK;
 }
 
+// A run of this id that the store does not have was asked for before, and its start is still queued.
+static void start_failed(struct call *call, const struct error *err)
+{
+    const struct starting *starting = call->state;
+    if (err->code == E_EXISTS && !is_taken(call, starting->given.run)) {
+        call->answer = (struct answer){.retryable = true, .retry_after_ms = 1000};
+        call_problem(call, 409, "REQUEST_IN_PROGRESS", "this request is being carried out");
+        return;
+    }
+    call_failed(call, err);
+}
+
 // Where several engines share a limit, what it says now is in the store, and a start takes a number of it along (slots.h).
 static enum code ask_for_place(struct call *call, enum queue_verdict *verdict, struct error *err)
 {
@@ -285,7 +297,7 @@ static void start_on_engine(struct call *call)
     enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
     if (!rc && !waits_add(service, call, wait_for, call->who.tenant, str_from(starting->run), until))
         rc = error_nomem(&err);
-    if (rc) call_failed(call, &err);
+    if (rc) start_failed(call, &err);
 }
 
 // ---- reader thread
@@ -428,7 +440,7 @@ static void refuse_on_engine(struct call *call)
     enum code rc = audit_refusal(call, &err);
     if (!rc) rc = store_refusal(call, &err);
     if (rc) alarm_alone(call);
-    if (rc) call_failed(call, &err);
+    if (rc) start_failed(call, &err);
 }
 
 // A plan of one step that fails, in the place of the one that was meant: whatever is made of its run comes to nothing, too.

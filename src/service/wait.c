@@ -31,7 +31,7 @@ static struct call *unlink_call(struct service *service, struct call **at)
 }
 
 // A call that has its problem already waited only for what it caused to be durable.
-static void answer_status(struct call *call, const struct run *run, uint64_t seq, bool ended)
+static void answer_status(struct call *call, const struct run *run, uint64_t seq)
 {
     struct run_summary summary;
     struct json body;
@@ -46,13 +46,13 @@ static void answer_status(struct call *call, const struct run *run, uint64_t seq
     }
     call->answer.caused_seq = seq;
     call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(run->ids.run));
-    call_answer(call, ended ? 200 : 202, body);
+    call_answer(call, run_status_terminal(run->status) ? 200 : 202, body);
 }
 
 void waits_event(struct service *service, const struct engine_event *event)
 {
     const struct run_ids *ids = &event->state->ids;
-    bool ended = moment_is_terminal(event->moment->kind);
+    bool ended = run_status_terminal(event->state->status);
     struct call **at = &service->waits.slots[slot_of(service, ids->tenant, ids->run)];
     while (*at) {
         struct call *call = *at;
@@ -66,7 +66,7 @@ void waits_event(struct service *service, const struct engine_event *event)
         if (call->wait_for == WAIT_MOVED)
             service_read(call, call->read);
         else
-            answer_status(call, event->state, event->item->seq, ended);
+            answer_status(call, event->state, event->last_seq);
     }
 }
 
@@ -102,9 +102,10 @@ void waits_refused(struct service *service, struct str tenant, struct str run, c
             continue;
         }
         unlink_call(service, at);
-        // Another engine was faster: with the same request, which is answered with what that one made, or with a place in a queue.
+        // Another call or another engine was faster: with the same request, which is answered with what that one made, or with a place in
+        // a queue.
         enum { AGAIN_MAX = 8 };
-        bool again = why->code == E_CONFLICT && service->members.several && call->asked_again < AGAIN_MAX;
+        bool again = why->code == E_CONFLICT && call->asked_again < AGAIN_MAX;
         call->asked_again++;
         if (again)
             service_post(call, call->work);
@@ -113,9 +114,41 @@ void waits_refused(struct service *service, struct str tenant, struct str run, c
     }
 }
 
+static void answer_head(struct call *call, const struct run_head *head)
+{
+    struct json body;
+    if (!service_status(call->service->store, head, &call->arena, &body)) {
+        call_nomem(call);
+        return;
+    }
+    call->answer.caused_seq = head->last_seq;
+    call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(head->ids.run));
+    call_answer(call, head->terminal ? 200 : 202, body);
+}
+
+// The time of a call that waits for a start or an end is over. What the store has is answered: a run that is only in memory is gone when
+// the process dies. Its start is still queued, so the same request may be answered with that very run later.
+static void answer_stored(struct call *call)
+{
+    struct run_head head;
+    struct error err = {0};
+    enum code rc =
+        store_head(call->service->store, call->wait_tenant, call->wait_run, &call->arena, &head, &err);
+    if (rc == OK && call->answer.code) {
+        call->done(call);
+    } else if (rc == OK) {
+        answer_head(call, &head);
+    } else if (rc != E_NOT_FOUND) {
+        call_failed(call, &err);
+    } else {
+        call->answer = (struct answer){.retryable = true, .retry_after_ms = 1000};
+        call_problem(call, 503, "START_NOT_STORED",
+                     "the store has not taken the run yet; send the same request again, with the same runRequestId");
+    }
+}
+
 static void time_is_over(struct call *call)
 {
-    struct service *service = call->service;
     if (call->wait_for == WAIT_MOVED) {
         service_read(call, call->read);
         return;
@@ -125,11 +158,7 @@ static void time_is_over(struct call *call)
         call_problem(call, 504, "SIGNAL_NOT_DECIDED", "nobody has decided the signal yet; ask for it by its id");
         return;
     }
-    const struct run *run = engine_run(service->engine, call->wait_tenant, call->wait_run);
-    if (run)
-        answer_status(call, run, 0, false);
-    else
-        call_problem(call, 504, "TIMEOUT", "the run goes on");
+    answer_stored(call);
 }
 
 void waits_tick(struct service *service, int64_t mono_ms)
@@ -155,18 +184,6 @@ void waits_end(struct service *service)
 }
 
 // ---- runs that another engine drives: their owner tells nobody here, so they are looked up
-
-static void answer_head(struct call *call, const struct run_head *head)
-{
-    struct json body;
-    if (!service_status(call->service->store, head, &call->arena, &body)) {
-        call_nomem(call);
-        return;
-    }
-    call->answer.caused_seq = head->last_seq;
-    call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(head->ids.run));
-    call_answer(call, head->terminal ? 200 : 202, body);
-}
 
 static bool is_met(struct call *call, struct arena *scratch, struct run_head *head, struct json *decision,
                    uint64_t *seq)

@@ -285,4 +285,44 @@ test_a_store_where_everybody_may_write_is_refused() {
     stop_serving
 }
 
+# A request of which the store takes nothing on a full disk: its document is larger than what a journal may have left over.
+large() { # MEMBER
+    printf '{"document":"{\\"metadata\\":{\\"planId\\":\\"l\\",\\"planVersion\\":\\"1\\",\\"schemaVersion\\":\\"v1.2\\"},\\"steps\\":[{\\"stepId\\":\\"a\\",\\"kind\\":\\"noop\\"}]%600000s}",%s}' "" "$1" >large.json
+}
+same_is_answered() { ask POST /v1/runs @large.json 'Prefer: wait=20' && [ "$status" = 200 ]; }
+on_a_full_disk() {
+    mount -t tmpfs -o size=8m tmpfs small || skip 'no tmpfs'
+    service_store=sqlite:$PWD/small/store.db serve
+    cat /dev/zero >small/fill 2>/dev/null
+    large '"runId":"r1"'
+    ask POST /v1/runs @large.json 'Prefer: wait=1' && answers 503 && code_is START_NOT_STORED
+    hasnt head Location
+    ask GET /v1/runs/r1 && answers 404
+    ask POST /v1/runs @large.json 'Prefer: wait=1' && answers 409 && code_is REQUEST_IN_PROGRESS
+    large '"runRequestId":"q1"'
+    ask POST /v1/runs @large.json 'Prefer: wait=1' && answers 503 && code_is START_NOT_STORED
+    ask POST /v1/runs @large.json 'Prefer: wait=1' && answers 503 && code_is START_NOT_STORED
+    ask GET /v1/runs && equal "$(jq '.items | length' body)" 0 'runs that are there'
+    rm small/fill
+    wait_for same_is_answered
+    large '"runId":"r1"'
+    wait_for same_is_answered
+    ask GET /v1/runs && equal "$(jq '.items | length' body)" 2 'runs, one for each request'
+    stop_serving
+}
+test_a_run_that_the_store_has_not_taken_is_not_answered_as_started() {
+    unshare -rm true 2>/dev/null || skip 'no mounts of its own'
+    mkdir small
+    unshare -rm bash "$script" --one on_a_full_disk || exit
+}
+
+# What a start is answered with is the run as it was stored, up to its last event.
+test_the_first_answer_has_the_number_of_the_last_event_it_tells_of() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a 'sleep 60')" "$(shell b 'sleep 60')"),\"runId\":\"r1\"}" && answers 202
+    seq=$(jq .lastEventSeq body)
+    ask GET /v1/runs/r1/status && equal "$(jq .lastEventSeq body)" "$seq" lastEventSeq
+    stop_serving
+}
+
 run_tests "$@"
