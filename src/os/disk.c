@@ -357,16 +357,27 @@ static struct flock one_byte(uint64_t byte)
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
 }
 
-static enum code file_lock(struct file *file, uint64_t byte, struct error *err)
+static enum code lock_byte(int fd, const char *path, uint64_t byte, struct error *err)
 {
     struct flock lock = one_byte(byte);
     int failed;
-    do failed = fcntl(file_of(file)->fd, F_OFD_SETLK, &lock);
+    do failed = fcntl(fd, F_OFD_SETLK, &lock);
     while (failed && errno == EINTR);
     if (!failed) return OK;
     if (errno == EAGAIN || errno == EACCES)
-        return error_set(err, E_LOCKED, "%s is locked by another process", file_of(file)->path);
-    return os_errno(err, "lock", file_of(file)->path);
+        return error_set(err, E_LOCKED, "%s is locked by another process", path);
+    return os_errno(err, "lock", path);
+}
+
+static enum code file_lock(struct file *file, uint64_t byte, struct error *err)
+{
+    return lock_byte(file_of(file)->fd, file_of(file)->path, byte, err);
+}
+
+enum code os_lock_byte(const char *path, uint64_t byte, int *fd, struct error *err)
+{
+    if (*fd < 0) *fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return *fd < 0 ? os_errno(err, "open", path) : lock_byte(*fd, path, byte, err);
 }
 
 static bool file_locked(struct file *file, uint64_t byte)

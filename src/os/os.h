@@ -97,6 +97,9 @@ struct file {
 // A disk rooted at `root` (created when missing, one level). Close with disk_close.
 enum code os_disk_open(const char *root, struct disk **out, struct error *err) MUST_CHECK;
 void os_disk_close(struct disk *disk);
+// The same lock on one byte of a file that is there, by whatever path or link; *fd holds it until it is closed, and is open after E_LOCKED.
+// Closing it lets go of every POSIX lock that this process has on that file. E_NOT_FOUND.
+enum code os_lock_byte(const char *path, uint64_t byte, int *fd, struct error *err) MUST_CHECK;
 // "nfs", "smb" or "9p" when the disk of os_disk_open is on such a file system (their locks and syncs promise too little), else NULL.
 const char *os_disk_remote(const struct disk *disk);
 // Whole file; E_LIMIT when larger than `max`.

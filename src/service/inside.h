@@ -153,6 +153,7 @@ struct slotting {
 struct service_lock {
     struct disk *disk;
     struct file *file;
+    int database; // a descriptor; -1: none
 };
 
 struct service {
@@ -215,7 +216,8 @@ void service_post(struct call *call, void (*work)(struct call *call));
 // lock.c
 // E_LOCKED names the process that serves this store.
 enum code lock_take(struct service *service, struct error *err) MUST_CHECK;
-void lock_release(struct service *service);
+enum code lock_made(struct service *service, struct error *err) MUST_CHECK; // after the store was opened, which may have made it
+void lock_release(struct service *service); // after the store was closed: SQLite's own locks go with it
 
 // count.c, engine thread
 void count_append(struct service *service, enum code rc, int64_t micros, size_t events);

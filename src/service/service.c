@@ -323,6 +323,7 @@ static enum code open_engine(struct service *service, struct error *err)
                                   .keep = service->settings.keep,
                                   .keep_wait_ms = KEEP_WAIT_MS};
     enum code rc = store_open(service->settings.store, &store, &service->store, err);
+    if (!rc) rc = lock_made(service, err);
     if (!rc) rc = open_remote(service, err);
     if (!rc) rc = task_options(service, err);
     if (rc) return rc;
@@ -407,6 +408,7 @@ enum code service_open(const struct service_settings *settings, const struct ser
     *out = NULL;
     if (!service) return error_nomem(err);
     service->settings = *settings;
+    service->lock.database = -1;
     if (hooks) service->hooks = *hooks;
     arena_init(&service->arena, 64 * 1024, (size_t)64 << 20);
     service->settings.store = arena_copy(&service->arena, settings->store);

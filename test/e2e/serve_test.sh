@@ -325,4 +325,20 @@ test_the_first_answer_has_the_number_of_the_last_event_it_tells_of() {
     stop_serving
 }
 
+# Over a database that is served already, by whatever name it is reached and whatever became of the file beside it.
+test_a_second_service_over_a_database_is_refused() {
+    serve
+    ln -s store.db link.db
+    cairn_is 6 serve --store "sqlite:$PWD/link.db" --listen 127.0.0.1:0; has err 'serves this store already'
+    cairn_is 6 serve --store sqlite:link.db --listen 127.0.0.1:0; has err 'serves this store already'
+    cairn_is 6 serve --store sqlite:store.db --listen 127.0.0.1:0; has err "process $server serves this store already"
+    rm store.db.serve
+    cairn_is 6 serve --store "sqlite:$PWD/store.db" --listen 127.0.0.1:0; has err 'another process serves this store already'
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop")}" 'Prefer: wait=20' && answers 200
+    stop_serving
+    serve
+    stop_serving
+    intact
+}
+
 run_tests "$@"
