@@ -23,7 +23,7 @@ PY
 ref() { jq -nc --arg u "$plans/$1" --arg s "$2" '{uri: $u, sha256: $s, schemaVersion: "v1.2", planId: "p", planVersion: "1"}'; }
 sha() { sha256sum <"$1" | cut -d' ' -f1; }
 
-test_start_status_signal_and_cancel_are_operations_WE_2_1a_WE_2_1b_WE_2_1c_WE_2_1d() {
+test_start_status_signal_and_cancel_are_operations_WE_2_1a_WE_2_1d() {
     serve
     ask POST /v1/runs "{\"document\":$(plan_text p "$sleeper"),\"runId\":\"r1\"}" && answers 202
     has_line body '"engineRunRef":'
@@ -34,7 +34,7 @@ test_start_status_signal_and_cancel_are_operations_WE_2_1a_WE_2_1b_WE_2_1c_WE_2_
     jq -e .completedAt body >/dev/null || fail "it has ended and does not say when"
 }
 
-test_the_context_goes_into_every_event_WE_2_1e_WE_2_1_3g_WE_2_1_3j() {
+test_the_context_goes_into_every_event_WE_2_1e_WE_2_1_3g() {
     serve
     ask POST /v1/runs "{\"document\":$(plan_text p "$sleeper"),\"context\":{\"tenantId\":\"default\",\"projectId\":\"shop\",\"environmentId\":\"prod\",\"runId\":\"r1\"}}"
     answers 202

@@ -105,7 +105,48 @@ P
     is '.[-1].event_type' playbook.processed
     is '.[-2].payload|[(.error|has("code")),.meta.failed_step]|tojson' '[true,"start"]'
 }
-test_a_large_result_is_a_reference_NX_2o_NX_2p_NX_2u_NX_3_7n1() {
+test_inputs_are_recorded_as_rendered_unless_they_are_large_NX_2o() {
+    { head_of inputs; cat <<'P'; } >p.yaml
+workload: {n: 2}
+workflow:
+  - step: start
+    tool:
+      - name: small
+        kind: python
+        args: {n: "{{ workload.n }}", greeting: "hi {{ workload.n }}"}
+        code: |
+          result = {"text": "x" * 200000}
+      - name: large
+        kind: python
+        args: {n: 7, text: "{{ small.text }}"}
+        code: |
+          result = {"n": n, "len": len(text)}
+P
+    run 0 p.yaml
+    is '.[]|select(.event_type=="task.started" and .entity_id=="small")|.payload.inputs|tojson' '{"greeting":"hi 2","n":2}'
+    is '.[]|select(.event_type=="task.started" and .entity_id=="large")|.payload|[has("inputs"),.meta.truncated]|tojson' '[false,true]'
+    is '.[]|select(.event_type=="task.done" and .entity_id=="large")|.payload.outcome.result|tojson' '{"len":200000,"n":7}'
+    [ "$(wc -L <log)" -lt 70000 ] || fail 'an event is large'
+}
+test_a_loop_of_large_results_lists_them_NX_3_7b() {
+    { head_of pages; cat <<'P'; } >p.yaml
+workflow:
+  - step: start
+    loop: {in: [0, 1, 2], iterator: item}
+    tool:
+      - name: page
+        kind: python
+        args: {item: "{{ item }}"}
+        code: |
+          result = {"text": "x" * (200000 if item != 1 else 1), "item": item}
+P
+    run 0 p.yaml
+    is '[.[]|select(.event_type=="result.manifest.updated")]|length' 1
+    is '.[]|select(.event_type=="result.manifest.updated")|[.entity_type,.parent_id,.payload.manifest.kind,.payload.manifest.total_parts]|tojson' '["result","step:start:run:1","manifest",2]'
+    is '.[]|select(.event_type=="result.manifest.updated")|.payload.manifest|[.parts[]|.index,.bytes>200000]|tojson' '[0,true,2,true]'
+    before result.manifest.updated loop.done
+}
+test_a_large_result_is_a_reference_NX_2p_NX_2u_NX_3_7n1() {
     { head_of large; cat <<'P'; } >p.yaml
 workflow:
   - step: start

@@ -33,7 +33,7 @@ test_a_start_returns_the_reference_of_its_profile_WE_2_1a_WE_2_1_1a_WE_2_1_1b_WE
     done
 }
 
-test_status_signal_and_cancel_take_a_reference_WE_2_1b_WE_2_1c_WE_2_1d_WE_2_1_3g() {
+test_status_signal_and_cancel_take_a_reference_WE_2_1b_WE_2_1c_WE_2_1d_WE_2_1_3g_WE_2_1_3j() {
     serve
     start r1 temporal "$gate"
     ref=$(jq -c .ref body) text=$(jq -c .engineRunRef body)

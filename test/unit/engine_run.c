@@ -123,7 +123,7 @@ static void cancel_node_ends_the_run_when_nothing_is_in_flight(void)
     kit_close(&k);
 }
 
-static void lost_attempt_goes_on_under_the_next_engine_attempt_I13(void)
+static void lost_attempt_goes_on_under_the_next_engine_attempt_I13_WE_2_1_3b(void)
 {
     struct kit k;
     kit_open(&k, LINEAR);
@@ -451,7 +451,7 @@ int main(int argc, char **argv)
         TEST(instant_steps_need_no_tool),
         TEST(loop_repeats_until_its_condition_holds),
         TEST(cancel_node_ends_the_run_when_nothing_is_in_flight),
-        TEST(lost_attempt_goes_on_under_the_next_engine_attempt_I13),
+        TEST(lost_attempt_goes_on_under_the_next_engine_attempt_I13_WE_2_1_3b),
         TEST(result_larger_than_an_event_fails_the_step),
         TEST(large_result_is_kept_as_a_blob),
         TEST(run_id_is_used_once_I24),

@@ -115,7 +115,7 @@ static void the_reconciler_starts_each_run_once_ES_3d_ES_3e(void)
     queues_release(&queues);
 }
 
-static void what_is_over_or_elsewhere_is_skipped(void)
+static void what_is_over_or_elsewhere_is_skipped_ES_3d(void)
 {
     const enum code codes[] = {E_TERMINAL, E_NOT_FOUND, E_LOCKED, E_CONFLICT};
     for (size_t i = 0; i < ARRAY_COUNT(codes); i++) {
@@ -343,7 +343,7 @@ int main(int argc, char **argv)
         TEST(an_unknown_queue_has_no_limit),
         TEST(each_policy_has_its_verdict_ES_3a_ES_3b_ES_3c),
         TEST(the_reconciler_starts_each_run_once_ES_3d_ES_3e),
-        TEST(what_is_over_or_elsewhere_is_skipped),
+        TEST(what_is_over_or_elsewhere_is_skipped_ES_3d),
         TEST(tenants_take_turns_and_priority_goes_before_age),
         TEST(a_tenant_has_limits_of_its_own),
         TEST(a_paused_queue_starts_nothing),
