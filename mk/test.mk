@@ -45,7 +45,7 @@ test:
 	@tools/run-tests build/test
 
 # ---- longer targets, each stands alone
-.PHONY: check asan tsan soak storm engines-storm fuzz tidy lint objects model canaries
+.PHONY: check asan tsan soak storm engines-storm fuzz tidy lint objects model canaries oidc
 asan tsan:
 	@$(MAKE) -j2 V=$@ WERROR=1 programs
 	@tools/run-tests --quick build/$@
@@ -63,6 +63,10 @@ soak:
 objects:
 	@$(MAKE) -j2 V=test ONLY=fetch_sign build/test/test/unit/fetch_sign
 	@test/objects/run build/test $(OBJECTS)
+# Signing in at an identity provider from npm: make oidc OIDC=DIRECTORY, with a node_modules (see test/oidc/run)
+oidc:
+	@$(MAKE) -j2 all
+	@test/oidc/run build/cairn $(OIDC)
 # Everything is shot at, stopped and cut off while it works: make storm KILLS=100 STOPS=20 RESTARTS=20 CUTS=500 WITHHELD=50 PARTITIONS=10 MINUTES=3 ROUNDS=2
 storm:
 	@$(MAKE) -j2 all

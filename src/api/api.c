@@ -169,10 +169,11 @@ static bool authenticate(struct ask *ask)
     bool guessed = bearer.len > 0 && rc;
     call->who = (struct principal){0};
     if (guessed && too_many_guesses(ask, bearer)) return false;
-    if (rc && why.message[0])
+    bool records = may_record(ask, bearer);
+    if (rc && why.message[0] && records)
         os_log(LOG_WARN, "nobody signed in request=%.*s why=\"%s\"", STR_ARG(call->request_id), why.message);
     if (rc == E_TIMEOUT) return come_again(ask);
-    if (may_record(ask, bearer)) service_denied(call, OPERATION_DISCOVERY, ask->request->path, "AUTHN_REQUIRED");
+    if (records) service_denied(call, OPERATION_DISCOVERY, ask->request->path, "AUTHN_REQUIRED");
     return call_problem(call, 401, "AUTHN_REQUIRED", "a token is needed: Authorization: Bearer cairn_...");
 }
 

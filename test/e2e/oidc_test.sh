@@ -153,13 +153,13 @@ test_keys_of_a_provider_that_is_away_are_good_for_a_while() {
     begin 'refreshSeconds = 1
 staleSeconds = 3'
     t=$(sign k1 RS256 "$(claims)")
-    as "$t" GET /v1/whoami; answers 200
+    back() { as "$t" GET /v1/whoami; [ "$status" = 200 ]; }
+    wait_for back
     touch idp/away
     expired() { as "$t" GET /v1/whoami; [ "$status" = 401 ]; }
     wait_for expired
     has serve.err 'expired JWKS'
     rm idp/away
-    back() { as "$t" GET /v1/whoami; [ "$status" = 200 ]; }
     wait_for back
     stop_serving
 }
@@ -171,7 +171,7 @@ staleSeconds = 600'
     t=$(sign k1 RS256 "$(claims)")
     refuse_set() { : >serve.err; wait_for grep -q "$1" serve.err; as "$t" GET /v1/whoami; answers 200; }
     publish idp/weak.jwk; refuse_set 'none of the 1 keys'
-    head -c 1048576 /dev/zero | tr '\0' ' ' >idp/jwks.new; mv idp/jwks.new idp/jwks.json; refuse_set 'not read'
+    head -c 1048576 /dev/zero | tr '\0' ' ' >idp/jwks.new; mv idp/jwks.new idp/jwks.json; refuse_set 'too large'
     echo '[]' >idp/jwks.new; mv idp/jwks.new idp/jwks.json; refuse_set 'no list'
     jq '.issuer += "/other"' idp/discovery.json >idp/d.new; cp idp/discovery.json idp/good; mv idp/d.new idp/discovery.json; publish idp/k2.jwk; refuse_set 'another issuer'
     jq '.jwks_uri = "http://localhost:1/jwks"' idp/good >idp/d.new; mv idp/d.new idp/discovery.json; refuse_set 'NOT_ALLOWED'
@@ -187,7 +187,7 @@ staleSeconds = 600'
 
 test_a_stream_ends_with_its_token_and_no_token_outlives_its_maker() {
     begin
-    t=$(sign k1 RS256 "$(claims '.exp = .iat + 4')")
+    t=$(sign k1 RS256 "$(claims '.exp = .iat + 12')") # long enough to be there before it ends
     token=$t
     began=$(now)
     curl -sN --max-time 60 -H "Authorization: Bearer $t" -H 'Accept: text/event-stream' "$url/v1/events" >stream || fail "the stream did not end: $?"
