@@ -448,7 +448,7 @@ test_client_covers_every_command() {
     serve && at_server
     agree='artifacts_cat artifacts_get artifacts_ls audit_verify diff events get graph inbox log_replay log_verify logs ls ps render trace wait watch why'
     act='approve cancel fork pause reject rerun resume retry run signal skip worker'
-    here='config_list context_add context_test doctor log_export test_record top'
+    here='config_list context_add context_test doctor log_export login logout test_record top whoami' # people sign in: oidc_test.sh
     refuse='log_import recover store_backup store_gc store_migrate store_restore store_stat'
     for name in $("$CAIRN" help | sed -n 's/^  \([a-z]\+\( [a-z]\+\)\?\)  .*/\1/p' | tr ' ' _); do
         "$CAIRN" ${name/_/ } --help | grep -q -- '^  *--server' || continue
