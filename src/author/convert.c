@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { NODE_TIMEOUT_MS = 120000, NODE_DELAY_MAX_MS = 60000, NODE_RETRIES_MAX = 5 };
+enum { NODE_DELAY_MAX_MS = 60000, NODE_RETRIES_MAX = 5 };
 
 struct converter {
     const struct program *program;
@@ -319,7 +319,6 @@ static struct json node_of(struct converter *c, uint32_t index)
 {
     const struct program_step *ps = &c->program->steps[index];
     struct json out = json_object();
-    bool program = ps->kind == STEP_SHELL || ps->kind == STEP_SCRIPT;
     if (!node_id(ps->id)) refuse(c, ps, "ids of nodes begin with a letter or '_' and hold no dots");
     if (ps->on_failure == ON_FAILURE_HOLD) refuse(c, ps, "node workflows do not hold failures for a person");
     if (ps->artifact_count > 0) refuse(c, ps, "node workflows declare no artifacts");
@@ -329,8 +328,7 @@ static struct json node_of(struct converter *c, uint32_t index)
              {"trigger_rule", ps->rule != RULE_ALL_SUCCESS ? json_word(rule_name(ps->rule)) : json_none()},
              {"when", json_some(ps->when_text)});
     node_body(c, ps, &out);
-    JSON_ADD(c->arena, &out,
-             {"timeout", json_when(ps->timeout_ms != (program ? NODE_TIMEOUT_MS : 0), json_int(ps->timeout_ms))});
+    JSON_ADD(c->arena, &out, {"timeout", json_nonzero(ps->timeout_ms)});
     node_retry(c, ps, &out);
     put_secrets(c, ps, &out);
     return out;

@@ -155,6 +155,7 @@ struct start_facts {
 // The name below `dir` (artifacts_dir) of an artifact; false when it is elsewhere.
 bool artifact_name(struct str uri, struct str dir, struct str *out);
 
+#define FAULT_LATE "timed out after %s (its field timeout)" // message of TIMEOUT; %s: a duration
 #define FAULT_EXIT "EXIT_NONZERO" // a command ended with another exit than 0
 struct fault {
     struct str code; // "TIMEOUT", FAULT_EXIT, ...; empty = no fault

@@ -264,7 +264,10 @@ void task_expire(struct functions *f, struct host_call *task)
     char took[24], message[64];
     bool cancelled = task->cancelled, pending = task->started_ms > 0 && !task->running;
     duration_format(task->attempt.timeout_ms, took);
-    snprintf(message, sizeof(message), "%s%s", cancelled ? "cancelled" : "timed out after ", cancelled ? "" : took);
+    if (cancelled)
+        snprintf(message, sizeof(message), "cancelled");
+    else
+        snprintf(message, sizeof(message), FAULT_LATE, took);
     if (pending) notify(f, task);
     deliver_fault(f, task, cancelled ? "CANCELLED" : "TIMEOUT", !cancelled, message);
 }

@@ -17,7 +17,6 @@ enum {
     NESTING_MAX = 16,         // loops in loops, documents in documents
     ITERATION_MAX = 10000,    // max_iterations
     ARTIFACT_COUNT_MAX = 1000, // of one step, times program_scale
-    NODE_TIMEOUT_MS = 120000, // of bash and script nodes
 };
 
 #define DURATION_MAX_MS INT64_C(315360000000) // ten years

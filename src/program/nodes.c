@@ -357,7 +357,6 @@ static void add_until(struct reader *r, const struct json *until, const struct d
     draft->step.name = draft->step.id;
     draft->step.condition = true;
     draft->step.rule = RULE_NONE_FAILED;
-    draft->step.timeout_ms = NODE_TIMEOUT_MS;
     draft->step.line = until->line;
     draft->step.column = until->column;
     draft->at = place_of(r, until);
@@ -498,8 +497,6 @@ static void read_node(struct reader *r, const struct json *object, uint32_t dept
     if (always) read_bool(r, always, "always_run", &step->always_run);
     read_secrets(r, field(object, "secrets", NULL), step);
     if (body) read_body(r, object, body, depth, draft);
-    bool program = step->kind == STEP_SHELL || step->kind == STEP_SCRIPT;
-    if (program) step->timeout_ms = NODE_TIMEOUT_MS;
     const struct json *timeout = field(object, "timeout", NULL);
     if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
     if (step->kind == STEP_LOOP && timeout) {
@@ -511,7 +508,7 @@ static void read_node(struct reader *r, const struct json *object, uint32_t dept
         struct span at = place_of(r, retry);
         ERROR(r, "E0217", at, "\"retry\" is not supported on a loop_group: the loop repeats");
     }
-    if (program || step->kind == STEP_EXEC) {
+    if (step->kind == STEP_SHELL || step->kind == STEP_SCRIPT || step->kind == STEP_EXEC) {
         body_env(r, draft, field(object, "env", NULL));
         body_text(r, draft, "cwd", field(object, "cwd", NULL));
     }

@@ -27,7 +27,7 @@ static void expire(struct remote *r, struct worker_task *task, int64_t now)
         tell_fault(r, task, "CANCELLED", "", false, "cancelled; its worker did not answer");
     } else if (now >= task->stop_at) {
         duration_format(task->timeout_ms, took);
-        snprintf(message, sizeof(message), "timed out after %s", took);
+        snprintf(message, sizeof(message), FAULT_LATE, took);
         tell_fault(r, task, "TIMEOUT", "timeout", true, message);
     } else {
         tell_lost(r, task);

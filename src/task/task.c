@@ -10,6 +10,7 @@
 #include "base/civil.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -395,7 +396,7 @@ static void end_log(struct task_call *call)
 
 static void run_task(struct tasks *tasks, struct task *task, struct thread_room *room)
 {
-    char took[24];
+    char took[24], late[64];
     struct task_call call = {
         .tasks = tasks, .task = task, .name = task->name, .arena = &task->arena, .deadline = INT64_MAX, .room = room};
     int64_t timeout_ms = task->request.timeout_ms;
@@ -405,10 +406,11 @@ static void run_task(struct tasks *tasks, struct task *task, struct thread_room 
     run_kind(&call);
     end_log(&call);
     duration_format(timeout_ms, took);
+    snprintf(late, sizeof(late), FAULT_LATE, took);
     if (call.out.error && atomic_load(&task->cancelled))
         deliver_fault(tasks, task, "CANCELLED", false, "cancelled", "");
     else if (call.out.error && call.deadline != INT64_MAX && os_now().mono_ms >= call.deadline)
-        deliver_fault(tasks, task, "TIMEOUT", true, "timed out after ", took);
+        deliver_fault(tasks, task, "TIMEOUT", true, late, "");
     else
         deliver_outcome(&call);
     mask_wipe(call.mask);

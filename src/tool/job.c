@@ -403,7 +403,7 @@ static void judge(struct job *job, struct str stderr_text)
     char duration[24];
     if (job->stop == STOP_TIMEOUT) {
         duration_format(job->timeout_ms, duration);
-        job_fault(job, "TIMEOUT", true, "timed out after %s", duration);
+        job_fault(job, "TIMEOUT", true, FAULT_LATE, duration);
     } else if (job->stop == STOP_CANCEL) {
         job_fault(job, "CANCELLED", false, "cancelled");
     } else if (job->exit_signal) {

@@ -100,7 +100,7 @@ static void apply_mock(struct stage *stage, const struct tool_request *request, 
         char duration[24];
         duration_format(request->timeout_ms, duration);
         struct fault fault = {.code = STR("TIMEOUT"), .category = STR("timeout"), .retryable = true};
-        fault.message = trial_format(stage->arena, "timed out after %s", duration);
+        fault.message = trial_format(stage->arena, FAULT_LATE, duration);
         fail(answer, &fault);
         takes = request->timeout_ms;
     }

@@ -68,6 +68,13 @@ test_help_topics() {
     sed -n '/meanings\[\]/,/};/p' "$sources/service/call.c" | grep -oE '"[A-Z_]+"' | tr -d '"' >>codes
     [ "$(sort -u codes | wc -l)" -gt 70 ] || fail "too few codes were found: $(wc -l <codes)"
     equal "$(sort -u codes | comm -23 - told | tr '\n' ' ')" '' 'codes without a word'
+    # So is every code that a step, a task or a run ends with. These words are none: variables, signals, states, references.
+    grep -rhoE '"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+[":]|\.code = STR\("[A-Z]+"' "$sources"/{kernel,engine,tool,task,remote,lib,contract,auth,bus,store} |
+        grep -oE '[A-Z][A-Z0-9_]+' | grep -vxE 'STR|(CAIRN|XDG|CREDENTIALS|NODE|BASH|LD)_.*|ARTIFACTS_DIR|WORKFLOW_ID|NATS_URL' |
+        grep -vxE 'CONTINUE_AS_NEW|STEP_STARTED|WAITING_APPROVAL|EMERGENCY_STOP|ESCALATE_ALERT|INJECT_OVERRIDE|(RETRY|SKIP)_(RUN|STEP)|UPDATE_(PARAMS|TARGET)' |
+        sort -u >codes
+    [ "$(wc -l <codes)" -gt 100 ] || fail "too few codes were found: $(wc -l <codes)"
+    equal "$(comm -23 codes told | tr '\n' ' ')" '' 'codes of steps without a word'
     cairn_is 2 help exit-code; has err 'did you mean `cairn help exit-codes`?'
 }
 test_examples_in_help_are_commands() {

@@ -73,11 +73,11 @@ static void nodes_for_a_language_model_are_refused_one_by_one(void)
     CHECK_INT(kit.diagnostics.warning_count, 0);
 }
 
-static void timeouts_of_programs_have_a_default(void)
+static void nodes_have_no_timeout_but_the_one_they_name(void)
 {
     kit_must_be_silent(&kit, "nodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x, timeout: 5000}\n"
                              "  - {id: c, bash: x, timeout: 2m}\n  - {id: d, approval: x}\n");
-    CHECK_INT(kit_step(&kit, "a")->timeout_ms, 120000);
+    CHECK_INT(kit_step(&kit, "a")->timeout_ms, 0);
     CHECK_INT(kit_step(&kit, "b")->timeout_ms, 5000);
     CHECK_INT(kit_step(&kit, "c")->timeout_ms, 120000);
     CHECK_INT(kit_step(&kit, "d")->timeout_ms, 0);
@@ -226,7 +226,7 @@ int main(int argc, char **argv)
         TEST(bodies),
         TEST(a_node_has_exactly_one_body),
         TEST(nodes_for_a_language_model_are_refused_one_by_one),
-        TEST(timeouts_of_programs_have_a_default),
+        TEST(nodes_have_no_timeout_but_the_one_they_name),
         TEST(retry_counts_what_comes_after_the_first_try),
         TEST(names_and_versions_C_64),
         TEST(node_ids),

@@ -103,7 +103,7 @@ static void timeout_ends_with_term_if_the_step_listens(void)
     r.request.timeout_ms = 300;
     struct tool_result *result = kit_run(&r);
     kit_check_fault(result, "TIMEOUT", true);
-    CHECK_STR(result->fault.message, STR("timed out after 300ms"));
+    CHECK_STR(result->fault.message, STR("timed out after 300ms (its field timeout)"));
     CHECK_STR(result->fault.category, STR("timeout"));
     CHECK_STR(result->output, STR("up\nbye"));
     CHECK(result->duration_ms >= 300);
