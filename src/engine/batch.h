@@ -53,6 +53,9 @@ enum code batch_run(struct batch *batch, struct error *err) MUST_CHECK;       //
 // Nothing of the batch that is not done was stored: each of its runs is folded again, once, and runs made in it are gone.
 enum code batch_take_back(struct batch *batch, struct error *err) MUST_CHECK;
 
+// budget.c: how long the append of the batch may wait for others; 0 = there is no budget
+int64_t budget_left(const struct batch *batch);
+
 // gather.c
 enum code gather(struct engine *engine, struct error *err) MUST_CHECK; // results and timers into the queue
 enum code prepare_adopted(struct engine *engine, struct error *err) MUST_CHECK;

@@ -1,10 +1,11 @@
 // The write budget (ES-5, C-18): how long a service lets a result wait for its store.
 //
-// One append stores a whole turn, so there are two ways to be late. It took long and succeeded: then all of it is stored, and
-// that is that. It failed and is tried again: before each try the runs are folded from the store again (batch_take_back), which is
-// the look whether an event is there after all; a result that has waited too long becomes a failure of its attempt, and the
+// The wait begins when the result has come, and all of it counts: an append may wait for others (a lock, a server that is away) only
+// for what is left of the budget of the oldest result in it. One that succeeds has stored all of it, however long the disk took, and
+// that is that. One that does not has stored nothing: before the next try the runs are folded from the store again (batch_take_back),
+// which is the look whether an event is there after all; a result that has waited too long becomes a failure of its attempt, and the
 // retry policy of the step decides.
-#include "engine/inside.h"
+#include "engine/batch.h"
 
 enum { BUDGET_MS = 3000, BUDGET_MAX_MS = 3600000 };
 
@@ -12,6 +13,7 @@ void append_took(struct engine *engine, enum code rc, int64_t took_us, size_t it
 {
     int64_t budget_ms = engine->options.limits.write_budget_ms, took_ms = took_us / 1000;
     const struct engine_observer *observer = &engine->options.observer;
+    engine->append_ms += took_ms; // by which the clock of the turn is behind
     if (observer->appended) observer->appended(observer->context, rc, took_us, items);
     if (budget_ms == 0 || took_ms <= budget_ms) return;
     engine->slow_writes++;
@@ -39,13 +41,30 @@ static bool is_attempt(const struct queued *queued)
     return kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT || kind == STEP_HOST;
 }
 
+static int64_t waited(const struct engine *engine, const struct queued *queued)
+{
+    return engine->now.mono_ms + engine->append_ms - queued->since_mono;
+}
+
+int64_t budget_left(const struct batch *batch)
+{
+    int64_t budget_ms = batch->engine->options.limits.write_budget_ms, left = budget_ms;
+    for (size_t i = 0; budget_ms > 0 && i < batch->count; i++) {
+        const struct queued *queued = &batch->decided[i].queued;
+        int64_t mine = is_attempt(queued) ? budget_ms - waited(batch->engine, queued) : budget_ms;
+        if (mine > 0 && mine < left) left = mine; // one that is over it has become a failure, which waits like anything else
+    }
+    return left;
+}
+
 void check_budget(const struct engine *engine, struct queued *queued)
 {
     static const struct str code = {"STATE_STORE_WRITE_BUDGET_EXCEEDED", 33};
-    int64_t budget_ms = engine->options.limits.write_budget_ms, now_ms = engine->now.mono_ms;
-    if (queued->storage_tries == 0) queued->since_mono = now_ms;
-    if (budget_ms == 0 || !is_attempt(queued) || now_ms - queued->since_mono < budget_ms) return;
+    int64_t budget_ms = engine->options.limits.write_budget_ms;
+    if (budget_ms == 0 || !is_attempt(queued) || waited(engine, queued) < budget_ms) return;
     if (str_eq(queued->input.fault.code, code)) return;
+    os_log(LOG_WARN, "a result was not stored in time code=%.*s run=%.*s ms=%lld budget=%lld", STR_ARG(code),
+           STR_ARG(queued->resident->ids.run), (long long)waited(engine, queued), (long long)budget_ms);
     queued_fail(queued, (struct fault){.code = code,
                                        .message = STR("the result could not be stored in time"),
                                        .category = STR("infrastructure"),

@@ -245,6 +245,7 @@ enum code asides_due(struct engine *engine, struct error *err)
             struct queued *queued = queue_add(engine, aside->queued.resident, aside->queued.input.kind);
             if (!queued) return error_nomem(err);
             *queued = aside->queued;
+            queued->since_mono = engine->now.mono_ms; // from here on it waits for the store
             memset(&aside->queued, 0, sizeof(aside->queued));
         }
         aside_free(engine, aside);

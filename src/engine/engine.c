@@ -128,6 +128,7 @@ struct queued *queue_add(struct engine *engine, struct resident *resident, enum 
     memset(queued, 0, sizeof(*queued));
     queued->resident = resident;
     queued->input.kind = kind;
+    queued->since_mono = engine->now.mono_ms;
     return queued;
 }
 

@@ -160,7 +160,7 @@ struct queued {
     char decision_id[UUID_SIZE];
     bool second_chance;     // RESULT: what came out cannot be an event, and this is the failure in its place
     uint32_t storage_tries; // that found no room, no memory or a lock
-    int64_t since_mono;     // of the first of them
+    int64_t since_mono;     // when it came
 };
 
 struct put { // engine_put; lives in its own arena
@@ -210,6 +210,7 @@ struct engine {
     int64_t full_until_mono; // the disk is full: nothing is tried before
     int64_t stalled_mono;    // since when every turn was put off; 0 = the last one was not
     int64_t told_mono;       // when that was said last
+    int64_t append_ms;       // what the appends of this turn took
     uint64_t slow_writes;
     struct kernel_env env;
     struct resident *gone; // to be freed at the end of the turn

@@ -277,6 +277,7 @@ enum code batch_store(struct batch *batch, struct error *err)
     sealed->blobs = batch->blobs;
     sealed->inbox_done = batch->inbox;
     sealed->drafted = &batch->notes;
+    sealed->wait_ms = budget_left(batch);
     int64_t before_us = os_mono_us();
     enum code rc = store_append(engine->store, sealed, engine->now.wall_ms, &engine->turn, err);
     append_took(engine, rc, os_mono_us() - before_us, sealed->item_count);
@@ -441,6 +442,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
 {
     *worked = false;
     engine->now = now;
+    engine->append_ms = 0;
     arena_reset(&engine->turn);
     struct batch batch = {.engine = engine, .together = true};
     enum code rc = gather(engine, err); // also while nothing may be stored, or the mailbox would keep us awake

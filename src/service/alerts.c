@@ -100,7 +100,8 @@ void alerts_event(struct service *service, const struct engine_event *event)
     if (event->past) return;
     if (kind == MOMENT_SIGNAL_ACCEPTED && str_is(event->moment->signal_type, "ESCALATE_ALERT"))
         escalated(service, event);
-    if (kind != MOMENT_SIGNAL_ACCEPTED && kind != MOMENT_RUN_FAILED && kind != MOMENT_DRAIN_TIMEOUT) return;
+    bool failed = event->moment->fault.code.len > 0;
+    if (kind != MOMENT_SIGNAL_ACCEPTED && !failed && kind != MOMENT_DRAIN_TIMEOUT) return;
     pthread_mutex_lock(&service->alarm.mutex);
     alerts_moment(&service->alarm.alerts, &event->state->ids, event->moment, event->item->seq);
     pthread_mutex_unlock(&service->alarm.mutex);

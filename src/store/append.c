@@ -432,6 +432,7 @@ static enum code commit_draft(struct draft *draft)
         .inbox_count = batch->inbox_count,
         .notes = notes.changes,
         .note_count = notes.change_count,
+        .wait_ms = batch->wait_ms,
     };
     commit_check(&commit);
     rc = store_heed(draft->store, draft->store->ops->log.commit(draft->store, &commit, draft->turn, draft->err));

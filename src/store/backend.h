@@ -91,6 +91,7 @@ struct commit {
     size_t inbox_count;
     const struct note_change *notes; // in order; one note may come more than once
     size_t note_count;
+    int64_t wait_ms; // store_batch.wait_ms
 };
 
 // Bytes behind the last record of a run, where records lie in files that others can write to, and the head that they lie behind.

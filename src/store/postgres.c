@@ -224,6 +224,7 @@ static enum code set_session(struct pg_store *store, struct error *err)
              store->place.schema, (long long)pg_wait_ms(store),
              store->base.options.mode == STORE_READ && !store->posting ? "SET default_transaction_read_only=on;" : "", tenant);
     PQfreemem(tenant);
+    store->lock_timeout_ms = pg_wait_ms(store);
     PGresult *result = PQexec(store->link, sql);
     if (PQresultStatus(result) != PGRES_TUPLES_OK) {
         enum code rc = pg_code(store, result, "set up a session", err);

@@ -148,6 +148,7 @@ struct pg_store {
     PGconn *link;
     bool prepared[PG_STATEMENT_COUNT]; // on this connection
     struct pg_plans plans;
+    int64_t lock_timeout_ms; // as the session has it
     bool posting;       // a handle for reading is leaving a signal
     bool warned;        // the server said more than its answers
     char where[200];    // database and host, for people

@@ -247,9 +247,23 @@ static enum code find_numbers(struct pg_store *store, const struct heads *heads,
     return rc;
 }
 
+// How long the server lets the append wait for a lock. Said again only when it changes.
+static void set_patience(struct pg_store *store, int64_t wait_ms)
+{
+    char sql[64];
+    if (wait_ms <= 0 || wait_ms > pg_wait_ms(store)) wait_ms = pg_wait_ms(store);
+    if (wait_ms == store->lock_timeout_ms) return;
+    snprintf(sql, sizeof(sql), "SET lock_timeout=%lld", (long long)wait_ms);
+    PGresult *result = PQexec(store->link, sql);
+    if (PQresultStatus(result) == PGRES_COMMAND_OK) store->lock_timeout_ms = wait_ms;
+    PQclear(result); // a lost connection is found by what follows
+}
+
 static enum code send(struct pg_store *store, const struct commit *commit, const struct heads *heads, struct error *err)
 {
+    int64_t began_ms = os_now().mono_ms;
     for (int tries = 0;; tries++) {
+        set_patience(store, commit->wait_ms);
         PGresult *result = NULL;
         struct error local = {0};
         bool lost, stored = false;
@@ -270,6 +284,9 @@ static enum code send(struct pg_store *store, const struct commit *commit, const
         if (!rc && stored) rc = find_numbers(store, heads, err);
         if (rc) return error_set(err, E_IO, "cannot tell whether a batch was stored: %s", local.message);
         if (stored) return OK;
+        if (commit->wait_ms > 0 && os_now().mono_ms - began_ms > commit->wait_ms)
+            return error_set(err, E_LOCKED, "cannot store a batch: %s was away for longer than it may be waited for",
+                             store->where);
     }
 }
 

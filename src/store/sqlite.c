@@ -34,6 +34,7 @@ struct sqlite_store *sqlite_of(const struct store *store)
 
 static int64_t lock_wait_ms(const struct sqlite_store *store)
 {
+    if (store->append_wait_ms > 0) return store->append_wait_ms;
     return store->base.options.lock_wait_ms > 0 ? store->base.options.lock_wait_ms : BUSY_LIMIT_MS;
 }
 
@@ -49,8 +50,8 @@ enum code sqlite_code(struct sqlite_store *store, int rc, const char *what, stru
         return error_set(err, E_FULL, "cannot %s: no space left for %s", what, store->path);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return error_set(err, E_LOCKED, "cannot %s: another process has been writing to %s for %d seconds", what,
-                         store->path, (int)(lock_wait_ms(store) / 1000));
+        return error_set(err, E_LOCKED, "cannot %s: another process has been writing to %s for %lld ms", what,
+                         store->path, (long long)lock_wait_ms(store));
     case SQLITE_CORRUPT:
         return error_set(err, E_CORRUPT, "cannot %s: %s is damaged (%s)", what, store->path, text);
     case SQLITE_NOTADB:
@@ -197,11 +198,13 @@ static int count_frames(void *context, sqlite3 *db UNUSED, const char *name UNUS
 // Writers hold the lock for a few milliseconds; SQLite's own waiting goes up to 100 ms between looks.
 static int wait_for_lock(void *context, int tries)
 {
-    const struct sqlite_store *store = context;
+    struct sqlite_store *store = context;
     static const long waits_us[] = {50, 100, 200, 300, 500, 1000, 1000, 2000};
     enum { SETTLED = ARRAY_COUNT(waits_us) };
     long us = tries < SETTLED ? waits_us[tries] : 3000;
-    if (tries > SETTLED + lock_wait_ms(store) / 3) return 0;
+    int64_t now_ms = os_now().mono_ms;
+    if (tries == 0) store->wait_until_ms = now_ms + lock_wait_ms(store);
+    if (now_ms > store->wait_until_ms) return 0;
     struct timespec time = {.tv_nsec = us * 1000};
     nanosleep(&time, NULL);
     return 1;

@@ -129,6 +129,7 @@ struct sqlite_store {
     sqlite3_stmt *lists[LIST_WAY_COUNT][SQLITE_WALKS_MAX]; // made at first use, like the others
     sqlite3_stmt *weighings[LIST_WAY_COUNT];
     enum { TIMES_UNKNOWN, TIMES_INDEXED, TIMES_NOT_INDEXED } times; // whether there is run_heads_by_time
+    int64_t append_wait_ms, wait_until_ms; // of the append that is under way, 0 = none; of the wait for a lock
     char *path;                                                     // absolute
     int wal_frames;                                                 // in the write-ahead log after the last commit
     int next_checkpoint;                                            // at so many of them

@@ -264,7 +264,9 @@ enum code sqlite_commit(struct store *base, struct commit *commit, struct arena 
     INVARIANT(base->options.mode == STORE_WRITE);
     struct sqlite_store *store = sqlite_of(base);
     enum code rc = commit->head_count ? sqlite_become_engine(store, err) : OK;
-    if (!rc) rc = sqlite_begin(store, err);
+    store->append_wait_ms = commit->wait_ms;
+    if (!rc) rc = sqlite_begin(store, err); // the lock of writers: nothing waits for another process after that
+    store->append_wait_ms = 0;
     if (rc) return rc;
     store->above_floor = store->above_floor && store->pager_version == sqlite_pager_version(store);
     rc = write_batch(store, commit, turn, err);

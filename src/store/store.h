@@ -237,6 +237,9 @@ struct store_batch {
     const struct note_put *notes; // in order
     size_t note_count;
     const struct note_draft *drafted; // instead of `notes`: these, already checked; or NULL
+    // How long the append may wait for others (a lock, a server that is away) before it says E_LOCKED, and nothing of it is stored;
+    // 0 = for as long as the store waits for anything. What is on its way to the disk is waited for.
+    int64_t wait_ms;
 };
 
 // One transaction, one sync. `now_ms` becomes persistedAt (never before the run's previous one). Scratch and results in `turn`.

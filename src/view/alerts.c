@@ -199,6 +199,15 @@ void alerts_moment(struct alerts *alerts, const struct run_ids *ids, const struc
         fact.once = true;
         alerts_raise(alerts, &fact);
     }
+    if (str_is(moment->fault.code, "STATE_STORE_WRITE_BUDGET_EXCEEDED") &&
+        (moment->kind == MOMENT_STEP_FAILED || moment->kind == MOMENT_ATTEMPT_FAILED)) {
+        struct alert_fact fact = fact_of(ALERT_STATE_STORE_WRITE_BUDGET_EXCEEDED, ids, moment->at_ms);
+        fact.seq = seq;
+        fact.step = moment->step;
+        fact.text = moment->fault.message;
+        fact.once = true;
+        alerts_raise(alerts, &fact);
+    }
 }
 
 static int level_priority(struct str level)

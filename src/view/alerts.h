@@ -21,6 +21,7 @@
     X(EVENT_BUS_DELIVERY_FAILED, 1)                                                                                    \
     X(PAUSE_DRAIN_TIMEOUT, 2)                                                                                          \
     X(PLAN_INTEGRITY_VALIDATION_FAILED, 1)                                                                             \
+    X(STATE_STORE_WRITE_BUDGET_EXCEEDED, 1)                                                                            \
     X(DESTRUCTIVE_SIGNAL, 1)                                                                                           \
     X(ALERT_ESCALATED, 3)
 

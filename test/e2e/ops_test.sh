@@ -54,6 +54,36 @@ test_a_wrong_setting_of_serve_is_refused_with_its_place() {
     cairn_is 0 ls # others are not kept from their work
 }
 
+# The lock is there before the result is, and goes when the budget is known to be over: nothing here leans on a time.
+test_a_result_that_waits_for_a_locked_store_fails_its_attempt_with_an_alert_ES_5c() {
+    unconfined
+    printf '[serve.stateStore]\nwriteLatencyBudgetMs = 1000\nneverFailOpen = ["StepCompleted", "StepFailed"]\n' >cairn.toml
+    serve
+    start "$(plan_text p "$(shell a "cd $PWD; touch began; until [ -e locked ]; do sleep 0.01; done; echo done")")" r1 "Prefer: wait=0"
+    answers 202
+    wait_for test -e began
+    python3 - <<'PY' &
+import os, sqlite3, time
+db = sqlite3.connect("store.db", isolation_level=None, timeout=30)
+db.execute("BEGIN IMMEDIATE")
+open("locked", "w").close()
+while not os.path.exists("release"): time.sleep(0.01)
+db.execute("ROLLBACK")
+PY
+    locker=$!
+    wait_for grep -q 'not stored in time" code=STATE_STORE_WRITE_BUDGET_EXCEEDED run=r1' serve.err
+    touch release
+    wait "$locker"
+    failed() { ask GET /v1/runs/r1 && [ "$(jq -r .status body)" = FAILED ]; }
+    wait_for failed
+    equal "$(jq -r '.steps[0].error.code' body)" STATE_STORE_WRITE_BUDGET_EXCEEDED
+    ask GET /v1/runs/r1/events && equal "$(jq -r '[.items[].eventType] | map(select(startswith("Step"))) | join(" ")' body)" 'StepStarted StepFailed'
+    alarmed() { ask GET /v1/alerts && [ "$(jq -r '[.items[]|select(.name == "STATE_STORE_WRITE_BUDGET_EXCEEDED")|.runId] | join(" ")' body)" = r1 ]; }
+    wait_for alarmed
+    stop_serving
+    "$CAIRN" log verify --all --store "sqlite:$PWD/store.db" || fail "the log"
+}
+
 test_one_service_a_store() {
     serve
     cairn_is 6 serve --store "sqlite:$PWD/store.db" --listen 127.0.0.1:0

@@ -87,6 +87,46 @@ static void a_result_over_budget_fails_its_attempt_ES_5c(void)
     kit_close(&k);
 }
 
+// All of the wait counts: what the append itself waited, and what the result had waited before.
+static void an_append_may_wait_for_what_is_left_of_the_budget_ES_5a(void)
+{
+    struct kit k;
+    open_with_budget(&k, RETRIED, 500);
+    kit_start(&k, "r1");
+    CHECK_INT(k.wait_ms, 500);
+    k.full_left = 2;
+    kit_deliver(&k, "a", true, "ok", false);
+    kit_turn(&k);
+    CHECK_INT(k.wait_ms, 500);
+    kit_pass(&k, 200);
+    CHECK_INT(k.wait_ms, 300);
+    kit_pass(&k, 200);
+    CHECK_INT(k.wait_ms, 100);
+    CHECK(kit_told(&k, "r1 STEP_COMPLETED a 1.1"));
+    kit_close(&k);
+    open_with_budget(&k, RETRIED, engine_limits_default.write_budget_ms);
+    kit_start(&k, "r1");
+    CHECK_INT(k.wait_ms, 0); // as long as the store likes
+    kit_close(&k);
+}
+
+static void an_append_that_waits_over_the_budget_fails_the_attempt_ES_5c(void)
+{
+    struct kit k;
+    open_with_budget(&k, RETRIED, 50);
+    kit_start(&k, "r1");
+    buf_clear(&k.told);
+    k.full_left = 1;
+    k.slow_ms = 60; // the append waits for a lock, in vain, before the next try is made
+    kit_deliver(&k, "a", true, "ok", false);
+    kit_turn(&k);
+    k.slow_ms = 0;
+    kit_pass(&k, 200);
+    CHECK(kit_told(&k, "r1 ATTEMPT_FAILED a 1.1 STATE_STORE_WRITE_BUDGET_EXCEEDED"));
+    CHECK(!kit_told(&k, "STEP_COMPLETED"));
+    kit_close(&k);
+}
+
 static void a_result_within_budget_waits_for_its_store_ES_5c(void)
 {
     struct kit k;
@@ -147,6 +187,8 @@ int main(int argc, char **argv)
         TEST(a_slow_append_is_noticed_and_counts_as_stored_ES_5a_C_18),
         TEST(a_start_over_budget_is_parked_and_never_outruns_its_event_ES_5b),
         TEST(a_result_over_budget_fails_its_attempt_ES_5c),
+        TEST(an_append_may_wait_for_what_is_left_of_the_budget_ES_5a),
+        TEST(an_append_that_waits_over_the_budget_fails_the_attempt_ES_5c),
         TEST(a_result_within_budget_waits_for_its_store_ES_5c),
         TEST(without_a_budget_results_wait_as_long_as_it_takes_I9),
         TEST(defaults_and_refusals_of_the_budget_ES_5d),

@@ -64,6 +64,7 @@ static void names_and_priorities_C_53(void)
         {"EVENT_BUS_DELIVERY_FAILED", 1},
         {"PAUSE_DRAIN_TIMEOUT", 2},
         {"PLAN_INTEGRITY_VALIDATION_FAILED", 1},
+        {"STATE_STORE_WRITE_BUDGET_EXCEEDED", 1},
         {"DESTRUCTIVE_SIGNAL", 1},
     };
     for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {

@@ -45,6 +45,7 @@ struct kit {
     uint32_t full_left; // commits that find no space
     uint32_t full_in;   // the n-th commit from now finds none; 0 = none does
     int slow_ms;        // what each commit takes longer
+    int64_t wait_ms;    // for how long the last one might have waited for others
     uint32_t commit_count;
     struct program *program;
     struct tools tools;
@@ -129,12 +130,13 @@ UNUSED static bool kit_may_start(void *context)
 UNUSED static enum code kit_commit(struct store *store, struct commit *commit, struct arena *turn, struct error *err)
 {
     struct kit *k = (struct kit *)((uintptr_t)store->ops - offsetof(struct kit, ops));
+    k->wait_ms = commit->wait_ms;
+    nanosleep(&(struct timespec){.tv_nsec = (long)k->slow_ms * 1000000}, NULL);
     if (k->full_left > 0 || (k->full_in > 0 && --k->full_in == 0)) {
         if (k->full_left > 0) k->full_left--;
         return error_set(err, E_FULL, "no space left");
     }
     k->commit_count++;
-    nanosleep(&(struct timespec){.tv_nsec = (long)k->slow_ms * 1000000}, NULL);
     return k->real_ops->log.commit(store, commit, turn, err);
 }
 
