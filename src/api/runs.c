@@ -79,6 +79,9 @@ void handle_run_start(struct ask *ask)
     const struct json *inputs = json_key(body, "inputs");
     if (!inputs) inputs = json_key(body, "input");
     if (inputs) start.inputs = *inputs;
+    const struct json *cancel = json_key(body, "cancelOnPause");
+    if (cancel) start.cancel_on_pause = cancel->boolean ? WISH_YES : WISH_NO;
+    start.drain_timeout_ms = json_integer(json_key(body, "drainTimeoutMs"), 0);
     service_start(ask->call, &start);
 }
 

@@ -128,6 +128,8 @@ struct engine_options {
     bool
         no_files; // a playbook that a task names when it runs is one that the run holds: none is looked for among files
     bool only_signals; // a run that RETRY_RUN makes stays as it is until engine_adopt: nothing of it starts
+    int64_t drain_timeout_ms;    // of pauses, where neither the start nor the document says; 0 = 5 minutes
+    enum pause_wish cancel_on_pause;
 };
 
 enum code engine_open(const struct engine_options *options, struct engine **out, struct error *err) MUST_CHECK;
@@ -156,8 +158,9 @@ struct start_request {
     struct str queue;      // a fact of the start; keeping it is the caller's
     // Behaviour (C-07): "cairn", "temporal", "conductor", "mock"; empty: what the document says, else cairn's own.
     struct str target_adapter;
-    bool cancel_on_pause;     // temporal: PAUSE stops what is in flight
-    int64_t drain_timeout_ms; // 0 = 5 minutes
+    // How it pauses: as it is said here, else in the document, else in engine_options.
+    enum pause_wish cancel_on_pause; // temporal: PAUSE stops what is in flight
+    int64_t drain_timeout_ms;    // 0 = not said; 5 minutes where nothing is
     // The plan that was meant was refused (contract.h): the run is queued and fails. `program` is a plan that stands for it.
     const struct json *refusal;
 };

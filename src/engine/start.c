@@ -95,8 +95,14 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
         .trigger_source = STR("manual"),
         .not_before_ms = request->mode == MODE_DELAY ? request->not_before_ms : 0,
     };
-    facts->cancel_on_pause = request->cancel_on_pause;
-    facts->drain_timeout_ms = request->drain_timeout_ms;
+    const enum pause_wish cancels[] = {request->cancel_on_pause, program->cancel_on_pause, engine->options.cancel_on_pause};
+    const int64_t drains[] = {request->drain_timeout_ms, program->drain_timeout_ms, engine->options.drain_timeout_ms};
+    enum pause_wish cancel = WISH_NONE;
+    for (size_t i = 0; i < ARRAY_COUNT(cancels); i++) {
+        if (!cancel) cancel = cancels[i];
+        if (facts->drain_timeout_ms == 0) facts->drain_timeout_ms = drains[i];
+    }
+    facts->cancel_on_pause = cancel == WISH_YES;
     if (request->mode == MODE_QUEUE) facts->admission = STR("QUEUE");
     if (request->mode == MODE_DELAY) facts->admission = STR("DELAY");
     const struct str *source[] = {&request->arguments,     &request->work_dir,   &request->triggered_by,

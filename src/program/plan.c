@@ -30,6 +30,8 @@ static const struct {
     {"requiresCapabilities", ANYWHERE},
     {"requiresApproval", ANYWHERE},
     {"onStepFailure", ANYWHERE},
+    {"cancelOnPause", ANYWHERE},
+    {"drainTimeout", ANYWHERE},
     {"name", ANYWHERE},
     {"description", ANYWHERE},
     {"tags", ANYWHERE},
@@ -188,6 +190,12 @@ static void read_metadata(struct reader *r, const struct json *root, const struc
         program->fallback = str_from(fallbacks[index]);
     const struct json *approval = plan_field(r, root, metadata, "requiresApproval");
     if (approval) read_bool(r, approval, "requiresApproval", &program->requires_approval);
+    bool cancels = false;
+    const struct json *cancel = plan_field(r, root, metadata, "cancelOnPause");
+    if (cancel && read_bool(r, cancel, "cancelOnPause", &cancels))
+        program->cancel_on_pause = cancels ? WISH_YES : WISH_NO;
+    const struct json *drain = plan_field(r, root, metadata, "drainTimeout");
+    if (drain) read_ms(r, drain, "drainTimeout", &program->drain_timeout_ms);
     const struct json *name = plan_field(r, root, metadata, "name");
     if (name) read_text(r, name, "name", &program->name);
     const struct json *description = plan_field(r, root, metadata, "description");

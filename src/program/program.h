@@ -115,6 +115,8 @@ struct program_part {
     struct str text;
 };
 
+enum pause_wish { WISH_NONE, WISH_YES, WISH_NO }; // to what may be said in several places
+
 struct program {
     enum document_kind kind;
     struct str file;      // of the main document, as given
@@ -126,6 +128,8 @@ struct program {
     const struct str *tags;
     uint32_t tag_count;
     bool requires_approval; // plan metadata: the run waits PENDING for RunApproved
+    int64_t drain_timeout_ms;  // plan: how long a pause waits for what is in flight; 0 = not said
+    enum pause_wish cancel_on_pause;
     struct str
         target_adapter;  // plan metadata: "temporal", "conductor", "mock", "any", "auto", "cairn"; empty = not said
     struct str fallback; // plan metadata: "reject", "emulate", "degrade"; empty = not said (C-20: reject)

@@ -356,6 +356,8 @@ static enum code open_engine(struct service *service, struct error *err)
     options.limits.bytes_per_run_max = settings->limits.bytes_per_run_max;
     options.limits.iterations_max = settings->limits.iterations_max;
     options.limits.write_budget_ms = settings->write_budget_ms ? settings->write_budget_ms : 3000;
+    options.drain_timeout_ms = settings->drain_timeout_ms;
+    options.cancel_on_pause = settings->cancel_on_pause;
     options.no_files = true; // what a run may read was sent with it
     rc = engine_open(&options, &service->engine, err);
     if (rc) return rc;

@@ -59,6 +59,8 @@ struct service_settings {
     int64_t lease_ms;          // of a task that a worker has; 0 = 30 s
     int64_t engine_lease_ms;   // how long other engines of the store wait before they take this one for dead; 0 = 10 s
     int64_t write_budget_ms;   // 0 = 3000
+    int64_t drain_timeout_ms;  // of a pause, where neither the start nor the document says; 0 = 5 minutes
+    enum pause_wish cancel_on_pause;
     struct engine_limits limits; // of one run: what engine_limits_parse reads
     uint64_t sql_bytes;          // as in task_options
     const struct json *config; // [serve] of the configuration, as it stands there; may be NULL
@@ -243,6 +245,7 @@ bool service_may_after(struct call *call, enum operation operation, const struct
                        bool *waits);
 
 // ---- operations
+enum { PAUSE_DRAIN_MAX_MS = 86400000 };
 struct start_call {
     struct str document, file; // a document given directly
     const struct json *parts;  // what it names: [{from, request, file, text, kind, runtime}]
@@ -250,6 +253,8 @@ struct start_call {
     struct str run, request_id, project, environment, target_adapter;
     struct json inputs; // object
     struct str arguments, queue, trigger_source;
+    int64_t drain_timeout_ms; // 0 = not said
+    enum pause_wish cancel_on_pause;
     int64_t wait_ms; // answer when the run has ended, at the latest after so long
 };
 void service_start(struct call *call, const struct start_call *start);

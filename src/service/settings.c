@@ -194,6 +194,17 @@ static enum code read_http(struct form *form, struct service_settings *out)
     return form_end(form);
 }
 
+static enum code read_pause(struct form *form, struct service_settings *out)
+{
+    const struct json *cancel = form_take(form, "cancelOnPause", JSON_BOOL);
+    const struct json *drain = form_take(form, "drainTimeoutMs", JSON_INT);
+    if (cancel) out->cancel_on_pause = cancel->boolean ? WISH_YES : WISH_NO;
+    if (drain && (drain->integer < 1 || drain->integer > PAUSE_DRAIN_MAX_MS))
+        form_fail(form, "drainTimeoutMs", "must be a whole number from 1 to 86400000");
+    if (drain) out->drain_timeout_ms = drain->integer;
+    return form_end(form);
+}
+
 static void read_parts(struct form *form, struct service_settings *out)
 {
     struct form part;
@@ -209,6 +220,7 @@ static void read_parts(struct form *form, struct service_settings *out)
     if ((value = form_any(form, "stateStore")))
         form->rc = engine_write_budget_parse(value, &out->write_budget_ms, form->err);
     if ((value = form_any(form, "oidc"))) form->rc = service_oidc_parse(value, form->arena, out, form->err);
+    if (form_part(form, "pause", &part)) form->rc = read_pause(&part, out);
     if (form_part(form, "tls", &part)) form->rc = read_tls(&part, out);
     if (form_part(form, "otlp", &part)) form->rc = read_otlp(&part, out);
     if (form_part(form, "engine", &part)) form->rc = read_engine(&part, out);
@@ -235,6 +247,7 @@ static const struct {
     {"secrets", "providers of secret://PROVIDER/NAME"},
     {"credentials", "of the tasks of playbooks, by name"},
     {"tools", "directory of executables that are further tools of playbooks"},
+    {"pause", "how runs pause that do not say: drainTimeoutMs (300000), cancelOnPause (false)"},
     {"stateStore", "how long a result may wait for the store (3000 ms)"},
     {"fetch", "what plans and webhooks may be fetched from"},
     {"routes", "which steps go to which pools of workers"},

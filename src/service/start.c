@@ -272,6 +272,8 @@ static void start_on_engine(struct call *call)
     request.inputs = given->inputs;
     request.arguments = given->arguments;
     request.target_adapter = given->target_adapter;
+    request.drain_timeout_ms = given->drain_timeout_ms;
+    request.cancel_on_pause = given->cancel_on_pause;
     if (!queue_is_known(call) || !find_place(call, &request)) return; // answered: the call is gone
     enum code rc = choose_run(call, &request) ? OK : error_nomem(&err);
     if (!rc && starting->keyed) {

@@ -84,6 +84,35 @@ PY
     "$CAIRN" log verify --all --store "sqlite:$PWD/store.db" || fail "the log"
 }
 
+# Each run has a step that goes on; its pause is over its time as soon as the setting says so, which five minutes would not be.
+test_drain_timeout_of_a_pause_is_configured_by_plan_start_and_service_ES_6_6a() {
+    unconfined
+    held() { shell a "cd $PWD; touch began.$1; until [ -e end ]; do sleep 0.01; done"; }
+    timed_out() { ask GET /v1/alerts && [ "$(jq -r --arg r "$1" '[.items[]|select(.name == "PAUSE_DRAIN_TIMEOUT" and .runId == $r)] | length' body)" = 1 ]; }
+    pause() {
+        wait_for test -e "began.$1"
+        ask POST "/v1/runs/$1/signals" "{\"signalId\":\"$(cat /proc/sys/kernel/random/uuid)\",\"signalType\":\"PAUSE\"}"; answers 202
+        wait_for timed_out "$1"
+        ask GET "/v1/runs/$1/status" && equal "$(jq -r '.status + " " + (.substatus // "")' body)" 'PAUSED ' "$1"
+    }
+    serve
+    plan() { plan_text p "$(held "$1")" | jq -c --argjson m "$2" 'fromjson | .metadata += ($m + {targetAdapter: "conductor"}) | tojson'; }
+    ask POST /v1/runs "{\"runId\":\"plan\",\"document\":$(plan plan '{"drainTimeout":"1ms"}')}"; answers 202
+    pause plan
+    ask POST /v1/runs "{\"runId\":\"start\",\"drainTimeoutMs\":1,\"document\":$(plan start '{"drainTimeout":"1h"}')}"; answers 202
+    pause start
+    ask POST /v1/runs "{\"runId\":\"bad\",\"drainTimeoutMs\":0,\"document\":$(plan bad '{}')}"; answers 400
+    touch end
+    stop_serving
+    rm end
+    printf '[serve.pause]\ndrainTimeoutMs = 1\n' >cairn.toml
+    serve
+    ask POST /v1/runs "{\"runId\":\"service\",\"document\":$(plan service '{}')}"; answers 202
+    pause service
+    touch end
+    stop_serving
+}
+
 test_one_service_a_store() {
     serve
     cairn_is 6 serve --store "sqlite:$PWD/store.db" --listen 127.0.0.1:0

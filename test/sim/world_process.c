@@ -142,7 +142,7 @@ static void start_missing(struct world *w)
         request.not_before_ms = w->wall_ms + 1500;
         if (choice_pick(w->choice, STREAM_CLIENT, 4) == 3) {
             request.target_adapter = STR("temporal");
-            request.cancel_on_pause = true;
+            request.cancel_on_pause = WISH_YES;
         }
         request.drain_timeout_ms = 1000;
         struct error err = {0};

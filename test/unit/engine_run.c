@@ -291,6 +291,45 @@ static void pause_drains_for_so_long_and_a_taken_up_run_recovers_ES_6_6b_WE_2_1_
     kit_close(&k);
 }
 
+static void check_pause(struct kit *k, const char *run, int64_t drain_ms, enum pause_wish wish, int64_t want_ms, bool cancels)
+{
+    struct error err = {0};
+    char out[129];
+    struct start_request request = {.program = k->program,
+                                    .run = str_from(run),
+                                    .target_adapter = STR("temporal"),
+                                    .drain_timeout_ms = drain_ms,
+                                    .cancel_on_pause = wish};
+    CHECK_OK(engine_start(k->engine, &request, out, &err), &err);
+    kit_idle(k);
+    const struct run *made = engine_run(k->engine, STR("default"), str_from(run));
+    CHECK_INT(made->start.drain_timeout_ms, want_ms);
+    CHECK_INT(made->start.cancel_on_pause, cancels);
+}
+
+#define PAUSES(more)                                                                                                   \
+    "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"" more "},"                          \
+    "\"steps\":[{\"stepId\":\"a\",\"kind\":\"shell\",\"with\":{\"command\":\"x\"}}]}"
+
+// The start is asked first, then the plan, then the service.
+static void pause_is_as_the_start_the_plan_or_the_service_says_ES_6_6a(void)
+{
+    struct kit k;
+    kit_open(&k, PAUSES(",\"drainTimeout\":\"2s\",\"cancelOnPause\":true"));
+    k.engine->options.drain_timeout_ms = 3000;
+    k.engine->options.cancel_on_pause = WISH_NO;
+    check_pause(&k, "r1", 0, WISH_NONE, 2000, true);
+    check_pause(&k, "r2", 1000, WISH_NO, 1000, false);
+    kit_close(&k);
+    kit_open(&k, PAUSES(""));
+    check_pause(&k, "r1", 0, WISH_NONE, 0, false); // five minutes
+    k.engine->options.drain_timeout_ms = 3000;
+    k.engine->options.cancel_on_pause = WISH_YES;
+    check_pause(&k, "r2", 0, WISH_NONE, 3000, true);
+    check_pause(&k, "r3", 0, WISH_NO, 3000, false);
+    kit_close(&k);
+}
+
 #define NEEDS_REPLAY(fallback)                                                                                         \
     "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\",\"targetAdapter\":"              \
     "\"conductor\","                                                                                                   \
@@ -441,6 +480,7 @@ int main(int argc, char **argv)
         TEST(degraded_run_says_so_when_it_starts_WE_4e),
         TEST(long_run_goes_on_without_rotation_until_its_limit_ES_6a_C_57),
         TEST(pause_drains_for_so_long_and_a_taken_up_run_recovers_ES_6_6b_WE_2_1_2f),
+        TEST(pause_is_as_the_start_the_plan_or_the_service_says_ES_6_6a),
         TEST(queued_run_survives_a_restart_and_starts_once_ES_3b_ES_3d_ES_3e),
         TEST(delayed_run_starts_its_steps_later_ES_3c),
         TEST(linear_run_goes_from_start_to_end_RE_1_1a_WE_1a_WE_1b_WE_2_2a),
