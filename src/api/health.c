@@ -70,11 +70,6 @@ void handle_metrics(struct ask *ask)
     answer_kept(ask, 200, metrics_content_type(format), &text);
 }
 
-static struct json names_json(struct arena *arena, struct names names)
-{
-    return json_filled(json_texts(arena, names.at, names.count));
-}
-
 void handle_whoami(struct ask *ask)
 {
     const struct principal *who = &ask->call->who;

@@ -118,6 +118,7 @@ struct names { // a set; empty = no limit
     const struct str *at;
     size_t count;
 };
+struct json names_json(struct arena *arena, struct names names); // none at all when it is empty
 
 struct principal {
     struct str id;                       // of the token, the certificate or the user

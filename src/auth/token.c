@@ -114,7 +114,7 @@ static struct json roles_json(struct arena *arena, uint32_t roles)
     return list;
 }
 
-static struct json names_json(struct arena *arena, struct names names)
+struct json names_json(struct arena *arena, struct names names)
 {
     return json_filled(json_texts(arena, names.at, names.count));
 }

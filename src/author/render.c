@@ -88,19 +88,12 @@ static enum code add_when(struct looker *l, const struct program_step *ps, const
     return OK;
 }
 
-static bool is_shell_text(const struct program_step *ps, struct str key)
-{
-    if (ps->kind == STEP_SHELL) return str_is(key, "command");
-    struct str runtime = json_text(json_key(&ps->with, "runtime"));
-    return ps->kind == STEP_SCRIPT && str_is(key, "code") && (str_is(runtime, "sh") || str_is(runtime, "bash"));
-}
-
 static enum code render_member(struct looker *l, const struct program_step *ps, const struct json_member *m,
                                const struct scope *scope, struct json *with, struct json *env, struct error *err)
 {
     struct json value = m->value;
     enum code rc = OK;
-    if (is_shell_text(ps, m->key)) {
+    if (step_is_shell_text(ps, &ps->with, m->key)) {
         struct subst subst;
         rc = subst_shell(m->value.text, scope, l->arena, &subst, err);
         if (rc) return rc;

@@ -81,11 +81,9 @@ static enum code next_bytes(struct reading *reading, struct str *out, struct err
     }
     char *room = arena_alloc(&reading->scratch, CHUNK);
     if (!room) return error_nomem(err);
-    ssize_t got;
-    do got = read(reading->fd, room, CHUNK);
-    while (got < 0 && errno == EINTR);
-    if (got < 0) return os_errno(err, "read", reading->artifact->path.ptr);
-    *out = (struct str){room, (size_t)got};
+    size_t got;
+    if (!os_read_up_to(reading->fd, room, CHUNK, &got)) return os_errno(err, "read", reading->artifact->path.ptr);
+    *out = (struct str){room, got};
     return OK;
 }
 
@@ -269,17 +267,6 @@ static int check_whole(struct cli *cli, const struct artifact *artifact)
     return EXIT_OK;
 }
 
-static enum code write_all(int to, struct str bytes, const char *name, struct error *err)
-{
-    for (size_t at = 0; at < bytes.len;) {
-        ssize_t put_now = write(to, bytes.ptr + at, bytes.len - at);
-        if (put_now < 0 && errno == EINTR) continue;
-        if (put_now < 0) return os_errno(err, "write", name);
-        at += (size_t)put_now;
-    }
-    return OK;
-}
-
 // Copies to `to`, or to stdout when it is -1.
 static int copy_bytes(struct artifacts *all, const struct artifact *artifact, int to, const char *name)
 {
@@ -294,7 +281,7 @@ static int copy_bytes(struct artifacts *all, const struct artifact *artifact, in
         rc = next_bytes(&reading, &piece, &err);
         if (rc || piece.len == 0) break;
         if (to >= 0) {
-            rc = write_all(to, piece, name, &err);
+            if (!os_write_all(to, piece)) rc = os_errno(&err, "write", name);
         } else {
             buf_add(&bytes, piece);
             cli_print(cli, &bytes);

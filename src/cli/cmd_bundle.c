@@ -4,7 +4,6 @@
 #include "cli/session.h"
 #include "term/text.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,13 +147,7 @@ struct sink {
 static enum code sink_write(void *context, struct str bytes, struct error *err)
 {
     const struct sink *sink = context;
-    while (bytes.len > 0) {
-        ssize_t wrote = write(sink->fd, bytes.ptr, bytes.len);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) return os_errno(err, "write", sink->path);
-        bytes = str_slice(bytes, (size_t)wrote, bytes.len);
-    }
-    return OK;
+    return os_write_all(sink->fd, bytes) ? OK : os_errno(err, "write", sink->path);
 }
 
 // Under another name until it is whole.
@@ -347,14 +340,9 @@ static int save_stdin(struct cli *cli, const char **path)
     enum code rc = fd < 0 ? os_errno(&err, "make", name) : OK;
     struct sink sink = {.fd = fd, .path = name};
     static char bytes[1 << 16];
-    for (ssize_t got = 1; !rc && got > 0;) {
-        got = read(STDIN_FILENO, bytes, sizeof(bytes));
-        if (got < 0 && errno == EINTR)
-            got = 1;
-        else if (got < 0)
-            rc = os_errno(&err, "read", "stdin");
-        else
-            rc = sink_write(&sink, (struct str){bytes, (size_t)got}, &err);
+    for (size_t got = 1; !rc && got > 0;) {
+        bool read = os_read_up_to(STDIN_FILENO, bytes, sizeof(bytes), &got);
+        rc = read ? sink_write(&sink, (struct str){bytes, got}, &err) : os_errno(&err, "read", "stdin");
     }
     if (fd >= 0) unlink(name);
     if (rc && fd >= 0) close(fd);

@@ -156,17 +156,6 @@ static int run_editor(struct cli *cli, const char *path)
     return EXIT_ERROR;
 }
 
-static bool write_all(int fd, struct str text)
-{
-    while (text.len > 0) {
-        ssize_t put = write(fd, text.ptr, text.len);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return false;
-        text = str_slice(text, (size_t)put, text.len);
-    }
-    return true;
-}
-
 static int write_draft(struct cli *cli, const struct fork *base, const struct json *known, char *path)
 {
     struct json tree;
@@ -176,7 +165,7 @@ static int write_draft(struct cli *cli, const struct fork *base, const struct js
     bool ok = json_ok(&tree);
     if (ok) yaml_write(&text, &tree);
     int fd = ok && buf_ok(&text) ? mkstemps(path, 5) : -1;
-    ok = fd >= 0 && write_all(fd, buf_str(&text));
+    ok = fd >= 0 && os_write_all(fd, buf_str(&text));
     if (fd >= 0 && close(fd) != 0) ok = false;
     buf_release(&text);
     return ok ? EXIT_OK : cli_fail(cli, EXIT_ERROR, "cannot write %s: %s", path, strerror(errno));

@@ -4,7 +4,6 @@
 
 #include "reach/reach.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,16 +56,11 @@ static bool hash(int fd, uint64_t size, struct digest *out)
 {
     char *bytes = malloc((size_t)size + 1);
     size_t done = 0;
-    while (bytes && done < size) {
-        ssize_t got = read(fd, bytes + done, (size_t)size - done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        done += (size_t)got;
-    }
-    if (bytes && done == size) *out = sha256((struct str){bytes, done});
+    bool whole = bytes && os_read_up_to(fd, bytes, (size_t)size, &done) && done == size;
+    if (whole) *out = sha256((struct str){bytes, done});
     free(bytes);
     close(fd);
-    return bytes && done == size;
+    return whole;
 }
 
 // Confined: only in the directory of its artifacts, whatever links say. Else as the user, whose own steps these are.

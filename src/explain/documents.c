@@ -1,50 +1,6 @@
 // What changed between two documents, step by step.
 #include "explain/inside.h"
 
-static bool same_texts(const struct str *a, uint32_t count_a, const struct str *b, uint32_t count_b)
-{
-    bool same = count_a == count_b;
-    for (uint32_t i = 0; same && i < count_a; i++) same = str_eq(a[i], b[i]);
-    return same;
-}
-
-static bool same_retry(const struct retry_policy *a, const struct retry_policy *b)
-{
-    return a->max_attempts == b->max_attempts && a->delay_ms == b->delay_ms && a->backoff == b->backoff &&
-           a->max_delay_ms == b->max_delay_ms && (int64_t)(a->jitter * 1e6) == (int64_t)(b->jitter * 1e6) &&
-           a->on == b->on &&
-           same_texts(a->non_retryable, a->non_retryable_count, b->non_retryable, b->non_retryable_count);
-}
-
-static bool same_deps(const struct program *p, const struct program_step *a, const struct program *q,
-                      const struct program_step *b)
-{
-    if (a->dep_count != b->dep_count) return false;
-    for (uint32_t i = 0; i < a->dep_count; i++) {
-        bool found = false;
-        for (uint32_t k = 0; k < b->dep_count; k++)
-            found = found || str_eq(p->steps[a->deps[i]].id, q->steps[b->deps[k]].id);
-        if (!found) return false;
-    }
-    return true;
-}
-
-static bool same_secrets(const struct program_step *a, const struct program_step *b)
-{
-    bool same = a->secret_count == b->secret_count;
-    for (uint32_t i = 0; same && i < a->secret_count; i++)
-        same = str_eq(a->secrets[i].name, b->secrets[i].name) && str_eq(a->secrets[i].ref, b->secrets[i].ref);
-    return same;
-}
-
-static bool same_artifacts(const struct program_step *a, const struct program_step *b)
-{
-    bool same = a->artifact_count == b->artifact_count;
-    for (uint32_t i = 0; same && i < a->artifact_count; i++)
-        same = str_eq(a->artifacts[i].path, b->artifacts[i].path) && str_eq(a->artifacts[i].kind, b->artifacts[i].kind);
-    return same;
-}
-
 static struct json changed_fields(struct maker *m, const struct program *p, const struct program_step *a,
                                   const struct program *q, const struct program_step *b)
 {
@@ -53,16 +9,16 @@ static struct json changed_fields(struct maker *m, const struct program *p, cons
         bool same;
     } fields[] = {
         {"kind", a->kind == b->kind && str_eq(a->function, b->function)},
-        {"dependsOn", same_deps(p, a, q, b)},
+        {"dependsOn", program_same_deps(p, a, q, b)},
         {"triggerRule", a->rule == b->rule},
         {"when", str_eq(a->when_text, b->when_text)},
         {"with", json_equal(&a->with, &b->with)},
-        {"retry", same_retry(&a->retry, &b->retry)},
+        {"retry", program_same_retry(&a->retry, &b->retry)},
         {"timeout", a->timeout_ms == b->timeout_ms},
         {"onStepFailure", a->on_failure == b->on_failure},
         {"alwaysRun", a->always_run == b->always_run},
-        {"secrets", same_secrets(a, b)},
-        {"artifacts", same_artifacts(a, b)},
+        {"secrets", program_same_secrets(a, b)},
+        {"artifacts", program_same_artifacts(a, b)},
         {"maxIterations", a->max_iterations == b->max_iterations},
         {"child",
          (!a->child && !b->child) || (a->child && b->child && digest_eq(&a->child->sha256, &b->child->sha256))},

@@ -161,14 +161,6 @@ struct scope kernel_scope(struct kernel_scope *scope)
     return (struct scope){.context = scope, .known = known, .lookup = lookup};
 }
 
-// Program text for a shell is not rendered here: subst_shell does it, keeping values out of the text.
-static bool is_shell_text(const struct program_step *ps, const struct json *with, struct str key)
-{
-    if (ps->kind == STEP_SHELL) return str_is(key, "command");
-    struct str runtime = json_text(json_key(with, "runtime"));
-    return ps->kind == STEP_SCRIPT && str_is(key, "code") && (str_is(runtime, "sh") || str_is(runtime, "bash"));
-}
-
 enum code kernel_render(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                         struct json *out, struct error *err)
 {
@@ -184,7 +176,7 @@ enum code kernel_render(const struct run *run, uint32_t step, const struct kerne
     for (uint32_t i = 0; i < with.count; i++) {
         const struct json_member *member = &with.members[i];
         struct json value = member->value;
-        if (!is_shell_text(ps, &with, member->key)) {
+        if (!step_is_shell_text(ps, &with, member->key)) {
             // Code in other languages is one text: a lone reference in it must not become a JSON value.
             bool text = ps->kind == STEP_SCRIPT && str_is(member->key, "code");
             enum code rc;

@@ -13,25 +13,17 @@ enum { DEPTH_MAX = 64, CHUNK = 1 << 20 };
 
 static enum code copy_bytes(int from, int to, const char *name, struct error *err)
 {
-    static const size_t piece = 64 * 1024;
     char bytes[64 * 1024];
     for (;;) {
         ssize_t moved = copy_file_range(from, NULL, to, NULL, CHUNK, 0);
         if (moved == 0) return OK;
         if (moved < 0) break; // another file system, or one that cannot: by hand
     }
-    for (;;) {
-        ssize_t got = read(from, bytes, piece);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return os_errno(err, "read", name);
-        if (got == 0) return OK;
-        for (ssize_t done = 0; done < got;) {
-            ssize_t put = write(to, bytes + done, (size_t)(got - done));
-            if (put < 0 && errno == EINTR) continue;
-            if (put < 0) return os_errno(err, "write", name);
-            done += put;
-        }
+    for (size_t got = 1; got > 0;) {
+        if (!os_read_up_to(from, bytes, sizeof(bytes), &got)) return os_errno(err, "read", name);
+        if (!os_write_all(to, (struct str){bytes, got})) return os_errno(err, "write", name);
     }
+    return OK;
 }
 
 static enum code copy_file(int from, int to, const char *name, mode_t mode, struct error *err)

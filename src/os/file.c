@@ -66,14 +66,30 @@ enum code os_open_regular(const char *path, int *fd, uint64_t *size, struct erro
     return error_set(err, E_INVALID, "%s is not a regular file", path);
 }
 
+bool os_write_all(int fd, struct str bytes)
+{
+    while (bytes.len > 0) {
+        ssize_t put = write(fd, bytes.ptr, bytes.len);
+        if (put < 0 && errno != EINTR) return false;
+        if (put > 0) bytes = str_slice(bytes, (size_t)put, bytes.len);
+    }
+    return true;
+}
+
+bool os_read_up_to(int fd, void *bytes, size_t size, size_t *got)
+{
+    for (*got = 0; *got < size;) {
+        ssize_t part = read(fd, (char *)bytes + *got, size - *got);
+        if (part < 0 && errno != EINTR) return false;
+        if (part == 0) break;
+        if (part > 0) *got += (size_t)part;
+    }
+    return true;
+}
+
 static enum code write_all(int fd, const char *path, struct str text, struct error *err)
 {
-    for (size_t done = 0; done < text.len;) {
-        ssize_t n = write(fd, text.ptr + done, text.len - done);
-        if (n < 0 && errno != EINTR) return os_errno(err, "write", path);
-        if (n > 0) done += (size_t)n;
-    }
-    return OK;
+    return os_write_all(fd, text) ? OK : os_errno(err, "write", path);
 }
 
 // A pipe, a terminal, /dev/stdout.

@@ -102,6 +102,9 @@ void os_disk_close(struct disk *disk);
 enum code os_lock_byte(const char *path, uint64_t byte, int *fd, struct error *err) MUST_CHECK;
 // "nfs", "smb" or "9p" when the disk of os_disk_open is on such a file system (their locks and syncs promise too little), else NULL.
 const char *os_disk_remote(const struct disk *disk);
+// All of them, whatever signals come; false: errno says why. Up to `size` bytes, or to the end.
+bool os_write_all(int fd, struct str bytes) MUST_CHECK;
+bool os_read_up_to(int fd, void *bytes, size_t size, size_t *got) MUST_CHECK;
 // Whole file; E_LIMIT when larger than `max`.
 enum code os_read_file(const char *path, size_t max, struct arena *arena, struct str *out,
                        struct error *err) MUST_CHECK;

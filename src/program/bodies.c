@@ -360,3 +360,10 @@ void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const
         body_text(r, draft, "cwd", field(with, "cwd", NULL));
     }
 }
+
+bool step_is_shell_text(const struct program_step *ps, const struct json *with, struct str key)
+{
+    if (ps->kind == STEP_SHELL) return str_is(key, "command");
+    struct str runtime = json_text(json_key(with, "runtime"));
+    return ps->kind == STEP_SCRIPT && str_is(key, "code") && (str_is(runtime, "sh") || str_is(runtime, "bash"));
+}

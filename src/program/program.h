@@ -191,6 +191,14 @@ bool input_type_fits(struct str type, const struct json *value);
 // `policy`: and try, wait and fail by the same rules (retry, timeout, on_failure; always compared inside loops).
 bool program_same_step(const struct program *pa, uint32_t step_a, const struct program *pb, uint32_t step_b,
                        bool policy);
+// Parts of that; the order in which dependencies are written means nothing.
+bool program_same_deps(const struct program *pa, const struct program_step *a, const struct program *pb,
+                       const struct program_step *b);
+bool program_same_secrets(const struct program_step *a, const struct program_step *b);
+bool program_same_artifacts(const struct program_step *a, const struct program_step *b);
+bool program_same_retry(const struct retry_policy *a, const struct retry_policy *b);
+// Program text for a shell is not rendered as other values are: subst_shell does it, keeping values out of the text.
+bool step_is_shell_text(const struct program_step *step, const struct json *with, struct str key);
 // The steps of a scope (PROGRAM_TOP or a LOOP) are *first .. *first + count - 1; returns the count.
 uint32_t program_scope(const struct program *program, uint32_t scope, uint32_t *first);
 const char *step_kind_name(enum step_kind kind);

@@ -1,7 +1,7 @@
 // Two programs, step by step: would a step give the same result in both, as far as the documents say?
 #include "program/net.h"
 
-static bool same_secrets(const struct program_step *a, const struct program_step *b)
+bool program_same_secrets(const struct program_step *a, const struct program_step *b)
 {
     if (a->secret_count != b->secret_count) return false;
     for (uint32_t i = 0; i < a->secret_count; i++)
@@ -10,7 +10,7 @@ static bool same_secrets(const struct program_step *a, const struct program_step
     return true;
 }
 
-static bool same_artifacts(const struct program_step *a, const struct program_step *b)
+bool program_same_artifacts(const struct program_step *a, const struct program_step *b)
 {
     if (a->artifact_count != b->artifact_count) return false;
     for (uint32_t i = 0; i < a->artifact_count; i++)
@@ -20,8 +20,8 @@ static bool same_artifacts(const struct program_step *a, const struct program_st
 }
 
 // The order in which dependencies are written means nothing.
-static bool same_deps(const struct program *pa, const struct program_step *a, const struct program *pb,
-                      const struct program_step *b)
+bool program_same_deps(const struct program *pa, const struct program_step *a, const struct program *pb,
+                       const struct program_step *b)
 {
     if (a->dep_count != b->dep_count) return false;
     for (uint32_t i = 0; i < a->dep_count; i++) {
@@ -33,17 +33,20 @@ static bool same_deps(const struct program *pa, const struct program_step *a, co
     return true;
 }
 
+bool program_same_retry(const struct retry_policy *a, const struct retry_policy *b)
+{
+    if (a->max_attempts != b->max_attempts || a->delay_ms != b->delay_ms || a->backoff != b->backoff) return false;
+    if (a->max_delay_ms != b->max_delay_ms || a->jitter < b->jitter || a->jitter > b->jitter || a->on != b->on)
+        return false;
+    if (a->non_retryable_count != b->non_retryable_count) return false;
+    for (uint32_t i = 0; i < a->non_retryable_count; i++)
+        if (!str_eq(a->non_retryable[i], b->non_retryable[i])) return false;
+    return true;
+}
+
 static bool same_policy(const struct program_step *a, const struct program_step *b)
 {
-    const struct retry_policy *x = &a->retry, *y = &b->retry;
-    if (a->timeout_ms != b->timeout_ms || a->on_failure != b->on_failure) return false;
-    if (x->max_attempts != y->max_attempts || x->delay_ms != y->delay_ms || x->backoff != y->backoff) return false;
-    if (x->max_delay_ms != y->max_delay_ms || x->jitter < y->jitter || x->jitter > y->jitter || x->on != y->on)
-        return false;
-    if (x->non_retryable_count != y->non_retryable_count) return false;
-    for (uint32_t i = 0; i < x->non_retryable_count; i++)
-        if (!str_eq(x->non_retryable[i], y->non_retryable[i])) return false;
-    return true;
+    return a->timeout_ms == b->timeout_ms && a->on_failure == b->on_failure && program_same_retry(&a->retry, &b->retry);
 }
 
 static bool same_document(const struct program *a, const struct program *b)
@@ -95,6 +98,7 @@ bool program_same_step(const struct program *pa, uint32_t step_a, const struct p
     if (a->rule != b->rule || a->condition != b->condition) return false;
     if (!str_eq(a->when_text, b->when_text) || a->when_broken != b->when_broken) return false;
     if (policy && !same_policy(a, b)) return false;
-    return json_equal(&a->with, &b->with) && same_deps(pa, a, pb, b) && same_secrets(a, b) && same_artifacts(a, b) &&
-           same_document(a->child, b->child) && same_children(pa, a, pb, b) && same_net_step(pa, step_a, pb, step_b);
+    return json_equal(&a->with, &b->with) && program_same_deps(pa, a, pb, b) && program_same_secrets(a, b) &&
+           program_same_artifacts(a, b) && same_document(a->child, b->child) && same_children(pa, a, pb, b) &&
+           same_net_step(pa, step_a, pb, step_b);
 }

@@ -132,13 +132,8 @@ enum code reach_read(int root, struct str name, size_t max, struct arena *arena,
         rc = size > max ? error_set(err, E_LIMIT, "%.*s is larger than %zu bytes", STR_ARG(name), max)
                         : error_nomem(err);
     size_t done = 0;
-    while (!rc && done < size) { // one that grows meanwhile is read as it was; one that shrinks, as it is
-        ssize_t got = read(fd, bytes + done, (size_t)size - done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) rc = os_errno(err, "read", "a file of a step");
-        if (got <= 0) break;
-        done += (size_t)got;
-    }
+    // One that grows meanwhile is read as it was; one that shrinks, as it is.
+    if (!rc && !os_read_up_to(fd, bytes, (size_t)size, &done)) rc = os_errno(err, "read", "a file of a step");
     close(fd);
     if (!rc) *out = (struct str){bytes, done};
     return rc;

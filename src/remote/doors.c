@@ -4,7 +4,6 @@
 #include "remote/inside.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const struct {
     const char *call, *element, *list;

@@ -1,10 +1,5 @@
 #include "store/postgres.h"
 
-static int64_t clamp(uint64_t value)
-{
-    return value < INT64_MAX ? (int64_t)value : INT64_MAX;
-}
-
 // ---- heads
 
 static struct str row_bytes(const struct sql_row *row, int column)
@@ -79,7 +74,7 @@ static enum code find_bound(struct pg_store *store, const struct run_filter *fil
         if (rc) return rc;
         before = (uint64_t)newest + 1;
     }
-    if (before > filter->span) *from = clamp(before - filter->span);
+    if (before > filter->span) *from = sql_clamp(before - filter->span);
     return OK;
 }
 
@@ -96,7 +91,7 @@ static void list_args(struct pg_store *store, const struct run_filter *filter, e
 {
     pg_clear(store);
     pg_text(store, filter->tenant);
-    pg_int(store, filter->before ? clamp(filter->before) : INT64_MAX);
+    pg_int(store, filter->before ? sql_clamp(filter->before) : INT64_MAX);
     pg_text(store, filter->plan);
     pg_int(store, filter->since_ms);
     pg_int(store, filter->until_ms);

@@ -110,6 +110,7 @@ enum code sql_notes(struct store *, struct str space, struct str after, size_t l
 enum code sql_next_space(struct store *, struct str after, struct arena *, struct str *, struct error *);
 enum code sql_feed(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
 enum code sql_feed_end(struct store *, uint64_t *, struct error *);
+int64_t sql_clamp(uint64_t value); // INT64_MAX at most
 #define NOTES_BY_SQL {.note = sql_note, .notes = sql_notes, .next_space = sql_next_space}
 #define FEED_BY_SQL {.read = sql_feed, .end = sql_feed_end}
 enum code sql_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);

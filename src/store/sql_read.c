@@ -1,7 +1,7 @@
 // What both stores in SQL answer with the same questions: records, blobs, notes, the feed, removed runs, the inbox.
 #include "store/sql.h"
 
-static int64_t clamp(uint64_t value)
+int64_t sql_clamp(uint64_t value)
 {
     return value < INT64_MAX ? (int64_t)value : INT64_MAX;
 }
@@ -80,8 +80,8 @@ enum code sql_read(struct store *store, const struct record_range *range, struct
     if (rc) return rc;
     sql_begin(&ask, store, range->ledger ? SQL_READ_LEDGER : SQL_READ, "read events", err);
     sql_number(&ask, run_no);
-    sql_number(&ask, clamp(range->after));
-    sql_number(&ask, clamp(range->limit));
+    sql_number(&ask, sql_clamp(range->after));
+    sql_number(&ask, sql_clamp(range->limit));
     while (sql_next(&ask)) {
         bool room = ARENA_ROOM(arena, out->items, out->count, &capacity);
         struct record *record = room ? &out->items[out->count++] : NULL;
@@ -148,7 +148,7 @@ enum code sql_notes(struct store *store, struct str space, struct str after, siz
     sql_begin(&ask, store, SQL_NOTES, "read notes", err);
     sql_text(&ask, space);
     sql_text(&ask, after);
-    sql_number(&ask, clamp(limit));
+    sql_number(&ask, sql_clamp(limit));
     while (sql_next(&ask)) {
         if (!ARENA_ROOM(arena, out->items, out->count, &capacity)) {
             sql_heed(&ask, E_NOMEM);
@@ -178,8 +178,8 @@ enum code sql_feed(struct store *store, uint64_t after, size_t limit, struct are
     struct sql_ask ask;
     size_t capacity = 0;
     sql_begin(&ask, store, SQL_FEED, "read the feed", err);
-    sql_number(&ask, clamp(after));
-    sql_number(&ask, clamp(limit));
+    sql_number(&ask, sql_clamp(after));
+    sql_number(&ask, sql_clamp(limit));
     while (sql_next(&ask)) {
         bool room = ARENA_ROOM(arena, out->items, out->count, &capacity);
         sql_heed(&ask, room ? sql_take_item(&ask.row, arena, &out->items[out->count++]) : E_NOMEM);

@@ -148,20 +148,10 @@ struct waiting {
     bool ended, written;
 };
 
-static bool write_whole(int fd, struct str bytes)
-{
-    while (bytes.len) {
-        ssize_t put = write(fd, bytes.ptr, bytes.len);
-        if (put < 0 && errno != EINTR) return false;
-        if (put > 0) bytes = str_slice(bytes, (size_t)put, bytes.len);
-    }
-    return true;
-}
-
 static void on_outcome(void *context, struct tool_result *result)
 {
     struct waiting *waiting = context;
-    bool written = result->ok && write_whole(OUTCOME_FD, result->output);
+    bool written = result->ok && os_write_all(OUTCOME_FD, result->output);
     tool_result_free(result);
     pthread_mutex_lock(&waiting->mutex);
     waiting->ended = true;
@@ -174,7 +164,7 @@ static void on_line(void *context, uint64_t ticket, bool is_stderr, struct str l
 {
     (void)context, (void)ticket;
     int fd = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
-    if (write_whole(fd, line)) (void)!write_whole(fd, STR("\n"));
+    if (os_write_all(fd, line)) (void)!os_write_all(fd, STR("\n"));
 }
 
 static bool read_input(struct buf *out)

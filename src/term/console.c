@@ -4,6 +4,7 @@
 
 #include "author/author.h"
 #include "base/civil.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -70,21 +71,9 @@ void time_text(struct buf *out, const struct console *console, int64_t ms)
     }
 }
 
-static bool write_all(int fd, struct str text)
-{
-    size_t at = 0;
-    while (at < text.len) {
-        ssize_t n = write(fd, text.ptr + at, text.len - at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return false;
-        at += (size_t)n;
-    }
-    return true;
-}
-
 void console_print(struct console *console, struct buf *text)
 {
-    if (!console->out_closed && !write_all(STDOUT_FILENO, buf_str(text))) {
+    if (!console->out_closed && !os_write_all(STDOUT_FILENO, buf_str(text))) {
         console->out_closed = true;
         if (errno != EPIPE) { // a reader that has seen enough is no error
             console->out_failed = true;
@@ -97,7 +86,7 @@ void console_print(struct console *console, struct buf *text)
 void console_talk(struct console *console, struct buf *text)
 {
     (void)console;
-    (void)!write_all(STDERR_FILENO, buf_str(text));
+    (void)!os_write_all(STDERR_FILENO, buf_str(text));
     buf_clear(text);
 }
 

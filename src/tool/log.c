@@ -126,18 +126,7 @@ static bool is_open(struct step_log *log)
 
 static void flush(struct step_log *log)
 {
-    struct str left = buf_str(&log->text);
-    if (left.len && is_open(log)) {
-        while (left.len) {
-            ssize_t written = write(log->fd, left.ptr, left.len);
-            if (written < 0 && errno == EINTR) continue;
-            if (written <= 0) {
-                give_up(log, "write");
-                break;
-            }
-            left = str_slice(left, (size_t)written, left.len);
-        }
-    }
+    if (log->text.len && is_open(log) && !os_write_all(log->fd, buf_str(&log->text))) give_up(log, "write");
     buf_clear(&log->text);
 }
 

@@ -263,23 +263,13 @@ static int above_standard(int fd)
     return moved;
 }
 
-static bool write_all(int fd, struct str bytes)
-{
-    while (bytes.len) {
-        ssize_t put = write(fd, bytes.ptr, bytes.len);
-        if (put < 0 && errno != EINTR) return false;
-        if (put > 0) bytes = str_slice(bytes, (size_t)put, bytes.len);
-    }
-    return true;
-}
-
 // Input is a sealed file in memory: the child reads it at its own pace and nobody has to feed a pipe.
 static int open_input(struct str input)
 {
     if (!input.len) return above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
     int fd = above_standard(memfd_create("cairn-input", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0) return -1;
-    if (!write_all(fd, input) || lseek(fd, 0, SEEK_SET) != 0 ||
+    if (!os_write_all(fd, input) || lseek(fd, 0, SEEK_SET) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
         int error = errno;
         close(fd);

@@ -20,16 +20,8 @@ static bool read_secret_file(int fd, char *bytes, size_t *size)
 {
     struct stat stat;
     if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode)) return false;
-    *size = 0;
     // One byte more than a secret may have: half a key is worse than none.
-    while (*size < SECRET_SIZE_MAX + 1) {
-        ssize_t got = read(fd, bytes + *size, SECRET_SIZE_MAX + 1 - *size);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return false;
-        if (got == 0) break;
-        *size += (size_t)got;
-    }
-    return true;
+    return os_read_up_to(fd, bytes, SECRET_SIZE_MAX + 1, size);
 }
 
 static bool is_private(int fd)
