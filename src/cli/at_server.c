@@ -94,6 +94,41 @@ static int made(struct cli *cli, enum code rc, const struct json *answer, struct
     return run->len ? EXIT_OK : cli_fail(cli, EXIT_UNREACHABLE, "the server does not say which run it made");
 }
 
+// A service that takes no documents in requests takes them as definitions, and starts them by their reference.
+static enum code start_defined(struct session *session, const struct document *document, const struct json *body,
+                               struct json *answer, struct error *err)
+{
+    struct cli *cli = session->cli;
+    struct arena *arena = &cli->io.arena;
+    const struct program *program = document->program;
+    struct str sha = str_from(program->sha256_hex), uri = arena_format(arena, "cairn://plans/%.*s", STR_ARG(sha));
+    if (document->sources.count > 1)
+        return error_set(err, E_DENIED, "the server takes references alone, and one cannot hold the files that the document names");
+    struct buf path = buf_of(4096);
+    buf_text(&path, "/v1/definitions/");
+    http_percent_encode(&path, program->plan_id);
+    buf_printf(&path, "/versions/%.*s", STR_ARG(sha));
+    struct server_call put = {.method = "PUT", .path = buf_str(&path), .bytes = document->sources.items[0].text};
+    enum code rc = buf_ok(&path) && uri.ptr ? store_server_call(session->store, &put, arena, answer, err) : error_nomem(err);
+    buf_release(&path);
+    if (rc) return rc;
+    struct json rest = json_object();
+    for (uint32_t i = 0; i < body->count; i++) {
+        struct str key = body->members[i].key;
+        if (str_is(key, "document") || str_is(key, "file")) continue;
+        if (!json_put(arena, &rest, key, body->members[i].value)) return error_nomem(err);
+    }
+    struct str version = program->schema_version.len ? program->schema_version : STR("v1.2");
+    JSON_ADD(arena, &rest, {"planRef", JSON_OF(arena, {"planId", json_string(program->plan_id)},
+                                              {"planVersion", json_string(program->plan_version)},
+                                              {"schemaVersion", json_string(version)}, {"sha256", json_string(sha)},
+                                              {"uri", json_string(uri)})});
+    if (!json_ok(&rest)) return error_nomem(err);
+    cli_note(cli, "the server takes no documents in requests: this one is its definition %.*s", STR_ARG(program->plan_id));
+    struct server_call call = {"POST", STR("/v1/runs"), &rest, fresh_key(cli), {0}};
+    return store_server_call(session->store, &call, arena, answer, err);
+}
+
 static int start(struct session *session, const struct document *document, struct str *run)
 {
     struct cli *cli = session->cli;
@@ -101,8 +136,12 @@ static int start(struct session *session, const struct document *document, struc
     struct error err = {0};
     int code = start_body(cli, document, &body);
     if (code) return code;
-    struct server_call call = {"POST", STR("/v1/runs"), &body, fresh_key(cli)};
+    struct server_call call = {"POST", STR("/v1/runs"), &body, fresh_key(cli), {0}};
     enum code rc = store_server_call(session->store, &call, &cli->io.arena, &answer, &err);
+    if (rc && str_is(json_text(json_key(&answer, "code")), "PLAN_INLINE_NOT_ALLOWED")) {
+        err = (struct error){0};
+        rc = start_defined(session, document, &body, &answer, &err);
+    }
     return made(cli, rc, &answer, run, &err);
 }
 
@@ -118,7 +157,7 @@ int fork_at_server(struct session *session, struct str source, const char *how, 
     buf_text(&path, "/v1/runs/");
     http_percent_encode(&path, source);
     buf_printf(&path, "/%s", how);
-    struct server_call call = {"POST", buf_str(&path), body, fresh_key(cli)};
+    struct server_call call = {"POST", buf_str(&path), body, fresh_key(cli), {0}};
     enum code rc =
         buf_ok(&path) ? store_server_call(session->store, &call, &cli->io.arena, &answer, &err) : error_nomem(&err);
     buf_release(&path);

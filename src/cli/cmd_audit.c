@@ -11,7 +11,7 @@ static int ask(struct session *session, struct json *out)
     struct audit_report report = {0};
     struct error err = {0};
     if (session->remote) {
-        struct server_call call = {"GET", STR("/v1/audit:verify"), NULL, STR("")};
+        struct server_call call = {"GET", STR("/v1/audit:verify"), NULL, STR(""), {0}};
         return store_server_call(session->store, &call, &cli->io.arena, out, &err) ? cli_error(cli, &err) : EXIT_OK;
     }
     if (session->store && reading_audit(session->store, session->tenant, &report, &err)) return cli_error(cli, &err);

@@ -142,7 +142,7 @@ int command_context_test(struct cli *cli)
     if (!session.remote) {
         buf_printf(&out, "%s: %s\n", session.url, session.store ? "a store that can be read" : "no store yet");
     } else {
-        struct server_call call = {"GET", STR("/v1/whoami"), NULL, STR("")};
+        struct server_call call = {"GET", STR("/v1/whoami"), NULL, STR(""), {0}};
         const struct json *roles = NULL;
         if (store_server_call(session.store, &call, &cli->io.arena, &who, &err))
             code = cli_error(cli, &err);

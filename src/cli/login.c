@@ -372,7 +372,7 @@ int command_whoami(struct cli *cli)
     struct buf out = buf_of(1 << 16);
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
-    struct server_call call = {"GET", STR("/v1/whoami"), NULL, STR("")};
+    struct server_call call = {"GET", STR("/v1/whoami"), NULL, STR(""), {0}};
     if (!session.remote)
         code = cli_fail(cli, EXIT_USAGE, "%s is a store: who may what is a question for a server", session.url);
     else if (store_server_call(session.store, &call, &cli->io.arena, &who, &err))

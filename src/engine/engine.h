@@ -147,6 +147,7 @@ struct start_request {
     struct json inputs; // object; defaults of the program are added
     struct str arguments, work_dir, triggered_by, trigger_source;
     struct str original_run;  // RETRY_RUN
+    struct str plan_uri;      // where the document came from; empty: from the caller
     struct str artifacts_dir; // empty: the run's own
     const struct reuse *reuse;
     uint32_t reuse_count;

@@ -105,6 +105,7 @@ enum code engine_fork(struct engine *engine, struct fork *fork, const struct for
 {
     struct fork_private *private = fork->private;
     INVARIANT(private->arena && private->store == engine->store);
+    bool same = digest_eq(&fork->program->sha256, &fork->before->sha256);
     struct start_request request = {.program = fork->program,
                                     .tenant = fork->head.ids.tenant,
                                     .project = fork->head.ids.project,
@@ -114,6 +115,7 @@ enum code engine_fork(struct engine *engine, struct fork *fork, const struct for
                                     .arguments = fork->facts.arguments,
                                     .work_dir = fork->facts.work_dir,
                                     .queue = fork->facts.queue,
+                                    .plan_uri = same ? fork->facts.plan_uri : (struct str){0},
                                     .triggered_by = start->triggered_by,
                                     .trigger_source = STR("manual"),
                                     .original_run = fork->head.ids.run,

@@ -107,9 +107,10 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
     if (request->mode == MODE_DELAY) facts->admission = STR("DELAY");
     const struct str *source[] = {&request->arguments,     &request->work_dir,   &request->triggered_by,
                                   &request->original_run,  &request->parent_run, &request->parent_step,
-                                  &request->artifacts_dir, &request->queue};
+                                  &request->artifacts_dir, &request->queue,      &request->plan_uri};
     struct str *target[] = {&facts->arguments,  &facts->work_dir,    &facts->triggered_by,  &facts->original_run,
-                            &facts->parent_run, &facts->parent_step, &facts->artifacts_dir, &facts->queue};
+                            &facts->parent_run, &facts->parent_step, &facts->artifacts_dir, &facts->queue,
+                            &facts->plan_uri};
     for (size_t i = 0; i < ARRAY_COUNT(source); i++) {
         if (source[i]->len == 0) continue;
         *target[i] = arena_copy(arena, *source[i]);

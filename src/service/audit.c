@@ -138,6 +138,8 @@ enum code audit_call(struct call *call, enum operation operation, struct str res
     record.tenant = call->who.tenant;
     record.resource_type = STR("run");
     record.resource = resource;
+    record.details = call->details;
+    if (!json_ok(&record.details)) return error_nomem(err);
     record.project = call->project;
     record.environment = call->environment;
     record.ip = call->source_ip;

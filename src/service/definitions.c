@@ -287,6 +287,21 @@ bool definitions_keep(struct call *call, const struct program *program, struct s
     return rc == E_NOT_FOUND;
 }
 
+static bool is_here(const struct call *call)
+{
+    return call->unix_socket || str_starts(call->source_ip, STR("127.")) || str_is(call->source_ip, "::1");
+}
+
+bool definitions_inline(struct call *call)
+{
+    enum inline_plans may = call->service->settings.inline_plans;
+    if (may == INLINE_ALLOW || (may == INLINE_LOCAL && is_here(call))) return true;
+    call->answer.hint = STR("put it as a definition and start it by planRef (cairn://plans/SHA256), or set plans.inline");
+    return call_problem(call, 403, "PLAN_INLINE_NOT_ALLOWED", may == INLINE_DENY
+                                                                  ? "this service takes references to plans, no documents"
+                                                                  : "this service takes documents from its own machine alone");
+}
+
 // ---- approving one
 
 static void approve_on_engine(struct call *call)

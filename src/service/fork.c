@@ -212,6 +212,7 @@ void service_fork(struct call *call, struct str source, const struct fork_call *
     forking->given.request.source = source;
     call->state = forking;
     call->resource = source;
+    if (fork->document.len > 0 && !fork->preview && !definitions_inline(call)) return;
     if (fork->run.len > 0 && !run_id_valid(fork->run)) {
         call_problem(call, 400, "INVALID_RUN_ID", "this cannot be the id of a run");
         return;

@@ -386,6 +386,9 @@ void sinks_moved(struct service *service);
 // Notes from any thread, copied; `done` is called once, perhaps before this returns (E_CANCELLED: the service stops).
 void service_put(struct service *service, const struct note_put *notes, size_t count, bus_done done, void *context);
 
+// Whether the caller may send a document instead of a reference to one; a refusal answers the call.
+bool definitions_inline(struct call *call);
+
 // status.c
 bool status_json(const struct run_ids *ids, const struct start_facts *start, const struct run_summary *summary,
                  uint64_t seq, struct arena *arena, struct json *out) MUST_CHECK;

@@ -47,6 +47,9 @@ struct service_certificate {
     struct str tenant, pool;
 };
 
+// Whose requests may hold a document (WE-3.2a): everybody's, those over a Unix socket or from this machine, or nobody's.
+enum inline_plans { INLINE_LOCAL = 0, INLINE_ALLOW, INLINE_DENY };
+
 struct service_settings {
     struct str store;                  // URL; opened for writing, made when it is missing
     struct keep *keep;                 // results elsewhere (store/keep.h); outlives the service; NULL: none
@@ -91,6 +94,7 @@ struct service_settings {
     const struct service_oidc *oidc;
     size_t oidc_count;
     const struct service_otlp *otlp;   // NULL: traces go nowhere
+    enum inline_plans inline_plans;    // documents in requests instead of references
     struct adapters adapters;          // who runs plans that do not say it, and what references of runs say
     const struct json *sinks;          // array (docs/format/bus.md); NULL: none
     int64_t drain_ms;                  // -1: not given
@@ -184,6 +188,7 @@ struct call {
     struct str source_ip, user_agent, request_id;
     struct str resource;      // what it is about, for the audit
     struct str project, environment; // where that is, as it was last asked who may; empty: the whole tenant
+    struct json details;      // of its record in the audit; type 0 = none
     struct auth_object place; // of the path, /v1/t/TENANT/p/PROJECT/e/ENVIRONMENT; tenant empty: none was given
     struct arena arena;       // what the call needs until it is answered, and the answer
     struct answer answer;

@@ -182,6 +182,21 @@ static enum code read_engine(struct form *form, struct service_settings *out)
     return form_end(form);
 }
 
+static enum code read_plans(struct form *form, struct service_settings *out)
+{
+    static const char *const words[] = {[INLINE_LOCAL] = "local", [INLINE_ALLOW] = "allow", [INLINE_DENY] = "deny"};
+    struct str word = {0};
+    form_text(form, "inline", &word);
+    bool known = word.len == 0;
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        if (!str_is(word, words[i])) continue;
+        out->inline_plans = (enum inline_plans)i;
+        known = true;
+    }
+    if (!known) form_fail(form, "inline", "is allow, local or deny");
+    return form_end(form);
+}
+
 static enum code read_http(struct form *form, struct service_settings *out)
 {
     form_count(form, "connections", 1, COUNT_MAX, &out->connections);
@@ -223,6 +238,7 @@ static void read_parts(struct form *form, struct service_settings *out)
     if (form_part(form, "pause", &part)) form->rc = read_pause(&part, out);
     if (form_part(form, "tls", &part)) form->rc = read_tls(&part, out);
     if (form_part(form, "otlp", &part)) form->rc = read_otlp(&part, out);
+    if (form_part(form, "plans", &part)) form->rc = read_plans(&part, out);
     if (form_part(form, "engine", &part)) form->rc = read_engine(&part, out);
     if (form_part(form, "http", &part)) form->rc = read_http(&part, out);
 }
@@ -257,6 +273,7 @@ static const struct {
     {"limits", "what one run may come to: events, bytes, iterations, sqlBytes"},
     {"maxSteps", "steps that a document may have, up to 100,000 (10,000)"},
     {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)"},
+    {"plans", "whose requests may hold a document: inline is allow, local (of this machine) or deny"},
     {"engine", "adapter of plans that name none, namespace and conductorUrl of references, strictSchema"},
     {"sinks", "where events are carried to"},
     {"otlp", "where traces of ended runs are posted"},

@@ -241,6 +241,12 @@ static bool choose_run(struct call *call, struct start_request *request)
     return request->run.ptr != NULL;
 }
 
+// What is behind a question mark may be a signature that opens the place for others.
+static struct str uri_told(const struct plan_ref *ref)
+{
+    return str_slice(ref->uri, 0, str_find(ref->uri, '?', 0));
+}
+
 static struct start_request request_of(const struct call *call)
 {
     const struct starting *starting = call->state;
@@ -250,8 +256,20 @@ static struct start_request request_of(const struct call *call)
                                   .project = starting->ids.project,
                                   .environment = starting->ids.environment,
                                   .run = given->run,
+                                  .plan_uri = uri_told(&given->ref),
                                   .triggered_by = call->who.id,
                                   .trigger_source = given->trigger_source.len ? given->trigger_source : STR("api")};
+}
+
+// Where the plan came from, for the audit.
+static struct json plan_details(struct call *call)
+{
+    const struct plan_ref *ref = &((struct starting *)call->state)->given.ref;
+    struct str sha = str_from(call->program->sha256_hex);
+    struct str own = call_text(call, "cairn://plans/%.*s", STR_ARG(sha));
+    struct json plan = JSON_OF(&call->arena, {"sha256", json_string(sha)},
+                               {"uri", json_string(ref->uri.len ? uri_told(ref) : own)});
+    return JSON_OF(&call->arena, {"inline", json_flag(ref->uri.len == 0)}, {"planRef", plan});
 }
 
 static void start_on_engine(struct call *call)
@@ -294,6 +312,7 @@ static void start_on_engine(struct call *call)
         slots_settled(&starting->limits, &starting->slots, false);
     else
         rc = take_place(call, &request, &err);
+    call->details = plan_details(call);
     if (!rc) rc = audit_call(call, OPERATION_RUN_START, str_from(starting->run), (struct str){0}, &err);
     int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
     enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
@@ -390,7 +409,6 @@ static enum code audit_refusal(struct call *call, struct error *err)
     return audit_add(call->service, &record, err);
 }
 
-// What is behind a question mark may be a signature that opens the place for others.
 static bool refusal_of(struct call *call, struct json *out)
 {
     const struct starting *starting = call->state;
@@ -398,7 +416,7 @@ static bool refusal_of(struct call *call, struct json *out)
     struct arena *arena = &call->arena;
     *out = JSON_OF(arena, {"code", json_word(call->answer.code)}, {"message", json_string(call->answer.detail)},
                    {"sha256", json_string(ref->sha256)},
-                   {"uri", json_string(str_slice(ref->uri, 0, str_find(ref->uri, '?', 0)))});
+                   {"uri", json_string(uri_told(ref))});
     return json_ok(out);
 }
 
@@ -628,6 +646,7 @@ void service_start(struct call *call, const struct start_call *start)
         call_problem(call, 400, "INVALID_REQUEST", "either document or planRef is needed");
         return;
     }
+    if (given->ref.uri.len == 0 && !definitions_inline(call)) return;
     starting->fingerprint = fingerprint_of(given);
     if (given->ref.uri.len > 0) {
         starting->done = call->done;

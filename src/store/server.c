@@ -425,7 +425,7 @@ enum code store_server_call(struct store *base, const struct server_call *wanted
     buf_init(&body, BODY_MAX);
     buf_init(&key, 1024);
     if (wanted->body) json_write(&body, wanted->body);
-    request.body = buf_str(&body);
+    request.body = wanted->body ? buf_str(&body) : wanted->bytes;
     request.header_count = wanted->body ? 1 : 0;
     if (wanted->key.len) {
         json_write_string(&key, wanted->key); // a string of structured fields

@@ -55,6 +55,16 @@ test_a_plan_is_started_by_reference_and_only_that_is_kept_WE_3_1a_WE_1j_WE_1k() 
     equal "$(jq -r .status body)" COMPLETED
     event r1 RunStarted >started
     equal "$(jq -r '.payload.planRef.sha256' started)" "$(sha plans/p.json)"
+    # Where it came from is in the log, the audit and what the run says of itself; what is behind a question mark may be a signature.
+    equal "$(jq -r '.payload.planRef.uri' started)" "$plans/p.json" 'RunStarted'
+    ask GET /v1/runs/r1 && equal "$(jq -r .planRef.uri body)" "$plans/p.json"
+    ask GET '/v1/audit?limit=500'
+    equal "$(jq -r '.items[] | select(.resource.id == "r1" and .action == "run.start") | .details.planRef.uri' body)" "$plans/p.json"
+    signed=$(ref p.json "$(sha plans/p.json)" | jq -c '.uri += "?signature=abc"')
+    ask POST /v1/runs "{\"planRef\":$signed,\"runId\":\"r2\"}" 'Prefer: wait=20' && answers 200
+    equal "$(event r2 RunStarted | jq -r .payload.planRef.uri)" "$plans/p.json"
+    ask POST /v1/runs/r1/rerun '{"runId":"r3"}' 'Prefer: wait=10'
+    equal "$(event r3 RunStarted | jq -r .payload.planRef.uri)" "$plans/p.json" 'rerun'
     hasnt started canary
     kill $host
     stop_serving
@@ -130,6 +140,34 @@ test_a_document_in_the_request_becomes_a_reference_WE_3_2a() {
     sha=$(event r1 RunStarted | jq -r .payload.planRef.sha256)
     equal "$uri" "cairn://plans/$sha"
     equal "$(plan_text p "$noop" | jq -j . | sha256sum | cut -d' ' -f1)" "$sha"
+}
+
+test_documents_in_requests_are_taken_as_the_setting_says_WE_3_2a() {
+    printf '[serve.plans]\ninline = "deny"\n' >cairn.toml
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"r1\"}" && answers 403 && code_is PLAN_INLINE_NOT_ALLOWED
+    ask GET /v1/runs/r1 && answers 404
+    # The command puts the document as a definition first, and starts that.
+    plan_text p "$noop" | jq -j . >p.json
+    CAIRN_TOKEN=$token cairn_is 0 run p.json --server "$url" --run-id r2
+    equal "$(event r2 RunStarted | jq -r .payload.planRef.uri)" "cairn://plans/$(sha p.json)"
+    ask GET "/v1/definitions/p/versions/$(sha p.json)" && answers 200
+    ask POST /v1/runs/r2/forks "{\"runId\":\"r3\",\"document\":$(plan_text p "$noop" "$noop")}" && answers 403
+    stop_serving
+    rm cairn.toml # of this machine alone: over a Unix socket and loopback
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"r4\"}" && answers 202
+    ask GET '/v1/audit?limit=500'
+    equal "$(jq -r '.items[] | select(.resource.id == "r4" and .action == "run.start") | .details.inline' body)" true
+    stop_serving
+    # A client elsewhere, as a proxy names it.
+    printf '[serve]\nproxies = ["127.0.0.1"]\n' >cairn.toml
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"r5\"}" 'X-Forwarded-For: 203.0.113.7' && answers 403 && code_is PLAN_INLINE_NOT_ALLOWED
+    stop_serving
+    printf '[serve]\nproxies = ["127.0.0.1"]\n[serve.plans]\ninline = "allow"\n' >cairn.toml
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"r5\"}" 'X-Forwarded-For: 203.0.113.7' && answers 202
 }
 
 test_steps_are_checked_by_their_kind_before_anything_runs_WE_3_2c_WE_3_2d_WE_3_2e() {

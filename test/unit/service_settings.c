@@ -49,6 +49,7 @@ static void members_become_settings(void)
     take("routes", "[{\"tenant\": \"acme\", \"pool\": \"p\"}, {\"kind\": \"shell\", \"environment\": \"prod\"}]");
     take("stateStore", "{\"writeLatencyBudgetMs\": 1500}");
     take("engine", "{\"strictSchema\": true, \"adapter\": \"mock\", \"namespace\": \"n\", \"conductorUrl\": \"http://c/\"}");
+    take("plans", "{\"inline\": \"deny\"}");
     take("http", "{\"connections\": 5, \"streamsPerToken\": 2, \"waitingCallsPerTenant\": 9}");
     take("otlp", "{\"url\": \"http://127.0.0.1:4318\", \"headers\": {\"A\": \"x\", \"B\": {\"env\": \"V\"}}}");
     CHECK_INT(settings.listen_count, 2);
@@ -67,6 +68,7 @@ static void members_become_settings(void)
     CHECK_INT(settings.calls_per_tenant, 9);
     CHECK(settings.adapters.strict && settings.adapters.usual == PROVIDER_MOCK);
     CHECK_STR(settings.adapters.space, STR("n"));
+    CHECK_INT(settings.inline_plans, INLINE_DENY);
     CHECK_STR(settings.otlp->url, STR("http://127.0.0.1:4318"));
 }
 
@@ -94,6 +96,7 @@ static void what_does_not_fit_is_told_with_its_place(void)
     refuse("engine", "{\"strictSchema\": true, \"adapter\": \"cairn\"}",
            "engine.adapter: is temporal, conductor or mock; without strictSchema also cairn");
     refuse("engine", "{\"conductorUrl\": \"c\"}", "engine.conductorUrl: begins with http:// or https://");
+    refuse("plans", "{\"inline\": \"perhaps\"}", "plans.inline: is allow, local or deny");
     refuse("http", "{\"conections\": 1}", "http: there is no setting \"conections\"");
     refuse("otlp", "{\"headers\": {}}", "otlp: needs a url");
     refuse("otlp", "{\"url\": \"http://x\", \"headers\": {\"A\": {\"env\": 1}}}",
