@@ -66,7 +66,7 @@ void handle_metrics(struct ask *ask)
     metric_set(metrics, METRIC_HTTP_CONNECTIONS, NULL, (int64_t)net.open);
     metric_set(metrics, METRIC_HTTP_STREAMS, NULL, (int64_t)net.streams);
     buf_init(&text, (size_t)16 << 20);
-    metrics_write(metrics, format, &text);
+    metrics_write(metrics, format, ask->call->who.roles & ROLE_PLATFORM, &text);
     answer_kept(ask, 200, metrics_content_type(format), &text);
 }
 

@@ -7,6 +7,7 @@
 
 enum class {
     OPEN = 1, // ids, states, codes, times, counts, words of documents: shown; what is inside has classes of its own
+    CODE,     // shown when it is one of Cairn's own (codes.c)
     BOX,      // the object is shown, by the classes of its members; a text of that name is hidden
 };
 
@@ -19,18 +20,18 @@ static const struct member {
     {"allowed", OPEN}, {"alwaysRun", OPEN}, {"answer", OPEN}, {"approved", OPEN}, {"arcs", OPEN}, {"at", OPEN},
     {"atoms", OPEN}, {"attempt", OPEN}, {"attempts", OPEN}, {"audit", OPEN}, {"backoff", OPEN}, {"broken", OPEN},
     {"by", OPEN}, {"category", OPEN}, {"cause", BOX}, {"checked", OPEN}, {"childRun", OPEN}, {"childRunId", OPEN},
-    {"class", OPEN}, {"closedAt", OPEN}, {"code", OPEN}, {"completed", OPEN}, {"completedAt", OPEN},
+    {"class", OPEN}, {"closedAt", OPEN}, {"code", CODE}, {"completed", OPEN}, {"completedAt", OPEN},
     {"completedSteps", OPEN}, {"context", BOX}, {"count", OPEN}, {"counts", OPEN}, {"createdAt", OPEN},
     {"cycle", OPEN}, {"deadline", OPEN}, {"decided", OPEN}, {"decision", OPEN}, {"decisionId", OPEN},
     {"decisions", OPEN}, {"delayMs", OPEN}, {"delivered", OPEN}, {"dependencies", OPEN}, {"dependsOn", OPEN},
     {"do", OPEN}, {"documentKind", OPEN}, {"document_kind", OPEN}, {"document_sha256", OPEN}, {"done", OPEN},
-    {"drainDeadline", OPEN}, {"due", OPEN}, {"dueAt", OPEN}, {"due_at", OPEN}, {"durationMs", OPEN},
+    {"drainDeadline", OPEN}, {"durationMs", OPEN},
     {"duration_ms", OPEN}, {"emittedAt", OPEN}, {"emittedBy", OPEN}, {"endAfterSeq", OPEN}, {"endSeq", OPEN},
     {"endedAt", OPEN}, {"endsAtOnce", OPEN}, {"engineAttemptId", OPEN}, {"engineProcessedAt", OPEN},
     {"engineResult", OPEN}, {"engineRunRef", OPEN}, {"engineType", OPEN}, {"engine_attempt", OPEN},
     {"entity_id", OPEN}, {"entity_type", OPEN}, {"environmentId", OPEN}, {"environment_id", OPEN}, {"epoch", OPEN},
-    {"error", BOX}, {"errorCode", OPEN}, {"event", OPEN}, {"eventId", OPEN}, {"eventType", OPEN},
-    {"event_alias", OPEN}, {"event_id", OPEN}, {"event_type", OPEN}, {"evidence", OPEN}, {"exception_type", OPEN},
+    {"error", BOX}, {"errorCode", CODE}, {"event", OPEN}, {"eventId", OPEN}, {"eventType", OPEN},
+    {"event_alias", OPEN}, {"event_id", OPEN}, {"event_type", OPEN}, {"evidence", OPEN}, {"exception_type", CODE},
     {"execution_id", OPEN}, {"exitCode", OPEN}, {"exit_code", OPEN}, {"expr", OPEN}, {"failed", OPEN},
     {"failedStep", OPEN}, {"failedStepId", OPEN}, {"failedSteps", OPEN}, {"failed_node", OPEN},
     {"failed_step", OPEN}, {"firstAt", OPEN}, {"forkedFrom", OPEN}, {"from", OPEN}, {"gate", BOX}, {"givenBy", OPEN},
@@ -87,6 +88,7 @@ static bool is_shown(struct str in, const struct json_member *member)
 {
     const struct member *found = bsearch(&member->key, members, ARRAY_COUNT(members), sizeof(members[0]), by_name);
     bool container = member->value.type == JSON_OBJECT || member->value.type == JSON_ARRAY;
+    if (found && found->class == CODE && member->value.type == JSON_STRING) return code_is_ours(member->value.text);
     if (found) return found->class == OPEN || container;
     for (size_t i = 0; !container && i < ARRAY_COUNT(exceptions); i++)
         if (str_is(in, exceptions[i].in) && str_is(member->key, exceptions[i].name)) return true;

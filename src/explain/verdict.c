@@ -500,6 +500,11 @@ static const char *active_told(const struct maker *m, struct buf *out)
 static const char *failed_run_told(struct buf *out, const struct run *run)
 {
     buf_text(out, " FAILED");
+    if (run->limited) {
+        buf_text(out, ": ");
+        fault_told(out, &run->fault);
+        return FAULT_RUN_LIMIT;
+    }
     if (run->failed_step.len == 0) {
         buf_text(out, ": no step completed, every one was skipped");
         return "NO_STEP_COMPLETED";
@@ -517,6 +522,12 @@ static const char *paused_told(const struct maker *m, struct buf *out)
     since_told(out, m, e->pause_ms);
     by_told(out, signal ? signal->actor : (struct str){0}, e->pause_reason);
     bool drains = str_is(str_from(run_substatus(e->run)), "DRAINING");
+    for (uint32_t i = 0; drains && i < e->program->step_count; i++) {
+        if (kernel_state(e->run, i) != NODE_RUNNING || !kernel_fans_out(e->run, i)) continue;
+        buf_printf(out, "; of the list %.*s the child runs that have begun go on to their end, and no other begins",
+                   STR_ARG(e->program->steps[i].id));
+        return "DRAINING";
+    }
     if (drains)
         buf_printf(out, "; %u step%s in flight may still end", e->run->in_flight, e->run->in_flight == 1 ? "" : "s");
     return drains ? "DRAINING" : "PAUSED";

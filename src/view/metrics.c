@@ -324,11 +324,21 @@ static void write_head(struct buf *out, enum metric metric, enum metrics_format 
     buf_printf(out, " %s\n", infos[metric].unit == UNIT_SECONDS ? "seconds" : "bytes");
 }
 
-void metrics_write(const struct metrics *metrics, enum metrics_format format, struct buf *out)
+static bool names_things(enum metric metric)
+{
+    static const char *const labels[] = {"plan", "queue", "pool", "sink"};
+    struct str rest, first = str_cut(str_from(infos[metric].labels), ',', &rest);
+    for (size_t i = 0; i < ARRAY_COUNT(labels); i++)
+        if (str_is(first, labels[i])) return true;
+    return false;
+}
+
+void metrics_write(const struct metrics *metrics, enum metrics_format format, bool names, struct buf *out)
 {
     for (uint32_t m = 0; m < METRIC_COUNT; m++) {
         const struct series *order[METRIC_SERIES_MAX];
         enum metric metric = (enum metric)m;
+        if (!names && names_things(metric)) continue;
         size_t count = sorted(&metrics->families[m], label_count(metric) > 0, order);
         write_head(out, metric, format); // also of one that has counted nothing yet: names do not come and go
         for (size_t i = 0; i < count; i++) {

@@ -80,6 +80,7 @@ void metrics_run(struct metrics *metrics, const struct metric_run *run);
 enum metrics_format { METRICS_PROMETHEUS = 1, METRICS_OPENMETRICS };
 const char *metrics_content_type(enum metrics_format format);
 // Series sorted by their labels, so that equal registries give equal bytes. Everything in one pass; check buf_ok.
-void metrics_write(const struct metrics *metrics, enum metrics_format format, struct buf *out);
+// `names` false: without the figures that name documents, queues, pools or sinks, which are of some tenant.
+void metrics_write(const struct metrics *metrics, enum metrics_format format, bool names, struct buf *out);
 
 #endif

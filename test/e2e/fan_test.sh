@@ -46,7 +46,9 @@ test_fan_out_goes_on_after_a_kill_and_ends_when_cancelled() {
     rm -f ran-*
     start parent.yaml --run-id f-3
     wait_for test -s ran-4
-    kill -INT $pid; wait_for grep -q 'status=PAUSED' run.err; touch go; ends 130
+    kill -INT $pid; wait_for grep -q 'status=PAUSED' run.err
+    cairn_is 0 why f-3 "${store[@]}"; has out 'of the list s the child runs that have begun go on to their end'
+    touch go; ends 130
     cairn_is 0 resume f-3 "${store[@]}"
     equal "$(output f-3/s)" '["ok: 1","ok: 2","ok: 3","ok: 4","ok: 5"]'
     intact

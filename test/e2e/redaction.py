@@ -110,6 +110,12 @@ def plant():
         {"step": "never", "tool": {"kind": "python", "code": "result = 1"}},
         {"step": "then", "tool": {"kind": "python", "code": "print(1)"}}]}), inputs={"word": canary("arc")})
     start("ended", "name: c\nnodes:\n  - id: a\n    bash: echo $INPUTS.word\n  - id: stop\n    depends_on: [a]\n    cancel: 'because $a.output'\n", inputs={"word": canary("cancel")})
+    # a time that comes of an input, a code that a program chose
+    canaries.append("2031-02-03T04:05:06")
+    start("until", plan({"stepId": "a", "kind": "wait", "with": {"until": "$INPUTS.when"}}), wait=False, inputs={"when": "2031-02-03T04:05:06Z"})
+    until("until", lambda run: canaries[-1] in json.dumps(run))
+    start("raised", json.dumps({"apiVersion": "noetl.io/v2", "kind": "Playbook", "metadata": {"name": "r", "path": "r"}, "workload": {"word": ""}, "workflow": [
+        {"step": "start", "tool": {"kind": "python", "input": {"w": "{{ word }}"}, "code": "raise type(w, (Exception,), {})('no')"}}]}), inputs={"word": canary("raised")})
     # what signals carry
     start("moved", plan(shell("a", "echo $INPUTS.old"), {"stepId": "g", "kind": "approval", "with": {"message": "on?"}, "dependsOn": ["a"]}, shell("b", "echo $INPUTS.new", after=["g"])),
           wait=False, inputs={"old": "x", "new": "y"})

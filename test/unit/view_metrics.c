@@ -24,7 +24,7 @@ static void begin(void)
 static const char *written(enum metrics_format format)
 {
     buf_clear(&text);
-    metrics_write(metrics, format, &text);
+    metrics_write(metrics, format, true, &text);
     CHECK(buf_ok(&text));
     return text.ptr;
 }
