@@ -136,8 +136,7 @@ void with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_m
 
 
 // redact.c
-void redact(struct json *value);
-bool code_is_ours(struct str text); // a code of errors that no program chose // in place
+void redact(struct json *value); // in place
 enum code redact_event(struct str *text, struct arena *arena,
                        struct error *err) MUST_CHECK; // a copy without its payload
 

@@ -7,7 +7,7 @@
 
 enum class {
     OPEN = 1, // ids, states, codes, times, counts, words of documents: shown; what is inside has classes of its own
-    CODE,     // shown when it is one of Cairn's own (codes.c)
+    CODE,     // shown when it is one of Cairn's own (code_is_ours)
     BOX,      // the object is shown, by the classes of its members; a text of that name is hidden
 };
 

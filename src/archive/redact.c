@@ -1,4 +1,4 @@
-// A record without its values. What tells how the run went stays: types, steps, attempts, times, codes, counts, ids, hashes. What people
+// A record without its values. What tells how the run went stays: types, steps, attempts, times, codes of our own, counts, ids, hashes. What people
 // and programs wrote goes: inputs, arguments, results, artifacts, messages, reasons, names of persons, paths.
 //
 // The moment is emptied and encoded again, so that what comes out is a record of its type; that it is not the one that was hashed
@@ -62,6 +62,8 @@ static void redact_moment(struct moment *moment, struct start_facts *start, bool
     moment->blob_size = 0;
     moment->artifacts = moment->extracted = moment->preview = (struct json){0};
     hide(&moment->fault.message);
+    if (moment->fault.code.len > 0 && !code_is_ours(moment->fault.code)) moment->fault.code = STR("REDACTED");
+    if (moment->kind == MOMENT_STEP_STARTED) moment->due_ms = 0; // an input may say it
     moment->fault.detail = (struct str){0};
     hide(&moment->detail);
     if (!persons) hide(&moment->actor);

@@ -1,6 +1,6 @@
 // Codes that Cairn itself gives. A program may choose the code of its failure, and so what a reader of codes sees: any other is hidden
 // from those who see no payloads.
-#include "api/inside.h"
+#include "contract/contract.h"
 
 #include <stdlib.h>
 
