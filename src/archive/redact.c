@@ -1,4 +1,4 @@
-// A record without its values. What tells how the run went stays: types, steps, attempts, times, codes of our own, counts, ids, hashes. What people
+// A record without its values. What says how the run went stays: types, steps, attempts, times, our codes, counts, ids. What people
 // and programs wrote goes: inputs, arguments, results, artifacts, messages, reasons, names of persons, paths.
 //
 // The moment is emptied and encoded again, so that what comes out is a record of its type; that it is not the one that was hashed

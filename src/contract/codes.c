@@ -2,8 +2,6 @@
 // from those who see no payloads.
 #include "contract/contract.h"
 
-#include <stdlib.h>
-
 static const char *const codes[] = { // sorted by their bytes
     "ACCEPTED", "ACTION_UNKNOWN", "AGAIN", "ANSWER_TOO_LARGE", "APPROVAL_REJECTED", "APPROVAL_TIMEOUT",
     "ARTIFACT_MISSING", "ASSERT_EXPECTS", "ASSERT_RETURNS", "AUTHN_AUDIENCE", "AUTHN_EXPIRED", "AUTHN_REQUIRED",
@@ -43,11 +41,6 @@ static const char *const codes[] = { // sorted by their bytes
     "URL_NOT_ALLOWED", "WAITING_APPROVAL", "WORKER_LOST",
 };
 
-static int by_text(const void *key, const void *code)
-{
-    return str_cmp(*(const struct str *)key, str_from(*(const char *const *)code));
-}
-
 bool code_is_ours(struct str text)
 {
     int64_t number;
@@ -57,5 +50,15 @@ bool code_is_ours(struct str text)
     for (size_t i = 1; i < ARRAY_COUNT(codes); i++)
         INVARIANT(str_cmp(str_from(codes[i - 1]), str_from(codes[i])) < 0);
 #endif
-    return bsearch(&text, codes, ARRAY_COUNT(codes), sizeof(codes[0]), by_text) != NULL;
+    size_t low = 0, high = ARRAY_COUNT(codes);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = str_cmp(text, str_from(codes[middle]));
+        if (order == 0) return true;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return false;
 }

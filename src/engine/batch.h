@@ -11,6 +11,7 @@ struct decided { // one input and what it led to
     size_t first_item, item_count;
     uint32_t group;
     struct resident *made;       // RETRY_RUN: the new run, whose start is stored in the same batch
+    uint64_t spent;              // steps of templates that it took
     bool done;                   // settled, one way or the other: never to be tried again
     const struct error *refused; // START: its notes do not fit; nothing of it is in the batch
 };
@@ -45,6 +46,8 @@ struct batch {
     bool waits;       // for a result that is elsewhere and cannot be had: nothing was stored
 };
 
+// fair.c: inputs from this one on are left for the next turn, where tenants take turns
+enum code leave_rest(struct batch *batch, size_t from, struct error *err) MUST_CHECK;
 // turn.c
 enum code batch_decide(struct batch *batch, struct error *err) MUST_CHECK;    // inputs to moments and effects, in memory
 enum code batch_store(struct batch *batch, struct error *err) MUST_CHECK;     // THE append

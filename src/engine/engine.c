@@ -296,7 +296,8 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
     engine->tools = options->tools;
     engine->free_ticket = UINT32_MAX;
     engine->env = (struct kernel_env){.context = engine, .blob = read_blob, .inline_max = engine->options.limits.inline_max,
-                                      .iterations_max = engine->options.limits.iterations_max};
+                                      .iterations_max = engine->options.limits.iterations_max,
+                                      .spent = &engine->spent};
     mailbox_init(&engine->mailbox, options->arrived, options->arrived_context);
     heap_init(&engine->timers);
     heap_init(&engine->alarms);

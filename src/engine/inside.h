@@ -189,6 +189,7 @@ struct engine {
     struct mailbox mailbox;
     struct message *arrived; // taken from the mailbox, not yet in the queue
     struct queue queue;
+    uint64_t spent; // steps of templates that were rendered here
     const struct batch *deciding; // the batch whose inputs the kernel is asked about now; NULL: none
     struct put *puts, **last_put; // waiting for the next turn; last_put NULL: none
     struct aside *asides;         // inputs that are not in the queue now (elsewhere.c)

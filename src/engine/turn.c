@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TURN_STEPS = 200000 }; // of templates: after so many the other inputs wait for the next turn
+
 // ---- decide
 
 // The group of the input's run, which is the one that the run was seen in last when that was in this batch.
@@ -224,12 +226,17 @@ static enum code draft_start(struct batch *batch, struct decided *decided, struc
 static enum code step_all(struct batch *batch, struct error *err)
 {
     enum code rc = OK;
+    uint64_t first = batch->engine->spent;
     for (size_t i = 0; !rc && i < batch->taken; i++) {
+        uint64_t before = batch->engine->spent;
         rc = draft_start(batch, &batch->decided[i], err);
         if (rc || batch->decided[i].refused) continue;
         rc = step_one(batch, &batch->decided[i], err);
         if (!rc) rc = make_runs(batch, &batch->decided[i], err);
         if (!rc) rc = make_child(batch, &batch->decided[i], err);
+        batch->decided[i].spent = batch->engine->spent - before;
+        bool enough = batch->engine->spent - first >= TURN_STEPS && batch->together;
+        if (!rc && enough && i + 1 < batch->taken) rc = leave_rest(batch, i + 1, err);
     }
     return rc;
 }

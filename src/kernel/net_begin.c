@@ -52,7 +52,8 @@ static enum code look_input(void *context, struct str name, struct json *out, st
 static enum code render_workload(struct beginning *beginning, struct json *out, struct error *err)
 {
     enum { ROUNDS_MAX = 8 };
-    struct template_scope scope = {.context = beginning, .lookup = look_input};
+    const struct kernel_env *env = beginning->run->env;
+    struct template_scope scope = {.context = beginning, .lookup = look_input, .spent = env ? env->spent : NULL};
     const struct template_tree *workload = net_of_run(beginning->run)->workload;
     for (int i = 0; i < ROUNDS_MAX; i++) {
         enum code rc = template_tree_render(workload, &scope, &net_limits, beginning->arena, out, err);

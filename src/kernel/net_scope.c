@@ -485,7 +485,8 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
 
 struct template_scope net_scope(struct net_view *view)
 {
-    return (struct template_scope){.context = view, .lookup = look_up, .instead = instead};
+    uint64_t *spent = view->env ? view->env->spent : NULL;
+    return (struct template_scope){.context = view, .lookup = look_up, .instead = instead, .spent = spent};
 }
 
 // The input of a task: what it says itself, then what the arc gave, then what the step says.

@@ -121,7 +121,9 @@ enum code render_within(const struct template *t, const struct template_scope *s
         e.tree_max = tree->max;
     }
     enum code rc = render(&e, t, out);
-    if (tree) tree->taken += e.steps < e.limits.step_count_max ? e.steps : e.limits.step_count_max;
+    uint32_t taken = e.steps < e.limits.step_count_max ? e.steps : e.limits.step_count_max;
+    if (tree) tree->taken += taken;
+    if (e.scope->spent) *e.scope->spent += taken;
     return rc;
 }
 

@@ -49,6 +49,7 @@ struct template_scope {
     // has, when it has no such member. OK with *out untouched: nothing. May be NULL.
     enum code (*instead)(void *context, struct str name, const struct json *value, struct str member, struct json *out,
                          struct error *err);
+    uint64_t *spent; // the steps that renderings take are added here; may be NULL
     const struct template_local *locals; // seen before `lookup` is asked
     size_t local_count;
 };

@@ -198,6 +198,41 @@ static void a_list_that_begins_leaves_room_for_the_runs_that_are_made_in_its_bat
     kit_close(&k);
 }
 
+// Each start renders 80,000 steps and more, twice: two fill a turn. Another tenant's run begins after a few turns, whatever waits
+// before it.
+#define HEAVY                                                                                                          \
+    "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\n"                                         \
+    "workload: {a: \"{{ range(80000) | list | length }}\"}\n"                                                          \
+    "workflow:\n- step: start\n  tool: {kind: noop}\n"
+
+static void tenants_take_turns_when_templates_are_heavy(void)
+{
+    enum { RUNS = 60 };
+    struct kit k;
+    struct error err = {0};
+    char out[129], id[16];
+    kit_open(&k, HEAVY);
+    k.engine->options.tasks = (struct engine_host){.tools = &k.tools, .knows = knows};
+    for (int i = 0; i < RUNS; i++) {
+        snprintf(id, sizeof(id), "h%d", i);
+        struct start_request request = {.program = k.program, .run = str_from(id), .tenant = STR("heavy")};
+        CHECK_OK(engine_start(k.engine, &request, out, &err), &err);
+    }
+    struct start_request small = {.program = k.program, .run = STR("small"), .tenant = STR("small")};
+    CHECK_OK(engine_start(k.engine, &small, out, &err), &err);
+    for (int i = 0; i < 4; i++) CHECK(kit_turn(&k));
+    CHECK(kit_told(&k, "small RUN_STARTED"));
+    CHECK(!kit_told(&k, "h20 RUN_STARTED"));
+    CHECK(k.engine->queue.count > RUNS / 2);
+    COVERED(rendering_leaves_the_rest_of_a_turn);
+    for (int i = 0; i < 10 * RUNS && kit_turn(&k); i++) continue;
+    for (int i = 0; i < RUNS; i++) { // none is lost, and they began in their order
+        snprintf(id, sizeof(id), "h%d RUN_STARTED", i);
+        CHECK(kit_told(&k, id));
+    }
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -208,6 +243,7 @@ int main(int argc, char **argv)
         TEST(the_queue_does_not_grow_while_the_disk_is_full_I9),
         TEST(parameters_that_change_in_the_same_batch_are_for_later_attempts),
         TEST(a_list_that_begins_leaves_room_for_the_runs_that_are_made_in_its_batch),
+        TEST(tenants_take_turns_when_templates_are_heavy),
     };
     return test_main("engine_turn", tests, ARRAY_COUNT(tests), argc, argv);
 }
