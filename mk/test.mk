@@ -87,11 +87,11 @@ canaries:
 model:
 	@./setup tools
 	@test/model/run full
-# The behaviour of requirements taken out one by one; the test that names each must notice: make mutations IDS="RE-2.2b WE-1j"
+# The behaviour of requirements taken out one by one; the test that names each must notice: make mutations IDS="RE-2.2b WE-1c"; the report is build/mutations.md
 .PHONY: mutations
 mutations:
 	@$(MAKE) -j2 V=test programs
-	@test/mutations/run build/test $(IDS)
+	@test/mutations/run build/test --report build/mutations.md $(IDS)
 # libFuzzer on every target: make fuzz FUZZ_SECONDS=60
 FUZZ_SECONDS ?= 60
 fuzz:
