@@ -87,6 +87,8 @@ uint64_t api_body_max(void *context, struct net_exchange *exchange)
     const struct route *route = route_find(head->method, head->path, params, &status, allow);
     uint64_t max = route ? body_max_of(api, route) : 1u << 20;
     if (max <= BODY_MAX) return max;
+    // Who sends nothing needs no room, and is looked at once: when the request is whole.
+    if (!http_find(head, "content-length").len && !http_find(head, "transfer-encoding").len) return BODY_MAX;
     enum operation operation = route && route->operation ? route->operation : OPERATION_DISCOVERY;
     bool known = identify(api, exchange, net_arena(exchange), &who, &err) == OK;
     return known && service_could(api->service, &who, operation) ? max : BODY_MAX;
@@ -168,11 +170,11 @@ static bool authenticate(struct ask *ask)
     }
     bool guessed = bearer.len > 0 && rc;
     call->who = (struct principal){0};
+    if (rc == E_TIMEOUT) return come_again(ask); // nobody has looked at it yet: it is no wrong guess
     if (guessed && too_many_guesses(ask, bearer)) return false;
     bool records = may_record(ask, bearer);
     if (rc && why.message[0] && records)
         os_log(LOG_WARN, "nobody signed in request=%.*s why=\"%s\"", STR_ARG(call->request_id), why.message);
-    if (rc == E_TIMEOUT) return come_again(ask);
     if (records) service_denied(call, OPERATION_DISCOVERY, ask->request->path, "AUTHN_REQUIRED");
     return call_problem(call, 401, "AUTHN_REQUIRED", "a token is needed: Authorization: Bearer cairn_...");
 }

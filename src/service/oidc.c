@@ -20,7 +20,8 @@ struct oidc_provider {
     struct arena memory;
     int64_t read_ms;  // monotonic; 0 = never
     int64_t tried_ms; // monotonic: the last reading began; 0 = never
-    bool wanted;      // a name of a key was not known
+    bool wanted;      // a name of a key was not known. Atomic
+    bool reading;     // now: what is not known yet may be known in a moment. Under the lock
     int64_t retry_ms; // the thread's
 };
 
@@ -117,9 +118,13 @@ static void look_at(struct oidc *oidc, struct oidc_provider *provider)
     struct error err = {0};
     pthread_rwlock_wrlock(&oidc->lock);
     provider->tried_ms = os_now().mono_ms;
+    provider->reading = true;
     __atomic_store_n(&provider->wanted, false, __ATOMIC_RELEASE);
     pthread_rwlock_unlock(&oidc->lock);
     enum code rc = read_keys(oidc, provider, &err);
+    pthread_rwlock_wrlock(&oidc->lock);
+    provider->reading = false;
+    pthread_rwlock_unlock(&oidc->lock);
     if (!rc) {
         provider->retry_ms = RETRY_MS;
         os_log(LOG_INFO, "keys of an identity provider read issuer=%.*s", STR_ARG(provider->settings->issuer));
@@ -153,9 +158,9 @@ static void *oidc_thread(void *context)
 static enum code keys_missing(struct oidc *oidc, struct oidc_provider *provider, int64_t now_ms, bool ever, struct error *err)
 {
     if (!ever) return error_set(err, E_TIMEOUT, "the keys of the issuer have not been read yet");
-    if (now_ms - provider->tried_ms < provider->settings->unknown_ms)
+    if (!provider->reading && now_ms - provider->tried_ms < provider->settings->unknown_ms)
         return error_set(err, E_DENIED, "there is no key of its name (kid)");
-    if (!__atomic_exchange_n(&provider->wanted, true, __ATOMIC_ACQ_REL)) feed_thread_wake(&oidc->thread);
+    if (!provider->reading && !__atomic_exchange_n(&provider->wanted, true, __ATOMIC_ACQ_REL)) feed_thread_wake(&oidc->thread);
     return error_set(err, E_TIMEOUT, "there is no key of its name (kid) yet");
 }
 

@@ -90,7 +90,14 @@ test_other_algorithms_and_rotated_keys() {
     make_key p256 e1 >idp/e1.jwk; make_key ed25519 d1 >idp/d1.jwk; make_key rsa2048 k2 >idp/k2.jwk
     publish idp/e1.jwk idp/d1.jwk idp/k2.jwk # k1 is gone
     let_in() { as "$1" GET /v1/whoami; [ "$status" = 200 ]; }
-    new=$(sign k2 RS256 "$(claims)")
+    new=$(sign k2 RS256 "$(claims)") asked=$(wc -l <idp/count)
+    outlast 1.1 # unknownKeySeconds: now a key that is not known makes the service read the set, and the client comes again
+    as "$new" GET /v1/whoami
+    answers 503
+    code_is AUTHN_KEYS_UNREAD
+    has head 'Retry-After: 1'
+    read_again() { [ "$(wc -l <idp/count)" -gt "$asked" ]; }
+    wait_for read_again
     wait_for let_in "$new"
     let_in "$(sign e1 ES256 "$(claims)")" || fail "ES256: $(cat body)"
     let_in "$(sign d1 EdDSA "$(claims)")" || fail "EdDSA: $(cat body)"
