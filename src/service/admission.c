@@ -1,6 +1,10 @@
 // Queues and limits on the engine thread: what is configured (notes), where runs stand (from their events), who goes on next.
 #include "service/inside.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 enum { RECONCILE_MS = 1000, RATE_KEYS = 16384 };
 
 // ---- what is configured
@@ -105,12 +109,29 @@ static enum code admit(void *context, struct str tenant, struct str run)
     return rc;
 }
 
+// What the passes of the service itself came to is kept until the tenant asks: each run is in one answer.
+static void remember(void *context, struct str tenant, struct str run, const char *status)
+{
+    enum { REMEMBERED_MAX = 1024 };
+    struct service *service = context;
+    if (!service->told) service->told = calloc(REMEMBERED_MAX, sizeof(*service->told));
+    if (!service->told) return; // only a report is lost
+    if (service->told_count == REMEMBERED_MAX) {
+        service->told_count /= 2;
+        memmove(service->told, service->told + service->told_count, service->told_count * sizeof(*service->told));
+    }
+    struct queue_told *told = &service->told[service->told_count++];
+    snprintf(told->tenant, sizeof(told->tenant), "%.*s", STR_ARG(tenant));
+    snprintf(told->run, sizeof(told->run), "%.*s", STR_ARG(run));
+    told->status = status;
+}
+
 void admission_turned(struct service *service, int64_t mono_ms)
 {
     slots_before(service, mono_ms);
     if (!service->queues.changed && mono_ms < service->next_pass_ms) return;
     service->next_pass_ms = mono_ms + RECONCILE_MS;
-    struct queue_pass pass = {.context = service, .admit = admit};
+    struct queue_pass pass = {.context = service, .admit = admit, .told = remember};
     if (queues_reconcile(&service->queues, &pass) > 0) engine_wake(service->engine);
     slots_after(service, mono_ms);
 }
@@ -140,6 +161,15 @@ struct json admission_pass(struct call *call)
 {
     struct telling telling = {.service = call->service, .call = call, .items = json_array()};
     struct queue_pass pass = {.context = &telling, .admit = admit_for, .told = tell_run};
+    size_t kept = 0;
+    for (size_t i = 0; i < call->service->told_count; i++) {
+        struct queue_told *told = &call->service->told[i];
+        if (str_is(call->who.tenant, told->tenant))
+            tell_run(&telling, call->who.tenant, str_from(told->run), told->status);
+        else
+            call->service->told[kept++] = *told;
+    }
+    call->service->told_count = kept;
     slots_before(call->service, os_now().mono_ms);
     queues_reconcile(&call->service->queues, &pass);
     slots_after(call->service, os_now().mono_ms);
@@ -212,4 +242,5 @@ void admission_release(struct service *service)
 {
     slots_release(service);
     queues_release(&service->queues);
+    free(service->told);
 }

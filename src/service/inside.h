@@ -189,6 +189,8 @@ struct service {
     struct audit audit;
     int64_t next_poll_ms, next_tick_ms;
     struct queues queues;
+    struct queue_told *told; // what passes came to that nobody asked for; made when it is needed
+    size_t told_count;
     struct slotting slots;
     struct rates *rates;
     int64_t next_pass_ms;

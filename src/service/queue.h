@@ -107,6 +107,11 @@ struct queue_tenant {
     char bytes[];
 };
 
+struct queue_told { // what became of a run in a pass
+    char tenant[129], run[129];
+    const char *status;
+};
+
 struct queues {
     struct queue_tenant *tenants;
     struct queue_tenant *served; // had the last place that was given

@@ -70,9 +70,16 @@ test_the_reconciler_tells_what_it_started_and_starts_it_once_ES_3d_ES_3e() {
     ask POST /v1/queues:reconcile && answers 200 && equal "$(jq -c .items body)" '[]'
     ask DELETE /v1/queues/q && answers 409 && code_is QUEUE_NOT_EMPTY
     ask POST /v1/queues/q/resume && answers 200
-    for _ in 1 2 3; do ask POST /v1/queues:reconcile & done
-    wait %2 %3 %4 2>/dev/null || true
+    callers=()
+    for i in 1 2 3; do
+        curl -s -o "told$i" -X POST -H "Authorization: Bearer $token" "$url/v1/queues:reconcile" &
+        callers+=($!)
+    done
+    wait "${callers[@]}"
     for r in r1 r2 r3; do becomes $r COMPLETED; equal "$(types $r | grep -o RunStarted | wc -l)" 1 "$r starts"; done
+    ask POST /v1/queues:reconcile && answers 200 && cp body told4
+    equal "$(cat told? | jq -sc '[.[].items[]|.runId + " " + .status] | sort')" '["r1 STARTED","r2 STARTED","r3 STARTED"]' 'each in one answer'
+    ask POST /v1/queues:reconcile && equal "$(jq -c .items body)" '[]'
     ask DELETE /v1/queues/q && answers 204
     ask GET /v1/queues/q && answers 404
     ask GET /v1/queues && equal "$(jq -c '[.items[].name]' body)" '["default"]'
