@@ -33,8 +33,6 @@ struct declared_files {
 struct declared_files *declared_files_new(uint64_t ticket, struct str dir, bool confined,
                                           const struct artifact_decl *decls,
                                           size_t count) MUST_CHECK; // NULL: out of memory
-void declared_files_look(struct declared_files *files);
-void declared_files_free(struct declared_files *files); // NULL: nothing
 bool declared_path(struct str dir, struct str path, struct buf *out) MUST_CHECK;
 
 // ---- mailbox: the only mutable object shared between threads
@@ -63,6 +61,8 @@ struct mailbox { // shared: mutex inside
 void mailbox_init(struct mailbox *mailbox, void (*notify)(void *context), void *context);
 void mailbox_release(struct mailbox *mailbox);
 void mailbox_result(void *mailbox, struct tool_result *result);                     // tool_deliver
+void mailbox_looked(struct mailbox *mailbox, struct tool_result *result, struct declared_files *files);
+struct declared_files *mailbox_files(struct mailbox *mailbox, uint64_t ticket); // no longer the mailbox's; NULL: none
 void mailbox_line(void *mailbox, uint64_t ticket, bool is_stderr, struct str line); // tool_output
 struct message *mailbox_take(struct mailbox *mailbox);                              // all, oldest first
 void mailbox_aside(struct mailbox *mailbox, struct aside *aside);

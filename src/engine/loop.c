@@ -25,6 +25,16 @@ void engine_deliver(struct engine *engine, struct tool_result *result)
     mailbox_result(&engine->mailbox, result);
 }
 
+struct declared_files *engine_declared(struct engine *engine, uint64_t ticket)
+{
+    return mailbox_files(&engine->mailbox, ticket);
+}
+
+void engine_deliver_looked(struct engine *engine, struct tool_result *result, struct declared_files *files)
+{
+    mailbox_looked(&engine->mailbox, result, files);
+}
+
 void engine_line(struct engine *engine, uint64_t ticket, bool is_stderr, struct str line)
 {
     mailbox_line(&engine->mailbox, ticket, is_stderr, line);

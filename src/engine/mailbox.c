@@ -59,7 +59,7 @@ void mailbox_expect(struct mailbox *mailbox, struct declared_files *files)
     pthread_mutex_unlock(&mailbox->mutex);
 }
 
-static struct declared_files *take_files(struct mailbox *mailbox, uint64_t ticket)
+struct declared_files *mailbox_files(struct mailbox *mailbox, uint64_t ticket)
 {
     pthread_mutex_lock(&mailbox->mutex);
     struct declared_files **at = &mailbox->files;
@@ -72,17 +72,24 @@ static struct declared_files *take_files(struct mailbox *mailbox, uint64_t ticke
 
 void mailbox_forget(struct mailbox *mailbox, uint64_t ticket)
 {
-    declared_files_free(take_files(mailbox, ticket));
+    declared_files_free(mailbox_files(mailbox, ticket));
 }
 
-void mailbox_result(void *context, struct tool_result *result)
+void mailbox_looked(struct mailbox *mailbox, struct tool_result *result, struct declared_files *files)
 {
     struct message *message = calloc(1, sizeof(*message));
     INVARIANT(message != NULL); // losing a result would leave a run waiting for ever; dying recovers it
     message->result = *result;
-    message->files = take_files(context, result->ticket);
-    if (message->files && result->ok) declared_files_look(message->files);
-    post(context, message);
+    message->files = files;
+    post(mailbox, message);
+}
+
+// After reports alone the attempt goes on, and its files are still to come.
+void mailbox_result(void *context, struct tool_result *result)
+{
+    struct declared_files *files = result->only_reports ? NULL : mailbox_files(context, result->ticket);
+    if (files && result->ok) declared_files_look(files);
+    mailbox_looked(context, result, files);
 }
 
 void mailbox_aside(struct mailbox *mailbox, struct aside *aside)

@@ -25,6 +25,7 @@ struct handed {
     bool stored;
     struct remote_answer then; // when it is stored
     struct worker_task *task; // referenced until the result is delivered
+    struct declared_files *files;
     struct tool_result result;
     char text[];
 };
@@ -73,6 +74,7 @@ static void handed_release(void *memory)
         pthread_mutex_unlock(&r->mutex);
     }
     batch_part(handed->batch);
+    declared_files_free(handed->files);
     free(handed);
 }
 
@@ -184,6 +186,7 @@ static enum remote_state take_result(struct remote *r, const struct worker_call 
     if (item) {
         struct digest digest = digest_of(item);
         done_add(r, &task->name, &digest);
+        if (r->engine) handed->files = engine_declared(r->engine, task->ticket);
         task_end(r, task);
     } else {
         task_renew(r, task);
@@ -213,17 +216,23 @@ static void end_log(struct remote *r, const struct handed *handed)
     buf_release(&how);
 }
 
+// Logs and artifacts may be on a slow disk: polls, heartbeats and the engine do not wait for them.
 static void hand_over(struct remote *r, struct handed **all, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (all[i]) end_log(r, all[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!all[i]) continue;
+        end_log(r, all[i]);
+        if (all[i]->files && all[i]->result.ok) declared_files_look(all[i]->files);
+    }
     pthread_mutex_lock(&r->mutex);
     for (size_t i = 0; i < count; i++) {
         if (!all[i]) continue;
         task_drop(all[i]->task);
         if (!r->engine) continue;
         struct tool_result result = all[i]->result; // its memory is the engine's from here on
-        engine_deliver(r->engine, &result);
+        struct declared_files *files = all[i]->files;
+        all[i]->files = NULL;
+        engine_deliver_looked(r->engine, &result, files);
         all[i] = NULL;
     }
     pthread_mutex_unlock(&r->mutex);

@@ -122,7 +122,7 @@ struct remote {
     struct tools base;
     struct remote_options options;
     pthread_mutex_t mutex;
-    pthread_mutex_t log_mutex; // logs are written under this one, so that a slow disk holds up nobody else
+    pthread_mutex_t log_mutex; // logs are written under this one, so that a slow disk holds up nobody else; before `mutex`
     pthread_cond_t changed;
     pthread_t thread;
     bool draining, shut, dirty;
@@ -165,6 +165,7 @@ void task_drop(struct worker_task *task);                    // one reference le
 void queue_add_task(struct remote *r, struct queue_of *queue, struct worker_task *task);
 struct queue_of *queue_for(struct remote *r, struct str tenant, struct str pool,
                            struct str kind);  // NULL: out of memory
+void queue_drop_empty(struct remote *r, struct queue_of *queue);
 void task_told(struct worker_task *task, bool told); // whether its worker knows that it is cancelled
 void remote_news(struct remote *r);
 void tell_engine(struct remote *r, struct tool_result *result);

@@ -150,10 +150,12 @@ static size_t take_tasks(struct remote *r, const struct waiter *w, struct buf *o
 {
     size_t count = 0, before;
     struct worker *worker = NULL;
+    const struct queue_of *first = r->queues; // if it goes, the next one is the first already
     do {
         before = count;
-        for (struct queue_of *queue = r->queues; queue && count < w->max && out->len < ANSWER_SIZE_MAX;
-             queue = queue->next) {
+        for (struct queue_of *queue = r->queues, *next; queue && count < w->max && out->len < ANSWER_SIZE_MAX;
+             queue = next) {
+            next = queue->next;
             if (!wants(w, queue)) continue;
             struct worker_task *task = queue->first;
             if (!worker) worker = worker_seen(r, w->tenant, w->pool, w->worker);
@@ -162,7 +164,7 @@ static size_t take_tasks(struct remote *r, const struct waiter *w, struct buf *o
             buf_add(out, task->wire);
         }
     } while (count > before && count < w->max && out->len < ANSWER_SIZE_MAX);
-    if (count > 0) rotate(r);
+    if (count > 0 && r->queues == first) rotate(r);
     return count;
 }
 
@@ -413,11 +415,12 @@ static void serve_logs(struct remote *r, const struct worker_call *call)
     }
     struct remote_caller caller = {.tenant = call->tenant, .pool = call->pool};
     for (size_t i = 0; i < count; i++) answers[i].refused = element_check(r, call, i);
+    // What is counted as taken is written before another call takes more, and before a result ends the log.
+    pthread_mutex_lock(&r->log_mutex);
     pthread_mutex_lock(&r->mutex);
     for (size_t i = 0; i < count; i++)
         if (!answers[i].refused) answers[i].state = take_chunk(r, &caller, &items[i], &chunks[i]);
     pthread_mutex_unlock(&r->mutex);
-    pthread_mutex_lock(&r->log_mutex);
     for (size_t i = 0; i < count; i++)
         if (chunks[i].task) step_log_take(&chunks[i].task->log, chunks[i].is_stderr, chunks[i].text);
     pthread_mutex_unlock(&r->log_mutex);

@@ -124,6 +124,16 @@ void task_hurry(struct remote *r, struct worker_task *task)
     set_due(r, task);
 }
 
+// Tenants name pools and kinds, and each poll walks all queues: only those in which tasks wait are kept.
+void queue_drop_empty(struct remote *r, struct queue_of *queue)
+{
+    struct queue_of **at = &r->queues;
+    if (queue->count > 0) return;
+    while (*at != queue) at = &(*at)->next;
+    *at = queue->next;
+    free(queue);
+}
+
 static void queue_remove_task(struct remote *r, struct worker_task *task)
 {
     struct queue_of *queue = task->queue;
@@ -134,6 +144,7 @@ static void queue_remove_task(struct remote *r, struct worker_task *task)
     task->queue = NULL;
     queue->count--;
     r->waiting--;
+    queue_drop_empty(r, queue);
 }
 
 void task_lease(struct remote *r, struct worker_task *task, struct worker *worker)

@@ -140,9 +140,10 @@ static struct worker_task *task_of(const struct remote *r, const struct tool_req
 static bool enter(struct remote *r, struct worker_task *task)
 {
     struct queue_of *queue = queue_for(r, task->tenant, task->pool, task->kind);
-    if (!queue || !index_add(&r->names, &task->by_name, name_key(&task->name))) return false;
-    if (!index_add(&r->tickets, &task->by_ticket, task->ticket)) {
-        index_remove(&r->names, &task->by_name);
+    bool named = queue && index_add(&r->names, &task->by_name, name_key(&task->name));
+    if (!named || !index_add(&r->tickets, &task->by_ticket, task->ticket)) {
+        if (named) index_remove(&r->names, &task->by_name);
+        if (queue) queue_drop_empty(r, queue);
         return false;
     }
     r->counts.started++;
@@ -301,11 +302,6 @@ void remote_free(struct remote *r)
         struct pool *next = r->pools->next;
         free(r->pools);
         r->pools = next;
-    }
-    while (r->queues) {
-        struct queue_of *next = r->queues->next;
-        free(r->queues);
-        r->queues = next;
     }
     while (r->workers) {
         struct worker *next = r->workers->next;

@@ -54,7 +54,7 @@ static const char *refused(struct readers *readers, struct call *call, size_t ma
     struct reading_tenant *tenant = come(readers, call->who.tenant);
     if (!tenant) return "out of memory";
     *code = "TENANT_OVERLOADED";
-    if (tenant->waiting > max / 2) return "as many calls of this tenant wait to read as may";
+    if (tenant->waiting >= max / 2) return "as many calls of this tenant wait to read as may";
     *tenant->last = call;
     tenant->last = &call->next;
     tenant->waiting++;

@@ -24,6 +24,23 @@ static void an_outcome_that_is_reported_as_an_event_is_the_result_NX_5_2_NX_2t(v
     rig_close(&rig);
 }
 
+// The files of a step are looked for when it has ended, not when something is reported of it.
+static void a_step_that_reports_keeps_its_artifacts(void)
+{
+    struct rig rig;
+    struct remote_task task = rig_taken(&rig, PLAN(SHELL("a", "", ",\"artifacts\":[{\"path\":\"r.txt\"}]")));
+    struct error err = {0};
+    report(&rig, &task, EVENT("step.started", "a", ""));
+    rig_idle(&rig);
+    CHECK_INT(rig.said.status, 200);
+    CHECK_OK(remote_artifact(rig.remote, &rig.caller, task.token, STR("r.txt"), STR("42"), &err), &err);
+    complete(&rig, &task, DONE);
+    rig_idle(&rig);
+    CHECK_INT(rig.said.status, 200);
+    rig_expect(&rig, "STEP_COMPLETED a 1.1\nRUN_COMPLETED\n");
+    rig_close(&rig);
+}
+
 static int reported(struct rig *rig, const struct remote_task *task, const char *events)
 {
     report(rig, task, events);
@@ -407,6 +424,7 @@ int main(int argc, char **argv)
         TEST(reported_events_renew_the_lease),
         TEST(forged_or_borrowed_token_is_refused_A7),
         TEST(functions_and_batches_and_refusals),
+        TEST(a_step_that_reports_keeps_its_artifacts),
         TEST(log_chunks_are_kept_once_and_artifacts_only_if_declared),
     };
     return test_main("remote_reports", tests, ARRAY_COUNT(tests), argc, argv);

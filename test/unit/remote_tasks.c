@@ -267,6 +267,46 @@ static void end_of_the_server_answers_everybody(void)
     CHECK_INT(rig.said.status, 503); // never stored, never acknowledged
 }
 
+// A tenant that names ever new kinds or pools leaves nothing behind that every later poll walks.
+static void queues_in_which_nothing_waits_are_gone(void)
+{
+    struct rig rig;
+    struct remote_task *tasks;
+    rig_open(&rig, PLAN(SHELL("a", "", "") "," SHELL("b", "", "")), NULL, 0);
+    rig_start_for(&rig, "acme", "r1");
+    rig_start_for(&rig, "other", "r2");
+    CHECK(rig.remote->queues && rig.remote->queues->next && !rig.remote->queues->next->next);
+    rig.caller.tenant = STR("acme");
+    CHECK_INT(poll_with(&rig, "{\"worker\":\"w\",\"max\":9}", &tasks), 2);
+    CHECK(rig.remote->queues && !rig.remote->queues->next);
+    CHECK_STR(rig.remote->queues->tenant, STR("other"));
+    rig.caller.tenant = (struct str){0};
+    CHECK_INT(poll_with(&rig, "{\"worker\":\"w\",\"max\":9}", &tasks), 2);
+    CHECK(!rig.remote->queues);
+    rig_close(&rig);
+}
+
+// One task for each poll, and a queue that is filled again as soon as it is empty: the others still get their turn.
+static void a_queue_that_comes_back_waits_for_the_others(void)
+{
+    static const char *const tenants[] = {"a", "b", "c"};
+    struct rig rig;
+    struct remote_task *tasks;
+    int taken[3] = {0};
+    char run[16];
+    rig_open(&rig, ONE, NULL, 0);
+    for (int i = 0; i < 3; i++) rig_start_for(&rig, tenants[i], "first");
+    for (int i = 0; i < 9; i++) {
+        CHECK_INT(poll_with(&rig, "{\"worker\":\"w\",\"max\":1}", &tasks), 1);
+        int who = tasks[0].request.tenant.ptr[0] - 'a';
+        taken[who]++;
+        snprintf(run, sizeof(run), "r%d", i);
+        rig_start_for(&rig, tenants[who], run);
+    }
+    for (int i = 0; i < 3; i++) CHECK_INT(taken[i], 3);
+    rig_close(&rig);
+}
+
 // What waits, for how long, and who is there, by pool; a pool that was named once is told of from then on.
 static void pools_are_counted(void)
 {
@@ -304,6 +344,8 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(pools_are_counted),
+        TEST(queues_in_which_nothing_waits_are_gone),
+        TEST(a_queue_that_comes_back_waits_for_the_others),
         TEST(task_is_taken_and_completed_and_the_answer_waits_for_the_disk),
         TEST(completion_that_comes_again_is_answered_again_and_changes_nothing),
         TEST(silent_worker_is_lost_and_its_late_result_refused_C_34_I14),
