@@ -346,6 +346,16 @@ void engine_close(struct engine *engine)
     free(engine);
 }
 
+void engine_take_back(struct engine *engine)
+{
+    struct queued queued = queue_take_last(engine);
+    struct resident *resident = queued.resident;
+    INVARIANT(queued.input.kind == INPUT_START || queued.input.kind == INPUT_SIGNAL);
+    queued_release(&queued);
+    bool only_for_it = !resident->begun || (resident->terminal && !engine_pending(engine, resident->ids.tenant, resident->ids.run));
+    if (only_for_it) resident_remove(engine, resident);
+}
+
 const struct run *engine_run(const struct engine *engine, struct str tenant, struct str run)
 {
     const struct resident *resident = resident_find(engine, tenant, run);

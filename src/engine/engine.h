@@ -188,6 +188,9 @@ enum code engine_adopt_listed(struct engine *engine, const struct run_head *head
 enum code engine_signal(struct engine *engine, struct str tenant, struct str run, const struct signal *signal,
                         struct error *err) MUST_CHECK;
 
+// Takes back what engine_start, engine_fork or engine_signal has queued last, in the same pause between two turns: nothing of it happens.
+void engine_take_back(struct engine *engine);
+
 // The newest decision record (schemas/decision.json) of a run with this signalId, policyDecisionId or signalDecisionId, in
 // `arena`. `seq` (may be NULL): the last event that names the signal, 0 = none. E_NOT_FOUND.
 enum code engine_find_decision(struct store *store, struct str tenant, struct str run, struct str id,

@@ -118,13 +118,17 @@ static void fork_on_engine(struct call *call)
         refuse(call, &err);
         return;
     }
-    if (!rc) rc = put_request(call, &err);
+    bool queued = !rc;
     if (!rc) rc = audit_call(call, OPERATION_RUN_FORK, str_from(forking->run), given->reason, &err);
+    if (!rc) rc = put_request(call, &err);
+    if (rc) {
+        if (queued) engine_take_back(service->engine);
+        call_failed(call, &err);
+        return;
+    }
     int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
     enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
-    if (!rc && !waits_add(service, call, wait_for, call->who.tenant, str_from(forking->run), until))
-        rc = error_nomem(&err);
-    if (rc) call_failed(call, &err);
+    waits_add(service, call, wait_for, call->who.tenant, str_from(forking->run), until);
 }
 
 // ---- reader thread

@@ -247,9 +247,9 @@ enum code adopt_page(struct service *service, struct run_filter *filter, size_t 
 
 // wait.c, engine thread
 void waits_elsewhere(struct service *service); // looks after those who wait for runs of other engines
-// Who waits for a decision has put the id of the signal in call->wait_signal.
-bool waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str run,
-               int64_t until_mono_ms) MUST_CHECK;
+// Who waits for a decision has put the id of the signal in call->wait_signal. `tenant` and `run` live as long as the call.
+void waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str run,
+               int64_t until_mono_ms);
 void waits_event(struct service *service, const struct engine_event *event);
 void waits_decision(struct service *service, const struct engine_decision *decision);
 void waits_refused(struct service *service, struct str tenant, struct str run, const struct error *why);

@@ -139,8 +139,10 @@ static void record_refusal(struct call *call)
     if (elsewhere && service->members.several) rc = post_elsewhere(call, &err);
     call->wait_signal = signalling->signal.id;
     int64_t until = os_now().mono_ms + DECISION_MS;
-    if (rc || !waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, until))
+    if (rc)
         service_refuse(call, signalling->operation);
+    else
+        waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, until);
 }
 
 static void signal_on_engine(struct call *call);
@@ -177,14 +179,19 @@ static void signal_on_engine(struct call *call)
     struct str key = call_text(call, "%.*s|%.*s", STR_ARG(call->who.tenant), STR_ARG(signalling->run));
     if (!limits_take(call, &rate_signals, key, "SIGNAL_RATE_LIMITED")) return;
     enum code rc = engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err);
+    bool here = !rc;
     bool elsewhere = rc == E_LOCKED || (rc == E_CONFLICT && store_fenced(service->store));
-    if (elsewhere && service->members.several) rc = post_elsewhere(call, &err);
+    if (elsewhere && service->members.several) rc = OK;
+    // A signal without a record in the audit is not sent: one that was posted cannot be taken back.
     if (!rc) rc = audit_call(call, signalling->operation, signalling->run, signalling->signal.reason, &err);
+    if (rc && here) engine_take_back(service->engine);
+    if (!rc && !here) rc = post_elsewhere(call, &err);
+    if (rc) {
+        call_failed(call, &err);
+        return;
+    }
     call->wait_signal = signalling->signal.id;
-    int64_t until = os_now().mono_ms + DECISION_MS;
-    if (!rc && !waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, until))
-        rc = error_nomem(&err);
-    if (rc) call_failed(call, &err);
+    waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, os_now().mono_ms + DECISION_MS);
 }
 
 // Who decides an approval must know who asked for it: that may not be the same person (the matrix says for whom). Nobody in

@@ -272,6 +272,19 @@ static struct json plan_details(struct call *call)
     return JSON_OF(&call->arena, {"inline", json_flag(ref->uri.len == 0)}, {"planRef", plan});
 }
 
+// A start that has no place or no record in the audit does not happen: who is told of an error finds no run later.
+static enum code place_and_audit(struct call *call, const struct start_request *request, struct error *err)
+{
+    struct service *service = call->service;
+    enum code rc = take_place(call, request, err);
+    call->details = plan_details(call);
+    if (!rc) rc = audit_call(call, OPERATION_RUN_START, request->run, (struct str){0}, err);
+    if (!rc) return OK;
+    engine_take_back(service->engine);
+    queues_refused(&service->queues, request->tenant, request->run);
+    return rc;
+}
+
 static void start_on_engine(struct call *call)
 {
     struct service *service = call->service;
@@ -308,17 +321,15 @@ static void start_on_engine(struct call *call)
     }
     if (!rc && !add_slots(call, &request, notes)) rc = error_nomem(&err);
     if (!rc) rc = engine_start(service->engine, &request, starting->run, &err);
-    if (rc)
+    if (!rc) rc = place_and_audit(call, &request, &err);
+    if (rc) {
         slots_settled(&starting->limits, &starting->slots, false);
-    else
-        rc = take_place(call, &request, &err);
-    call->details = plan_details(call);
-    if (!rc) rc = audit_call(call, OPERATION_RUN_START, str_from(starting->run), (struct str){0}, &err);
+        start_failed(call, &err);
+        return;
+    }
     int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
     enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
-    if (!rc && !waits_add(service, call, wait_for, call->who.tenant, str_from(starting->run), until))
-        rc = error_nomem(&err);
-    if (rc) start_failed(call, &err);
+    waits_add(service, call, wait_for, call->who.tenant, str_from(starting->run), until);
 }
 
 // ---- reader thread
@@ -449,8 +460,8 @@ static enum code store_refusal(struct call *call, struct error *err)
     if (rc) return rc;
     name_run(call, str_from(starting->run));
     int64_t until = os_now().mono_ms + 30000;
-    bool waits = waits_add(service, call, WAIT_STORED, call->who.tenant, str_from(starting->run), until);
-    return waits ? OK : error_nomem(err);
+    waits_add(service, call, WAIT_STORED, call->who.tenant, str_from(starting->run), until);
+    return OK;
 }
 
 static void refuse_on_engine(struct call *call)

@@ -6,19 +6,17 @@ static size_t slot_of(const struct service *service, struct str tenant, struct s
     return (size_t)(str_hash(tenant) * 31 + str_hash(run)) & (service->waits.size - 1);
 }
 
-bool waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str run,
+void waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str run,
                int64_t until_mono_ms)
 {
-    call->wait_tenant = arena_copy(&call->arena, tenant);
-    call->wait_run = arena_copy(&call->arena, run);
-    if (!call->wait_tenant.ptr || !call->wait_run.ptr) return false;
+    call->wait_tenant = tenant;
+    call->wait_run = run;
     call->wait_for = wait_for;
     call->wait_until_ms = until_mono_ms;
     struct call **slot = &service->waits.slots[slot_of(service, tenant, run)];
     call->wait_next = *slot;
     *slot = call;
     service->waits.count++;
-    return true;
 }
 
 static struct call *unlink_call(struct service *service, struct call **at)
@@ -243,8 +241,9 @@ static void wait_on_engine(struct call *call)
     bool rests = !rc && !head.terminal && head.last_seq == call->wait_seq;
     // Neither here nor with another engine: a process has it that is no engine among others. Looking again must do.
     bool heard = run || service->members.several;
-    if (!rests || !heard ||
-        !waits_add(service, call, WAIT_MOVED, call->who.tenant, call->wait_run, call->wait_until_ms))
+    if (rests && heard)
+        waits_add(service, call, WAIT_MOVED, call->who.tenant, call->wait_run, call->wait_until_ms);
+    else
         service_read(call, call->read);
 }
 

@@ -18,6 +18,37 @@ static void pause_holds_and_resume_goes_on_I25(void)
     kit_close(&k);
 }
 
+// Who cannot record what it queued takes it back: nothing of it happens.
+static void what_is_taken_back_does_not_happen(void)
+{
+    struct kit k;
+    struct error err = {0};
+    char id[UUID_SIZE], run[129];
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    struct signal pause = kit_make_signal(&k, SIGNAL_PAUSE, "", id);
+    kit_send(&k, "r1", &pause);
+    engine_take_back(k.engine);
+    struct start_request request = {.program = k.program, .run = STR("r2"), .triggered_by = STR("test")};
+    CHECK_OK(engine_start(k.engine, &request, run, &err), &err);
+    engine_take_back(k.engine);
+    CHECK(!engine_run(k.engine, STR("default"), STR("r2")));
+    kit_idle(&k);
+    CHECK_INT(k.decision_count, 0);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_RUNNING);
+    kit_done(&k, "a", "ok");
+    kit_done(&k, "b", "ok");
+    kit_signal(&k, "r1", SIGNAL_PAUSE, "");
+    CHECK_TEXT(k.decision_code, "RUN_TERMINAL");
+    kit_send(&k, "r1", &pause);
+    engine_take_back(k.engine);
+    CHECK_INT(engine_activity(k.engine).resident, 0);
+    CHECK_OK(engine_start(k.engine, &request, run, &err), &err);
+    kit_idle(&k);
+    CHECK_INT(kit_head(&k, "r2").summary.status, RUN_STATUS_RUNNING);
+    kit_close(&k);
+}
+
 static void same_signal_twice_is_decided_once_I22(void)
 {
     struct kit k;
@@ -351,6 +382,7 @@ int main(int argc, char **argv)
         TEST(decision_is_found_by_all_of_its_ids_and_tells_everything_WE_2_3a),
         TEST(retried_run_begins_with_the_inputs_of_the_end),
         TEST(pause_holds_and_resume_goes_on_I25),
+        TEST(what_is_taken_back_does_not_happen),
         TEST(same_signal_twice_is_decided_once_I22),
         TEST(cancel_waits_for_what_is_in_flight_I26_WE_1d),
         TEST(held_step_is_retried_or_skipped),
