@@ -31,8 +31,15 @@ static bool store_works(enum code rc)
     return rc == OK || rc == E_EXISTS || rc == E_CONFLICT;
 }
 
+// What is wrong with one input alone tells nothing about the store, which may not even have been asked.
+static bool is_of_input(enum code rc)
+{
+    return rc == E_SCHEMA || rc == E_LIMIT || rc == E_INVALID || rc == E_TERMINAL || rc == E_DENIED;
+}
+
 void health_stored(struct service *service, enum code rc)
 {
+    if (is_of_input(rc)) return;
     bool works = store_works(rc);
     __atomic_store_n(&service->health.refused, !works, __ATOMIC_RELAXED);
     if (works) set(&service->health.stored_ms, os_now().mono_ms);
@@ -42,7 +49,7 @@ static void probed(void *context, enum code rc, const struct error *why)
 {
     struct service *service = context;
     (void)why;
-    __atomic_store_n(&service->health.probing, false, __ATOMIC_RELAXED);
+    set(&service->health.probing_ms, 0);
     if (rc != E_CANCELLED) health_stored(service, rc);
 }
 
@@ -53,10 +60,9 @@ void health_tick(struct service *service, int64_t mono_ms)
     struct error err = {0};
     int64_t asked = get(&health->asked_ms);
     bool wanted = asked && mono_ms - asked < ASKED_MS && mono_ms - get(&health->stored_ms) >= PROBE_MS;
-    if (!wanted || health->probing) return;
+    if (!wanted || get(&health->probing_ms)) return;
     struct note_put put = {.space = STR("health"), .key = STR("probe"), .value = STR("1"), .expect = NOTE_ANY};
-    bool probing = engine_put(service->engine, &put, 1, probed, service, &err) == OK;
-    __atomic_store_n(&health->probing, probing, __ATOMIC_RELAXED);
+    if (engine_put(service->engine, &put, 1, probed, service, &err) == OK) set(&health->probing_ms, mono_ms);
 }
 
 struct service_health service_health(struct service *service)
@@ -75,9 +81,11 @@ struct service_health service_health(struct service *service)
     health.failed = service->failed != OK;
     health.waiting = service->posted_count;
     pthread_mutex_unlock(&service->mutex);
-    // The first question after a quiet hour must not find that nothing was stored for an hour.
+    // The first questions after a quiet hour must not find that nothing was stored for an hour: what they caused to be stored has its
+    // time from when it was given to the engine.
+    int64_t probing = get(&service->health.probing_ms);
     health.turns = !health.failed && health.turned_ms <= TURN_MAX_MS;
-    health.writes = !health.failed && !health.refused &&
-                    (health.stored_ms <= STORE_MAX_MS || !__atomic_load_n(&service->health.probing, __ATOMIC_RELAXED));
+    bool late = health.stored_ms > STORE_MAX_MS && probing && now - probing > STORE_MAX_MS;
+    health.writes = !health.failed && !health.refused && !late;
     return health;
 }

@@ -93,7 +93,8 @@ struct readers {
 // ---- signs of life. Atomic: written by the engine thread, read by any
 struct health {
     int64_t turned_ms, stored_ms, asked_ms; // monotonic
-    bool refused, probing;
+    int64_t probing_ms; // since then a note is on its way; 0: none is
+    bool refused;
 };
 
 // ---- what metrics need to know of living runs. owner: engine thread
