@@ -272,7 +272,7 @@ static struct json plan_details(struct call *call)
     return JSON_OF(&call->arena, {"inline", json_flag(ref->uri.len == 0)}, {"planRef", plan});
 }
 
-// A start that has no place or no record in the audit does not happen: who is told of an error finds no run later.
+// A start that has no place or no record in the audit does not happen: a client that gets an error finds no run later.
 static enum code place_and_audit(struct call *call, const struct start_request *request, struct error *err)
 {
     struct service *service = call->service;
