@@ -122,6 +122,7 @@ struct json names_json(struct arena *arena, struct names names); // none at all 
 
 struct principal {
     struct str id;                       // of the token, the certificate or the user
+    struct str person;                   // who answers for it, where two people have to agree; empty: it is its own
     struct str tenant;                   // empty: of no tenant, and nothing is its own
     uint32_t roles;                      // enum role
     struct names projects, environments; // limits within the tenant
@@ -143,8 +144,8 @@ struct auth_object {
     bool assigned;   // approval.decide: the principal is among those who were asked (nobody in particular: everybody)
     bool own_task;   // the task token was opened and names this object
     struct str pool; // worker.*: pool of the tasks
-    struct str requested_by;         // id of who made the request, or wrote the plan
-    struct str agreed_by;            // id of the other person; empty: nobody yet
+    struct str requested_by;         // person who made the request, or wrote the plan
+    struct str agreed_by;            // the other person; empty: nobody yet
     const struct principal *subject; // token.create, token.revoke: whom the token stands for
 };
 
@@ -187,6 +188,10 @@ bool auth_sees_payloads(const struct auth *auth, const struct principal *princip
 struct decision auth_precheck(const struct auth *auth, const struct auth_ask *ask);
 // For lists and streams: is an object of this place among what the principal may see?
 bool principal_sees(const struct principal *principal, struct str tenant, struct str project, struct str environment);
+struct str principal_person(const struct principal *principal);
+// The person of a token that `maker` makes: the maker's. Empty, so that the new token is a person of its own, when the maker is a token
+// with the role platform: an installation without an identity provider has no other way to tell its people apart.
+struct str principal_passes_on(const struct principal *maker);
 // The least permissive of these; 0 when there are none.
 enum role auth_least(const struct auth *auth, uint32_t roles);
 

@@ -38,6 +38,16 @@ bool principal_sees(const struct principal *principal, struct str tenant, struct
            names_hold(principal->environments, environment);
 }
 
+struct str principal_person(const struct principal *principal)
+{
+    return principal->person.len ? principal->person : principal->id;
+}
+
+struct str principal_passes_on(const struct principal *maker)
+{
+    return maker->roles & ROLE_PLATFORM && !maker->is_foreign ? (struct str){0} : principal_person(maker);
+}
+
 static bool names_within(struct names inner, struct names outer)
 {
     if (!outer.count) return true;
@@ -87,7 +97,7 @@ static bool lasts_within(const struct principal *principal, const struct princip
     return in_time && (!principal->audience.len || str_eq(subject->audience, principal->audience));
 }
 
-// Two names are the same person, or one of them is not known: what must be another person's is then refused.
+// Two are the same person, or one of them is not known: what must be another person's is then refused.
 static bool may_be_same(struct str a, struct str b)
 {
     return !a.len || !b.len || str_eq(a, b);
@@ -108,7 +118,7 @@ static bool condition_met(const struct auth *auth, const struct auth_ask *ask, c
         return object->assigned;
     case CONDITION_NOT_OWN_REQUEST:
     case CONDITION_NOT_AUTHOR:
-        return !may_be_same(object->requested_by, principal->id);
+        return !may_be_same(object->requested_by, principal_person(principal));
     case CONDITION_ROLE_WITHIN:
         return subject_within(auth, principal, object->subject) &&
                (ask->operation != OPERATION_TOKEN_CREATE || lasts_within(principal, object->subject));
@@ -155,7 +165,7 @@ static struct outcome try_cell(const struct auth *auth, const struct auth_ask *a
             return (struct outcome){STAGE_CONDITION, names[i]};
     }
     if (has(cell, CONDITION_REASON) && !str_trim(ask->reason).len) return (struct outcome){STAGE_REASON, "reason"};
-    if (has(cell, CONDITION_TWO_PERSON) && may_be_same(object->agreed_by, principal->id))
+    if (has(cell, CONDITION_TWO_PERSON) && may_be_same(object->agreed_by, principal_person(principal)))
         return (struct outcome){STAGE_APPROVAL, "two_person"};
     return (struct outcome){STAGE_ALLOWED, NULL};
 }

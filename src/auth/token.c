@@ -126,7 +126,8 @@ enum code auth_token_encode(const struct token *token, struct arena *arena, stru
         arena, {"audience", json_some(who->audience)}, {"createdAt", json_time_some(arena, token->created_ms)},
         {"createdBy", json_some(token->created_by)}, {"environments", names_json(arena, who->environments)},
         {"expiresAt", json_time_some(arena, who->expires_ms)}, {"id", json_string(token->id)},
-        {"name", json_some(token->name)}, {"operations", operations_json(arena, who)}, {"pool", json_some(who->pool)},
+        {"name", json_some(token->name)}, {"operations", operations_json(arena, who)}, {"person", json_some(who->person)},
+        {"pool", json_some(who->pool)},
         {"projects", names_json(arena, who->projects)}, {"revokedAt", json_time_some(arena, token->revoked_ms)},
         {"roles", roles_json(arena, who->roles)}, {"secretSha256", json_digest(arena, &token->secret)},
         {"tenantId", json_some(who->tenant)});
@@ -187,6 +188,7 @@ static void take_token(struct reading *reading, struct token *token)
     token->id = who->id = auth_take_text(reading, "id");
     token->name = auth_take_text(reading, "name");
     take_operations(reading, who);
+    who->person = auth_take_text(reading, "person");
     who->pool = auth_take_text(reading, "pool");
     who->projects = take_names(reading, "projects");
     token->revoked_ms = auth_take_time(reading, "revokedAt");

@@ -349,7 +349,6 @@ struct auth_object definition_object(const struct call *call, const struct json 
     return (struct auth_object){.tenant = json_text(json_key(definition, "tenantId")),
                                 .project = json_text(json_key(definition, "projectId")),
                                 .environment = json_text(json_key(definition, "environmentId")),
-                                .requested_by = json_text(json_key(definition, "createdBy")),
                                 .exists = true};
 }
 
@@ -359,11 +358,15 @@ static void find_on_reader(struct call *call, struct store *store)
     struct error err = {0};
     enum code rc =
         definition_read(call, store, defining->name, defining->sha256, &defining->value, &defining->version, &err);
-    if (rc && rc != E_NOT_FOUND) {
+    bool absent = rc == E_NOT_FOUND;
+    struct auth_object object = definition_object(call, rc ? NULL : &defining->value);
+    if (!rc)
+        rc = tokens_person(call->service, store, json_text(json_key(&defining->value, "createdBy")), &call->arena,
+                           &object.requested_by, &err);
+    if (rc && !absent) {
         call_failed(call, &err);
         return;
     }
-    struct auth_object object = definition_object(call, rc ? NULL : &defining->value);
     if (!service_may(call, OPERATION_PLAN_APPROVE, &object, (struct str){0})) return;
     defining->plan_version = json_text(json_key(&defining->value, "planVersion"));
     service_post(call, approve_on_engine);

@@ -295,6 +295,9 @@ enum code definitions_fetch(struct call *call, struct store *store, const struct
 enum code tokens_load(struct service *service, struct store *store, struct error *err) MUST_CHECK;
 void tokens_release(struct tokens *tokens);
 enum code tokens_put(struct tokens *tokens, struct str bytes, struct error *err) MUST_CHECK; // as a note holds it
+// The person behind an id that was recorded: of a token whose token it is, of all others the id itself. Reader threads.
+enum code tokens_person(struct service *service, struct store *store, struct str id, struct arena *arena, struct str *out,
+                        struct error *err) MUST_CHECK;
 // Makes one when there is none, and leaves it in a file.
 enum code tokens_first(struct service *service, struct error *err) MUST_CHECK;
 

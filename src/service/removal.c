@@ -108,7 +108,7 @@ static void wish_on_engine(struct call *call)
 
 // ---- reader: may it be?
 
-// Who asked before, while that still counts.
+// The person who asked before, while that still counts.
 static enum code read_wish(struct call *call, struct store *store, struct str *by, struct error *err)
 {
     const struct removing *removing = call->state;
@@ -120,7 +120,7 @@ static enum code read_wish(struct call *call, struct store *store, struct str *b
     if (rc == E_NOT_FOUND) return OK;
     if (!rc) rc = json_parse(note.value, NULL, &call->arena, &wish, err);
     if (!rc && civil_parse(json_text(json_key(&wish, "at")), &at) && at + WISH_MS > os_now().wall_ms)
-        *by = json_text(json_key(&wish, "by"));
+        rc = tokens_person(call->service, store, json_text(json_key(&wish, "by")), &call->arena, by, err);
     return rc;
 }
 

@@ -200,9 +200,10 @@ static bool take_asker(struct call *call, struct store *store, const struct run_
 {
     struct start_facts origin;
     struct error err = {0};
-    if (reading_origin(store, head, &call->arena, &origin, &err)) return call_failed(call, &err);
+    enum code rc = reading_origin(store, head, &call->arena, &origin, &err);
+    if (!rc) rc = tokens_person(call->service, store, origin.triggered_by, &call->arena, &object->requested_by, &err);
+    if (rc) return call_failed(call, &err);
     object->assigned = true;
-    object->requested_by = origin.triggered_by;
     return true;
 }
 

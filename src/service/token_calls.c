@@ -107,6 +107,7 @@ void service_token_create(struct call *call, const struct token_call *given)
     tokening->token.name = given->name;
     tokening->token.principal =
         (struct principal){.id = STR("new"),
+                           .person = principal_passes_on(&call->who),
                            .tenant = given->tenant.len ? given->tenant : call->who.tenant,
                            .roles = given->roles,
                            .projects = narrowed(call, given->projects, call->place.project),

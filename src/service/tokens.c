@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FIRST_MAKER "cairn" // createdBy of the first token
+
 static size_t place_of(const struct tokens *tokens, struct str id, bool *found)
 {
     size_t low = 0, high = tokens->count;
@@ -96,6 +98,40 @@ void tokens_release(struct tokens *tokens)
     tokens->count = 0;
 }
 
+static const struct token *find(const struct tokens *tokens, struct str id)
+{
+    bool found;
+    size_t at = place_of(tokens, id, &found);
+    return found ? &tokens->rows[at]->token : NULL;
+}
+
+// Older notes do not say whose a token is: then it is its maker's, as principal_passes_on would have it.
+static struct str person_of(const struct tokens *tokens, const struct token *token)
+{
+    for (size_t i = 0; i < tokens->count && !token->principal.person.len; i++) {
+        if (!token->created_by.len || str_is(token->created_by, FIRST_MAKER)) break;
+        const struct token *maker = find(tokens, token->created_by);
+        if (!maker) return token->created_by; // of an identity provider
+        if (!principal_passes_on(&maker->principal).len) break;
+        token = maker;
+    }
+    return principal_person(&token->principal);
+}
+
+enum code tokens_person(struct service *service, struct store *store, struct str id, struct arena *arena, struct str *out,
+                        struct error *err)
+{
+    struct note note;
+    struct token token;
+    enum code rc = store_note(store, STR("token"), id, arena, &note, err);
+    if (!rc) rc = auth_token_decode(note.value, arena, &token, err);
+    if (rc && rc != E_NOT_FOUND) return rc;
+    pthread_rwlock_rdlock(&service->tokens.lock);
+    *out = arena_copy(arena, rc ? id : person_of(&service->tokens, &token));
+    pthread_rwlock_unlock(&service->tokens.lock);
+    return out->ptr ? OK : error_nomem(err);
+}
+
 static bool copy_names(struct arena *arena, struct names *names)
 {
     struct str *copy = names->count ? ARENA_ARRAY(arena, names->count, struct str) : NULL;
@@ -109,7 +145,7 @@ static bool copy_names(struct arena *arena, struct names *names)
 static bool copy_principal(struct arena *arena, const struct principal *from, struct principal *out)
 {
     *out = *from;
-    struct str *texts[] = {&out->id, &out->tenant, &out->pool, &out->audience};
+    struct str *texts[] = {&out->id, &out->person, &out->tenant, &out->pool, &out->audience};
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
         if (!(*texts[i] = arena_copy(arena, *texts[i])).ptr) return false;
     if (out->operation_count > 0) {
@@ -127,13 +163,15 @@ enum code service_authenticate(struct service *service, struct str token, struct
     struct tokens *tokens = &service->tokens;
     struct str id;
     struct digest secret;
-    bool found = false;
     if (!auth_token_parse(token, &id, &secret)) return oidc_authenticate(service, token, arena, out, err);
     pthread_rwlock_rdlock(&tokens->lock);
-    size_t at = place_of(tokens, id, &found);
-    const struct token *stored = found ? &tokens->rows[at]->token : NULL;
-    bool ok = auth_token_matches(stored, &secret);
-    ok = ok && found && copy_principal(arena, &stored->principal, out);
+    const struct token *stored = find(tokens, id);
+    bool ok = auth_token_matches(stored, &secret) && stored;
+    if (ok) {
+        struct principal who = stored->principal;
+        who.person = person_of(tokens, stored);
+        ok = copy_principal(arena, &who, out);
+    }
     pthread_rwlock_unlock(&tokens->lock);
     return ok ? OK : error_set(err, E_DENIED, "%s", "");
 }
@@ -188,7 +226,7 @@ enum code tokens_first(struct service *service, struct error *err)
 {
     uint8_t entropy[TOKEN_ENTROPY];
     char text[TOKEN_SIZE + 2];
-    struct token token = {.name = STR("first"), .created_by = STR("cairn"), .created_ms = os_now().wall_ms};
+    struct token token = {.name = STR("first"), .created_by = STR(FIRST_MAKER), .created_ms = os_now().wall_ms};
     struct buf value;
     struct str path = token_path(service, &service->arena);
     if (!path.ptr) return error_nomem(err);
@@ -223,13 +261,10 @@ enum code tokens_first(struct service *service, struct error *err)
 bool service_token_valid(struct service *service, struct str id)
 {
     struct tokens *tokens = &service->tokens;
-    bool found;
     pthread_rwlock_rdlock(&tokens->lock);
-    size_t at = place_of(tokens, id, &found);
-    if (found) {
-        const struct principal *who = &tokens->rows[at]->token.principal;
-        found = !who->revoked && (who->expires_ms == 0 || who->expires_ms > os_now().wall_ms);
-    }
+    const struct token *token = find(tokens, id);
+    const struct principal *who = token ? &token->principal : NULL;
+    bool valid = who && !who->revoked && (who->expires_ms == 0 || who->expires_ms > os_now().wall_ms);
     pthread_rwlock_unlock(&tokens->lock);
-    return found;
+    return valid;
 }

@@ -211,6 +211,34 @@ test_a_stream_ends_with_its_token_and_no_token_outlives_its_maker() {
     stop_serving
 }
 
+# A token that a person makes is that person's, and so is one that this token makes.
+test_a_person_does_not_agree_with_himself_by_a_token_of_his_own() {
+    begin
+    ada=$(sign k1 RS256 "$(claims '.groups = ["admins", "eng"]')") bob=$(sign k1 RS256 "$(claims '.sub = "bob" | .groups = ["admins", "eng"]')")
+    as "$ada" POST /v1/tokens '{"name":"x","roles":["admin","engineer"]}'; answers 201; minted=$(jq -r .token body)
+    as "$minted" POST /v1/tokens '{"name":"y","roles":["admin"]}'; answers 201; again=$(jq -r .token body)
+    plan_text etl '{"stepId":"a","kind":"shell","with":{"command":"true"}}' | jq -j . >plan.json
+    sha=$(sha256sum plan.json | cut -c1-64)
+    as "$minted" PUT "/v1/definitions/etl/versions/$sha" @plan.json; answers 201
+    for t in "$minted" "$again" "$ada"; do as "$t" POST "/v1/definitions/etl/versions/$sha:approve" '{}'; answers 403; has body not_author; done
+    as "$bob" POST "/v1/definitions/etl/versions/$sha:approve" '{}'; answers 200
+    as "$ada" POST /v1/runs "{\"runId\":\"r1\",\"document\":$(plan_text p '{"stepId":"a","kind":"shell","with":{"command":"true"}}')}"; answers 202
+    ended() { as "$ada" GET /v1/runs/r1/status; [ "$(jq -r .status body)" = COMPLETED ]; }
+    wait_for ended
+    for t in "$ada" "$minted" "$again" "$ada"; do as "$t" DELETE '/v1/runs/r1?reason=old'; answers 403; code_is AUTHZ_APPROVAL_REQUIRED; done
+    stop_serving; serve; keys_read # whose a token is stays so
+    as "$again" DELETE '/v1/runs/r1?reason=old'; answers 403
+    as "$bob" DELETE '/v1/runs/r1?reason=old'; answers 204
+    # the owner's first token makes tokens for different people
+    for name in one two; do as "$admin" POST /v1/tokens "{\"name\":\"$name\",\"tenantId\":\"acme\",\"roles\":[\"admin\"]}"; answers 201; jq -r .token body >"$name"; done
+    as "$ada" POST /v1/runs "{\"runId\":\"r2\",\"document\":$(plan_text p '{"stepId":"a","kind":"shell","with":{"command":"true"}}')}"; answers 202
+    ended() { as "$ada" GET /v1/runs/r2/status; [ "$(jq -r .status body)" = COMPLETED ]; }
+    wait_for ended
+    as "$(cat one)" DELETE '/v1/runs/r2?reason=old'; answers 403
+    as "$(cat two)" DELETE '/v1/runs/r2?reason=old'; answers 204
+    stop_serving
+}
+
 test_ways_to_sign_in_are_told_to_everybody() {
     begin
     token=

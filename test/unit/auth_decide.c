@@ -243,6 +243,28 @@ static void nobody_approves_what_is_his_own(void)
     allowed_as(ask(&admin, OPERATION_PLAN_APPROVE, &wait, ""), ROLE_ADMIN);
 }
 
+// A token is its maker's, and agrees with nothing that its maker or another of the maker's tokens asked for.
+static void a_person_with_two_tokens_is_one_person(void)
+{
+    open_table();
+    struct principal admin = somebody(ROLE_ADMIN), platform = somebody(ROLE_ADMIN | ROLE_PLATFORM);
+    struct auth_object object = own_run;
+    CHECK_STR(principal_passes_on(&admin), STR("ann"));
+    admin.id = STR("token");
+    admin.person = STR("ann");
+    CHECK_STR(principal_passes_on(&admin), STR("ann"));
+    object.agreed_by = object.requested_by = STR("ann");
+    CHECK(ask(&admin, OPERATION_RUN_DELETE, &object, "law").requires_approval);
+    CHECK_TEXT(ask(&admin, OPERATION_PLAN_APPROVE, &object, "").unmet, "not_author");
+    object.agreed_by = object.requested_by = STR("token");
+    allowed_as(ask(&admin, OPERATION_RUN_DELETE, &object, "law"), ROLE_ADMIN);
+    allowed_as(ask(&admin, OPERATION_PLAN_APPROVE, &object, ""), ROLE_ADMIN);
+    // Only a token of the installation makes people; one whom a provider knows stays who he is.
+    CHECK_STR(principal_passes_on(&platform), STR(""));
+    platform.is_foreign = true;
+    CHECK_STR(principal_passes_on(&platform), STR("ann"));
+}
+
 static void two_persons_delete_a_run(void)
 {
     open_table();
@@ -406,6 +428,7 @@ int main(int argc, char **argv)
         TEST(payloads_are_left_out_for_operators_and_auditors),
         TEST(a_worker_sees_its_task_and_its_pool_only_A7),
         TEST(nobody_approves_what_is_his_own),
+        TEST(a_person_with_two_tokens_is_one_person),
         TEST(two_persons_delete_a_run),
         TEST(a_token_gives_no_more_than_its_maker_has),
         TEST(a_token_makes_none_that_outlives_it),

@@ -108,6 +108,7 @@ static struct token full_token(void)
     return (struct token){.id = STR("0123456789abcdef"),
                           .secret = sha256(STR("s")),
                           .principal = {.id = STR("0123456789abcdef"),
+                                        .person = STR("https://id.example#ann"),
                                         .tenant = STR("acme"),
                                         .roles = ROLE_ADMIN | ROLE_WORKER,
                                         .projects = {projects, 2},
@@ -143,7 +144,8 @@ static void note_round_trip(void)
     CHECK_STR(text,
               STR("{\"audience\":\"main\",\"createdAt\":\"2023-11-14T22:13:20.000Z\",\"createdBy\":\"ann\","
                   "\"environments\":[\"prod\"],\"expiresAt\":\"2030-01-01T00:00:00.123Z\",\"id\":\"0123456789abcdef\","
-                  "\"name\":\"build server\",\"operations\":[\"run.get\",\"signal.pause\"],\"pool\":\"gpu\","
+                  "\"name\":\"build server\",\"operations\":[\"run.get\",\"signal.pause\"],"
+                  "\"person\":\"https://id.example#ann\",\"pool\":\"gpu\","
                   "\"projects\":[\"web\",\"sh\\\"op\"],\"revokedAt\":\"2023-11-14T22:13:20.001Z\","
                   "\"roles\":[\"admin\",\"worker\"],"
                   "\"secretSha256\":\"043a718774c572bd8a25adbeb1bfcd5c0256ae11cecf9f9c3f925d0e52beaf89\","
