@@ -395,6 +395,10 @@ static void the_engine_goes_on_while_the_place_does_not_answer(void)
     buf_clear(&k.told);
     kit_start(&k, "r2");
     CHECK(kit_told(&k, "r2 STEP_STARTED make"));
+    for (int64_t until = os_now().mono_ms + PATIENCE_MS; atomic_load(&place.gets) == 0;) { // by a thread of its own
+        CHECK(os_now().mono_ms < until);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
     for (int i = 0; i < 40; i++) kit_pass(&k, 500);
     CHECK_INT(atomic_load(&place.gets), 1); // which is asked once
     atomic_store(&place.mute, false);
