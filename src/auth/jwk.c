@@ -158,8 +158,7 @@ enum code jwks_parse(struct str text, struct arena *arena, struct jwks *out, str
             out->ignored++;
     }
     drop_doubles(list, out);
-    if (out->count) return OK;
-    return error_set(err, E_INVALID, "none of the %zu keys of the set can be used", out->ignored);
+    return OK;
 }
 
 void jwks_release(struct jwks *jwks)

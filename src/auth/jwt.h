@@ -38,7 +38,8 @@ struct jwks {
     size_t count;
     size_t ignored; // members that cannot be used: other types or uses, short keys, private keys, a kid that is there twice
 };
-// E_INVALID (no JWKS, or no key in it that can be used), E_LIMIT, E_NOMEM. Texts are copied to `arena`.
+// A set without a key that can be used is a set, too: the provider has withdrawn its keys.
+// E_INVALID (no JWKS), E_LIMIT, E_NOMEM. Texts are copied to `arena`.
 enum code jwks_parse(struct str text, struct arena *arena, struct jwks *out, struct error *err) MUST_CHECK;
 void jwks_release(struct jwks *jwks);
 

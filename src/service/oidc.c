@@ -79,8 +79,9 @@ static enum code read_keys(struct oidc *oidc, struct oidc_provider *provider, st
     enum code rc = find_keys(oidc, provider, &arena, &uri, err);
     if (!rc) rc = get(oidc, provider, uri, &arena, &body, err);
     if (!rc) rc = jwks_parse(body, &memory, &jwks, err);
-    if (!rc && jwks.ignored)
-        os_log(LOG_WARN, "%zu keys of an identity provider cannot be used issuer=%.*s", jwks.ignored,
+    // What the provider has published holds, also when nobody can sign in by it: its old keys may have been stolen.
+    if (!rc && (jwks.ignored || !jwks.count))
+        os_log(LOG_WARN, "%zu keys of an identity provider cannot be used, %zu can issuer=%.*s", jwks.ignored, jwks.count,
                STR_ARG(provider->settings->issuer));
     if (!rc) {
         pthread_rwlock_wrlock(&oidc->lock);

@@ -174,10 +174,9 @@ staleSeconds = 3'
 test_key_sets_and_documents_that_are_wrong_are_not_taken() {
     begin 'refreshSeconds = 1
 staleSeconds = 600'
-    make_key rsa1024 weak >idp/weak.jwk; make_key rsa2048 k2 >idp/k2.jwk
+    make_key rsa2048 k2 >idp/k2.jwk
     t=$(sign k1 RS256 "$(claims)")
     refuse_set() { : >serve.err; wait_for grep -q "$1" serve.err; as "$t" GET /v1/whoami; answers 200; }
-    publish idp/weak.jwk; refuse_set 'none of the 1 keys'
     head -c 1048576 /dev/zero | tr '\0' ' ' >idp/jwks.new; mv idp/jwks.new idp/jwks.json; refuse_set 'too large'
     echo '[]' >idp/jwks.new; mv idp/jwks.new idp/jwks.json; refuse_set 'no list'
     jq '.issuer += "/other"' idp/discovery.json >idp/d.new; cp idp/discovery.json idp/good; mv idp/d.new idp/discovery.json; publish idp/k2.jwk; refuse_set 'another issuer'
@@ -189,6 +188,21 @@ staleSeconds = 600'
     as "$t" GET /v1/whoami; answers 200
     unknown() { as "$(sign k2 RS256 "$(claims)")" GET /v1/whoami; [ "$status" = 401 ]; }
     wait_for unknown
+    stop_serving
+}
+
+test_a_provider_that_withdraws_its_keys_is_heard() {
+    begin 'refreshSeconds = 1
+staleSeconds = 600'
+    make_key rsa1024 weak >idp/weak.jwk
+    t=$(sign k1 RS256 "$(claims)")
+    gone() { as "$t" GET /v1/whoami; [ "$status" = 401 ]; } # 503 while the set is read once more because of it
+    back() { as "$t" GET /v1/whoami; [ "$status" = 200 ]; }
+    echo '{"keys":[]}' >idp/jwks.new; mv idp/jwks.new idp/jwks.json; wait_for gone
+    publish idp/k1.jwk; wait_for back
+    publish idp/weak.jwk; wait_for gone
+    has serve.err '1 keys of an identity provider cannot be used, 0 can'
+    publish idp/k1.jwk; wait_for back
     stop_serving
 }
 

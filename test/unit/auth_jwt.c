@@ -40,9 +40,8 @@ static void key_sets_that_are_none_are_refused(void)
     static const struct {
         const char *text;
         enum code rc;
-    } rows[] = {{"", E_INVALID}, {"[]", E_INVALID}, {"{}", E_INVALID}, {"{\"keys\":{}}", E_INVALID}, {"{\"keys\":[]}", E_INVALID},
-                {"{\"keys\":[null,1,\"x\",{}]}", E_INVALID}, {"{\"keys\":[],\"keys\":[]}", E_INVALID},
-                {"{\"keys\":[{\"kty\":\"RSA\",\"kid\":\"a\",\"n\":\"AQAB\",\"e\":\"AQAB\"}]}", E_INVALID}};
+    } rows[] = {{"", E_INVALID}, {"[]", E_INVALID}, {"{}", E_INVALID}, {"{\"keys\":{}}", E_INVALID},
+                {"{\"keys\":[],\"keys\":[]}", E_INVALID}};
     struct jwks none;
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) CHECK_INT(jwks_parse(str_from(rows[i].text), &arena, &none, &err), rows[i].rc);
     struct buf many = buf_of(1 << 20);
@@ -54,6 +53,23 @@ static void key_sets_that_are_none_are_refused(void)
     while (many.len <= JWKS_SIZE_MAX) buf_text(&many, "                                ");
     CHECK_INT(jwks_parse(buf_str(&many), &arena, &none, &err), E_LIMIT);
     buf_release(&many);
+}
+
+static void a_set_without_a_key_that_can_be_used_is_an_empty_set(void)
+{
+    static const struct {
+        const char *text;
+        size_t ignored;
+    } rows[] = {{"{\"keys\":[]}", 0},
+                {"{\"keys\":[null,1,\"x\",{}]}", 4},
+                {"{\"keys\":[{\"kty\":\"RSA\",\"kid\":\"a\",\"n\":\"AQAB\",\"e\":\"AQAB\"}]}", 1}};
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct jwks set;
+        CHECK_OK(jwks_parse(str_from(rows[i].text), &arena, &set, &err), &err);
+        CHECK_INT(set.count, 0);
+        CHECK_INT(set.ignored, rows[i].ignored);
+        jwks_release(&set);
+    }
 }
 
 static void what_another_library_signed_is_good(void)
@@ -198,6 +214,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(key_sets_keep_what_can_be_used),
         TEST(key_sets_that_are_none_are_refused),
+        TEST(a_set_without_a_key_that_can_be_used_is_an_empty_set),
         TEST(what_another_library_signed_is_good),
         TEST(what_is_forged_or_strange_is_refused_for_its_reason),
         TEST(a_key_comes_from_the_set_by_its_name_alone),
