@@ -92,7 +92,7 @@ int64_t net_peer_uid(const struct net_exchange *x); // of the process behind a U
 // let in. Net thread, while the exchange is there; in its arena.
 struct net_certificate {
     struct str uri;     // of its subjectAltName, when it has exactly one
-    struct str name;    // common name of its subject, when it has exactly one
+    struct str name;    // common name of its subject, when it has exactly one and no URI: a URI says more exactly who it is
     int64_t expires_ms; // wall clock
 };
 bool net_certificate(struct net_exchange *x, struct net_certificate *out);

@@ -151,9 +151,11 @@ static struct str text_of(const ASN1_STRING *value, struct arena *arena)
     return out.ptr ? out : (struct str){"", 0};
 }
 
-static struct str uri_of(X509 *certificate, struct arena *arena)
+// Of several, and of names that cannot be read, none. `has`: it has one at least.
+static struct str uri_of(X509 *certificate, struct arena *arena, bool *has)
 {
-    GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    int critical = -1; // stays so where there is no such extension
+    GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, &critical, NULL);
     const ASN1_STRING *found = NULL;
     size_t count = 0;
     for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
@@ -163,6 +165,7 @@ static struct str uri_of(X509 *certificate, struct arena *arena)
         count++;
     }
     struct str out = count == 1 ? text_of(found, arena) : (struct str){"", 0};
+    *has = count > 0 || (!names && critical != -1);
     GENERAL_NAMES_free(names);
     return out;
 }
@@ -183,10 +186,12 @@ bool net_certificate(struct net_exchange *x, struct net_certificate *out)
     if (!certificate) return false;
     bool good = SSL_get_verify_result(conn->ssl) == X509_V_OK && verify_again(conn, certificate) &&
                 ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &until) == 1;
-    if (good)
-        *out = (struct net_certificate){.uri = uri_of(certificate, &conn->arena),
-                                        .name = name_of(certificate, &conn->arena),
-                                        .expires_ms = (int64_t)timegm(&until) * 1000};
+    if (good) {
+        bool has_uri;
+        out->uri = uri_of(certificate, &conn->arena, &has_uri);
+        out->name = has_uri ? (struct str){"", 0} : name_of(certificate, &conn->arena);
+        out->expires_ms = (int64_t)timegm(&until) * 1000;
+    }
     X509_free(certificate);
     return good;
 }

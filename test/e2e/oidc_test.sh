@@ -389,6 +389,10 @@ test_a_certificate_is_a_worker_of_its_tenant_and_pool() {
     # nobody, by other certificates
     cert ca w3 'subjectAltName=URI:spiffe://acme/w3'; with_cert w3 /v1/whoami; equal "$status" 401 'not mapped'
     cert ca both 'subjectAltName=URI:spiffe://acme/w1,URI:spiffe://acme/w3'; with_cert both /v1/whoami; equal "$status" 401 'two URIs'
+    # a certificate with a URI is known by that alone, whatever its common name
+    for names in URI:spiffe://acme/w3 URI:spiffe://acme/w1,URI:spiffe://acme/w3; do cert ca w2 "subjectAltName=$names"; with_cert w2 /v1/whoami; equal "$status" 401 "CN=w2, $names"; done
+    cert ca w2 'subjectAltName=DNS:w2.example,URI:spiffe://acme/w1'; with_cert w2 /v1/whoami
+    equal "$(jq -c '[.id, .pool]' body)" '["spiffe://acme/w1","gpu"]' 'CN=w2 with the URI of w1'
     cert foreign f1 'subjectAltName=URI:spiffe://acme/w1'; with_cert f1 /v1/whoami; equal "$status" 000 'foreign CA'
     cert ca eku 'subjectAltName=URI:spiffe://acme/w1' '' 'extendedKeyUsage=serverAuth'; with_cert eku /v1/whoami; equal "$status" 000 'other usage'
     cert ca old 'subjectAltName=URI:spiffe://acme/w1' '-startdate 20200101000000Z -enddate 20200201000000Z'; with_cert old /v1/whoami; equal "$status" 000 'expired'
