@@ -16,6 +16,8 @@ static void read_seconds(struct form *form, const char *name, int64_t low, int64
 static void read_names(struct form *form, const char *name, struct names *out)
 {
     form_texts(form, name, false, NAMES_MAX, &out->at, &out->count);
+    // To the rest of the service no names are no limit: the opposite of what an empty list looks like.
+    if (!form->rc && out->at && !out->count) form_fail(form, name, "is empty: leave it out to give all");
     for (size_t i = 0; !form->rc && i < out->count; i++)
         if (!run_id_valid(out->at[i])) form_fail(form, name, "must hold names: letters, digits, '.', '_', ':' and '-'");
 }

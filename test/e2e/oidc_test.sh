@@ -217,6 +217,7 @@ test_a_stream_ends_with_its_token_and_no_token_outlives_its_maker() {
     admin_jwt=$(sign k1 RS256 "$(claims '.groups = ["admins"]')")
     as "$admin_jwt" POST /v1/tokens '{"name":"x","roles":["operator"],"expiresAt":"2099-01-01T00:00:00Z"}'
     answers 403
+    for none in projects environments; do as "$admin_jwt" POST /v1/tokens "{\"name\":\"x\",\"roles\":[\"operator\"],\"$none\":[]}"; answers 400; done # no names are no limit
     as "$admin_jwt" POST /v1/tokens '{"name":"x","roles":["operator"]}'
     answers 201
     as "$(jq -r .token body)" GET /v1/whoami

@@ -142,6 +142,8 @@ static void providers_and_clients_that_do_not_fit_are_told(void)
         {"oidc", "[{" PROVIDER ", \"staleSeconds\": 5}]", "less than refreshSeconds"},
         {"oidc", "[{" PROVIDER "}, {" PROVIDER "}]", "twice"},
         {"oidc", "[{" PROVIDER ", \"grants\": [{" GRANT "}]}]", "needs roles"},
+        {"oidc", "[{" PROVIDER ", \"grants\": [{" GRANT ", \"roles\": [\"admin\"], \"projects\": []}]}]", "is empty"},
+        {"oidc", "[{" PROVIDER ", \"grants\": [{" GRANT ", \"roles\": [\"admin\"], \"environments\": []}]}]", "is empty"},
         {"oidc", "[{" PROVIDER ", \"grants\": [{" GRANT ", \"roles\": [\"worker\"]}]}]", "must be of operator"},
         {"oidc", "[{" PROVIDER ", \"grants\": [{" GRANT ", \"roles\": [\"admin\"], \"tenantClaim\": \"t\"}]}]", "one of tenant"},
         {"oidc", "[{" PROVIDER ", \"grants\": [{\"claim\": \"g\", \"tenant\": \"a\", \"roles\": [\"admin\"]}]}]", "claim and value"},
