@@ -7,6 +7,7 @@
 #include "fetch/fetch.h"
 #include "os/os.h"
 #include "store/server.h"
+#include "term/text.h"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 enum { KEPT_MAX = 128 * 1024, ANSWER_MAX = 256 * 1024, RENEW_MS = 60 * 1000, POLL_S = 5, POLL_MAX_S = 60, EXPIRES_S = 600 };
+enum { CODE_MAX_S = 3600, TOKEN_MAX_S = 366 * 86400 }; // for how long codes and tokens are good at most, whatever a provider says
 
 // ---- the file
 
@@ -34,14 +36,35 @@ static const char *login_path(struct cli *cli, const char *url)
     return cli_format(cli, "%s/.local/state/cairn/login/%.32s.json", home, hex);
 }
 
-static bool login_read(struct cli *cli, const char *url, const char *path, struct json *out)
+static bool is_use(struct str text)
 {
+    return str_is(text, "id_token") || str_is(text, "access_token");
+}
+
+// Of the members that must be texts the first that is none; NULL: they all are.
+static const char *missing_text(const struct json *object, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!json_text(json_key(object, names[i])).len) return names[i];
+    return NULL;
+}
+
+enum kept { KEPT_NONE, KEPT_GOOD, KEPT_DAMAGED };
+
+static enum kept login_read(struct cli *cli, const char *url, const char *path, struct json *out)
+{
+    static const char *const texts[] = {"issuer", "clientId", "use", "tokenEndpoint", "token"};
     struct error err = {0};
     struct str text;
-    if (os_read_file(path, KEPT_MAX, &cli->io.arena, &text, &err)) return false;
+    *out = (struct json){0};
+    if (os_read_file(path, KEPT_MAX, &cli->io.arena, &text, &err)) return KEPT_NONE;
+    if (json_parse(text, NULL, &cli->io.arena, out, &err)) return KEPT_DAMAGED;
+    struct str server = json_text(json_key(out, "server"));
     // One that was moved here from another server's name is not this server's.
-    return json_parse(text, NULL, &cli->io.arena, out, &err) == OK && str_is(json_text(json_key(out, "server")), url) &&
-           json_text(json_key(out, "token")).len > 0;
+    if (server.len && !str_is(server, url)) return KEPT_NONE;
+    bool good = server.len && !missing_text(out, texts, ARRAY_COUNT(texts)) && is_use(json_text(json_key(out, "use"))) &&
+                json_is_integer(json_key(out, "expiresAt"));
+    return good ? KEPT_GOOD : KEPT_DAMAGED;
 }
 
 static int login_write(struct cli *cli, const char *path, const struct json *login)
@@ -60,10 +83,20 @@ static int login_write(struct cli *cli, const char *path, const struct json *log
 
 // ---- calls to the provider
 
-// Over what others can hear no token goes, except within this machine.
-static bool is_safe(const char *url)
+// May a token, or a code that becomes one, be sent to `endpoint`? `issuer` is the provider's, `url` the server that named it.
+// A provider speaks https. One of this machine, for a server of this machine, may speak http; nobody vouches for the document that
+// lists its endpoints, so they are on the issuer's own host.
+static enum code check_endpoint(const char *url, struct str issuer, struct str endpoint, struct error *err)
 {
-    return strncmp(url, "https://", 8) == 0 || (strncmp(url, "http:", 5) == 0 && url_is_here(url));
+    struct fetch_place from, to;
+    if (fetch_place_parse(issuer, &from, err) || fetch_place_parse(endpoint, &to, err)) return err->code;
+    if (!from.secure && !(from.here && url_is_here(url)))
+        return error_set(err, E_DENIED, "the issuer %.*s is not https: what is sent there could be read on its way", STR_ARG(issuer));
+    if (!to.secure && (from.secure || !to.here))
+        return error_set(err, E_DENIED, "%.*s is not https: a token that is sent there could be read on its way", STR_ARG(endpoint));
+    if (!from.secure && strcmp(from.host, to.host) != 0)
+        return error_set(err, E_DENIED, "%.*s is not on the host of the issuer %.*s", STR_ARG(endpoint), STR_ARG(issuer));
+    return OK;
 }
 
 static void add_field(struct buf *form, const char *name, struct str value)
@@ -78,7 +111,7 @@ static void add_field(struct buf *form, const char *name, struct str value)
     }
 }
 
-// GET, or with a form POST. The answer is JSON whatever its status.
+// GET, or with a form POST. The answer is JSON whatever its status; without one *out is null. `url` has passed check_endpoint.
 static enum code ask_provider(struct cli *cli, struct str url, struct str form, int *status, struct json *out,
                               struct error *err)
 {
@@ -88,8 +121,8 @@ static enum code ask_provider(struct cli *cli, struct str url, struct str form, 
     struct fetch_answer answer;
     const char *text = cli_format(cli, "%.*s", STR_ARG(url));
     const char *host = strstr(text, "://"), *path = host ? strchr(host + 3, '/') : NULL;
-    if (!host || !is_safe(text))
-        return error_set(err, E_DENIED, "%s is not https: a token that is sent there could be read on its way", text);
+    *status = 0;
+    *out = (struct json){0};
     struct fetch_link_options options = {.url = {text, path ? (size_t)(path - text) : strlen(text)},
                                          .ca_file = args_text(&cli->args, FLAG_CA_FILE, ""),
                                          .body_max = ANSWER_MAX};
@@ -105,7 +138,16 @@ static enum code ask_provider(struct cli *cli, struct str url, struct str form, 
     *status = answer.status;
     struct error why = {0};
     if (json_parse(answer.body, NULL, &cli->io.arena, out, &why) == OK) return OK;
+    *out = (struct json){0};
     return error_set(err, E_IO, "%s answers %d, and not with JSON", text, answer.status);
+}
+
+// Why a provider refuses, in its own words.
+static const char *refusal_of(struct cli *cli, int status, const struct json *answer)
+{
+    struct str said = json_text(json_key(answer, "error"));
+    if (said.len) return cli_format(cli, "the provider says %.*s", STR_ARG(said));
+    return cli_format(cli, "the provider answers %d without a reason", status);
 }
 
 static struct str form_text_of(struct cli *cli, struct buf *form)
@@ -115,6 +157,13 @@ static struct str form_text_of(struct cli *cli, struct buf *form)
 }
 
 // ---- what a sign-in gives
+
+// A number of seconds that a provider gave, within bounds.
+static int64_t seconds_of(const struct json *value, int64_t otherwise, int64_t max)
+{
+    int64_t seconds = json_integer(value, otherwise);
+    return seconds < 1 ? 1 : seconds < max ? seconds : max;
+}
 
 // When the token says that it is over; what the provider says beside it is only asked where the token is not readable.
 static int64_t expiry_of(struct cli *cli, struct str token, const struct json *answer)
@@ -126,7 +175,7 @@ static int64_t expiry_of(struct cli *cli, struct str token, const struct json *a
         const struct json *expires = json_key(&jwt.claims, "exp");
         if (expires && json_double(expires, &seconds) && seconds > 0 && seconds < 1e11) return (int64_t)(seconds * 1000);
     }
-    return os_now().wall_ms + json_integer(json_key(answer, "expires_in"), EXPIRES_S) * 1000;
+    return os_now().wall_ms + seconds_of(json_key(answer, "expires_in"), EXPIRES_S, TOKEN_MAX_S) * 1000;
 }
 
 // A new answer of the token endpoint into what is kept.
@@ -137,9 +186,10 @@ static bool take_tokens(struct cli *cli, const struct json *answer, const struct
     struct str refresh = json_text(json_key(answer, "refresh_token"));
     if (!token.len) return false;
     if (!refresh.len) refresh = json_text(json_key(before, "refreshToken"));
-    *out = JSON_OF(arena, {"server", *json_key(before, "server")}, {"issuer", *json_key(before, "issuer")},
-                   {"clientId", *json_key(before, "clientId")}, {"use", *json_key(before, "use")},
-                   {"tokenEndpoint", *json_key(before, "tokenEndpoint")},
+    *out = JSON_OF(arena, {"server", json_string(json_text(json_key(before, "server")))},
+                   {"issuer", json_string(json_text(json_key(before, "issuer")))},
+                   {"clientId", json_string(json_text(json_key(before, "clientId")))}, {"use", json_string(use)},
+                   {"tokenEndpoint", json_string(json_text(json_key(before, "tokenEndpoint")))},
                    {"revocationEndpoint", json_some(json_text(json_key(before, "revocationEndpoint")))},
                    {"token", json_string(token)}, {"refreshToken", json_some(refresh)},
                    {"expiresAt", json_int(expiry_of(cli, token, answer))});
@@ -161,7 +211,7 @@ static int sign_in_again(struct cli *cli, const char *url, const char *why)
 static int renew(struct cli *cli, const char *url, const char *path, struct json *login)
 {
     struct error err = {0};
-    struct json answer, fresh;
+    struct json answer = {0}, fresh;
     struct buf form = buf_of(64 * 1024);
     int status = 0;
     struct str refresh = json_text(json_key(login, "refreshToken"));
@@ -169,15 +219,23 @@ static int renew(struct cli *cli, const char *url, const char *path, struct json
     add_field(&form, "grant_type", STR("refresh_token"));
     add_field(&form, "client_id", json_text(json_key(login, "clientId")));
     add_field(&form, "refresh_token", refresh);
-    enum code rc = ask_provider(cli, json_text(json_key(login, "tokenEndpoint")), form_text_of(cli, &form), &status,
-                                &answer, &err);
+    struct str place = json_text(json_key(login, "tokenEndpoint"));
+    enum code rc = check_endpoint(url, json_text(json_key(login, "issuer")), place, &err);
+    struct str text = form_text_of(cli, &form);
+    if (!rc) rc = ask_provider(cli, place, text, &status, &answer, &err);
     if (!rc && status == 200 && take_tokens(cli, &answer, login, &fresh)) {
         *login = fresh;
         return login_write(cli, path, login);
     }
     if (!is_over(login, 0)) return EXIT_OK; // it is good for a while, and the next command tries again
-    struct str said = json_text(json_key(&answer, "error"));
-    return sign_in_again(cli, url, rc ? err.message : cli_format(cli, "the provider says %.*s", STR_ARG(said)));
+    return sign_in_again(cli, url, rc ? err.message : refusal_of(cli, status, &answer));
+}
+
+static int damaged(struct cli *cli, const char *url, const char *path)
+{
+    cli_fail(cli, EXIT_DENIED, "the sign-in at %s that is kept in %s is damaged", url, path);
+    cli_hint(cli, "`cairn login --server %s` begins a new one", url);
+    return EXIT_DENIED;
 }
 
 int login_token(struct cli *cli, const char *url, struct str *token, const char **from)
@@ -186,14 +244,17 @@ int login_token(struct cli *cli, const char *url, struct str *token, const char 
     struct json login;
     int code = EXIT_OK;
     *token = (struct str){0};
-    if (!login_read(cli, url, path, &login)) return EXIT_OK;
-    if (is_over(&login, RENEW_MS)) {
+    enum kept kept = login_read(cli, url, path, &login);
+    if (kept == KEPT_GOOD && is_over(&login, RENEW_MS)) {
         // One at a time: a provider may give each refresh token once.
         int lock = open(cli_format(cli, "%s.lock", path), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (lock >= 0) flock(lock, LOCK_EX);
-        if (login_read(cli, url, path, &login) && is_over(&login, RENEW_MS)) code = renew(cli, url, path, &login);
+        kept = login_read(cli, url, path, &login);
+        if (kept == KEPT_GOOD && is_over(&login, RENEW_MS)) code = renew(cli, url, path, &login);
         if (lock >= 0) close(lock);
     }
+    if (kept == KEPT_NONE) return EXIT_OK;
+    if (kept == KEPT_DAMAGED) return damaged(cli, url, path);
     *token = json_text(json_key(&login, "token"));
     *from = "`cairn login`";
     return code;
@@ -206,6 +267,20 @@ struct signing {
     const char *url;
     struct json method, provider, device; // of the server; of the provider; of the grant
 };
+
+// What the server says of its provider decides where tokens are asked for and which of them it gets: nothing of it is taken unread.
+static int check_method(struct signing *signing)
+{
+    static const char *const texts[] = {"issuer", "clientId", "token"};
+    struct cli *cli = signing->cli;
+    const struct json *method = &signing->method;
+    const char *missing = missing_text(method, texts, ARRAY_COUNT(texts));
+    struct str use = json_text(json_key(method, "token"));
+    if (!missing && !json_is(json_key(method, "scopes"), JSON_STRING)) missing = "scopes"; // which may be empty
+    if (missing) return cli_fail(cli, EXIT_DENIED, "%s/v1/auth names a provider without %s", signing->url, missing);
+    if (is_use(use)) return EXIT_OK;
+    return cli_fail(cli, EXIT_DENIED, "%s/v1/auth asks for %.*s, which is neither id_token nor access_token", signing->url, STR_ARG(use));
+}
 
 static int ask_server(struct signing *signing)
 {
@@ -222,14 +297,33 @@ static int ask_server(struct signing *signing)
     fetch_link_close(link);
     if (rc == E_IO || rc == E_TIMEOUT) return cli_fail(cli, EXIT_UNREACHABLE, "%s", err.message);
     if (rc) return cli_error(cli, &err);
+    if (answer.status != 200) return cli_fail(cli, EXIT_DENIED, "%s/v1/auth answers %d", signing->url, answer.status);
     const struct json *methods = json_key(&body, "methods");
     for (uint32_t i = 0; json_is(methods, JSON_ARRAY) && i < methods->count; i++) {
         signing->method = methods->items[i];
-        if (json_text(json_key(&signing->method, "clientId")).len) return EXIT_OK;
+        const struct json *client = json_key(&signing->method, "clientId");
+        if (str_is(json_text(json_key(&signing->method, "type")), "oidc") && client && !json_is(client, JSON_NULL))
+            return check_method(signing);
     }
     cli_fail(cli, EXIT_DENIED, "%s has no identity provider that a person can sign in with", signing->url);
     cli_hint(cli, "[[serve.oidc]] with a clientId names one; tokens are made by POST /v1/tokens");
     return EXIT_DENIED;
+}
+
+// Every endpoint is looked at before the first of them is used.
+static int check_provider(struct signing *signing, struct str issuer)
+{
+    static const char *const names[] = {"device_authorization_endpoint", "token_endpoint", "revocation_endpoint"};
+    struct cli *cli = signing->cli;
+    struct error err = {0};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        struct str place = json_text(json_key(&signing->provider, names[i]));
+        if (!place.len && i == 2) continue;
+        if (!place.len) return cli_fail(cli, EXIT_DENIED, "%.*s gives no grants to devices (RFC 8628)", STR_ARG(issuer));
+        if (check_endpoint(signing->url, issuer, place, &err))
+            return cli_fail(cli, EXIT_DENIED, "%s of the provider cannot be used: %s", names[i], err.message);
+    }
+    return EXIT_OK;
 }
 
 static int ask_issuer(struct signing *signing)
@@ -238,15 +332,14 @@ static int ask_issuer(struct signing *signing)
     struct error err = {0};
     int status = 0;
     struct str issuer = json_text(json_key(&signing->method, "issuer")), place = issuer;
+    if (check_endpoint(signing->url, issuer, issuer, &err))
+        return cli_fail(cli, EXIT_DENIED, "the provider cannot be used: %s", err.message);
     if (str_ends(place, STR("/"))) place.len--;
     struct str url = str_from(cli_format(cli, "%.*s/.well-known/openid-configuration", STR_ARG(place)));
     if (ask_provider(cli, url, (struct str){0}, &status, &signing->provider, &err)) return cli_error(cli, &err);
     if (status != 200 || !str_eq(json_text(json_key(&signing->provider, "issuer")), issuer))
         return cli_fail(cli, EXIT_DENIED, "%.*s does not say that it is the issuer", STR_ARG(url));
-    if (json_text(json_key(&signing->provider, "device_authorization_endpoint")).len &&
-        json_text(json_key(&signing->provider, "token_endpoint")).len)
-        return EXIT_OK;
-    return cli_fail(cli, EXIT_DENIED, "%.*s gives no grants to devices (RFC 8628)", STR_ARG(issuer));
+    return check_provider(signing, issuer);
 }
 
 static int ask_grant(struct signing *signing)
@@ -264,8 +357,10 @@ static int ask_grant(struct signing *signing)
     struct str page = json_text(json_key(&signing->device, "verification_uri"));
     struct str code = json_text(json_key(&signing->device, "user_code"));
     if (status != 200 || !page.len || !code.len || !json_text(json_key(&signing->device, "device_code")).len)
-        return cli_fail(cli, EXIT_DENIED, "the provider refuses to begin: %.*s",
-                        STR_ARG(json_text(json_key(&signing->device, "error"))));
+        return cli_fail(cli, EXIT_DENIED, "the sign-in cannot begin: %s", refusal_of(cli, status, &signing->device));
+    cli_note(cli, "issuer: %.*s", STR_ARG(json_text(json_key(&signing->method, "issuer"))));
+    cli_note(cli, "client: %.*s", STR_ARG(json_text(json_key(&signing->method, "clientId"))));
+    cli_note(cli, "scopes: %.*s", STR_ARG(json_text(json_key(&signing->method, "scopes"))));
     cli_note(cli, "open %.*s", STR_ARG(whole.len ? whole : page));
     cli_note(cli, "and enter the code %.*s, when it asks for one", STR_ARG(code));
     return EXIT_OK;
@@ -276,16 +371,16 @@ static int wait_for_grant(struct signing *signing, struct json *answer)
 {
     struct cli *cli = signing->cli;
     struct error err = {0};
-    int64_t pause = json_integer(json_key(&signing->device, "interval"), POLL_S);
-    int64_t until = os_now().mono_ms + json_integer(json_key(&signing->device, "expires_in"), EXPIRES_S) * 1000;
+    int64_t pause = seconds_of(json_key(&signing->device, "interval"), POLL_S, POLL_MAX_S);
+    int64_t until = os_now().mono_ms + seconds_of(json_key(&signing->device, "expires_in"), EXPIRES_S, CODE_MAX_S) * 1000;
     struct buf form = buf_of(64 * 1024);
     add_field(&form, "grant_type", STR("urn:ietf:params:oauth:grant-type:device_code"));
     add_field(&form, "client_id", json_text(json_key(&signing->method, "clientId")));
     add_field(&form, "device_code", json_text(json_key(&signing->device, "device_code")));
     struct str text = form_text_of(cli, &form);
-    while (os_now().mono_ms < until) {
+    do { // once at least, however short the code is good
         int status = 0;
-        struct timespec rest = {.tv_sec = pause < 1 ? 1 : pause < POLL_MAX_S ? pause : POLL_MAX_S};
+        struct timespec rest = {.tv_sec = pause < POLL_MAX_S ? pause : POLL_MAX_S};
         nanosleep(&rest, NULL);
         if (ask_provider(cli, json_text(json_key(&signing->provider, "token_endpoint")), text, &status, answer, &err))
             return cli_error(cli, &err);
@@ -293,8 +388,8 @@ static int wait_for_grant(struct signing *signing, struct json *answer)
         if (status == 200) return EXIT_OK;
         if (str_is(said, "slow_down")) pause += POLL_S;
         if (!str_is(said, "slow_down") && !str_is(said, "authorization_pending"))
-            return cli_fail(cli, EXIT_DENIED, "the provider says %.*s", STR_ARG(said));
-    }
+            return cli_fail(cli, EXIT_DENIED, "%s", refusal_of(cli, status, answer));
+    } while (os_now().mono_ms < until);
     return cli_fail(cli, EXIT_DENIED, "the code was not entered in time");
 }
 
@@ -311,18 +406,24 @@ static int which_server(struct cli *cli, const char **url)
 int command_login(struct cli *cli)
 {
     struct signing signing = {.cli = cli};
-    struct json answer, login;
+    struct json answer = {0}, login;
     struct arena *arena = &cli->io.arena;
     int code = which_server(cli, &signing.url);
+    if (!code && strncmp(signing.url, "http:", 5) == 0 && !url_is_here(signing.url)) {
+        code = cli_fail(cli, EXIT_DENIED, "%s is not https: any machine on the way could choose the provider and read the token",
+                        signing.url);
+        cli_hint(cli, "https://HOST; on this machine http://localhost:PORT and unix:PATH do as well");
+    }
     if (!code) code = ask_server(&signing);
     if (!code) code = ask_issuer(&signing);
     if (!code) code = ask_grant(&signing);
     if (!code) code = wait_for_grant(&signing, &answer);
     if (code) return code;
     struct json begun = JSON_OF(
-        arena, {"server", json_string(str_from(signing.url))}, {"issuer", *json_key(&signing.method, "issuer")},
-        {"clientId", *json_key(&signing.method, "clientId")}, {"use", *json_key(&signing.method, "token")},
-        {"tokenEndpoint", *json_key(&signing.provider, "token_endpoint")},
+        arena, {"server", json_string(str_from(signing.url))}, {"issuer", json_string(json_text(json_key(&signing.method, "issuer")))},
+        {"clientId", json_string(json_text(json_key(&signing.method, "clientId")))},
+        {"use", json_string(json_text(json_key(&signing.method, "token")))},
+        {"tokenEndpoint", json_string(json_text(json_key(&signing.provider, "token_endpoint")))},
         {"revocationEndpoint", json_some(json_text(json_key(&signing.provider, "revocation_endpoint")))});
     if (!json_ok(&begun)) return cli_nomem(cli);
     if (!take_tokens(cli, &answer, &begun, &login))
@@ -339,7 +440,7 @@ int command_logout(struct cli *cli)
     int code = which_server(cli, &url);
     if (code) return code;
     const char *path = login_path(cli, url);
-    if (!login_read(cli, url, path, &login)) {
+    if (login_read(cli, url, path, &login) == KEPT_NONE) {
         cli_note(cli, "nobody is signed in at %s", url);
         return EXIT_OK;
     }
@@ -349,7 +450,7 @@ int command_logout(struct cli *cli)
     }
     unlink(cli_format(cli, "%s.lock", path));
     struct str place = json_text(json_key(&login, "revocationEndpoint")), refresh = json_text(json_key(&login, "refreshToken"));
-    if (place.len && refresh.len) {
+    if (place.len && refresh.len && check_endpoint(url, json_text(json_key(&login, "issuer")), place, &err) == OK) {
         struct buf form = buf_of(64 * 1024);
         struct json answer;
         int status = 0;
@@ -369,7 +470,7 @@ int command_whoami(struct cli *cli)
     struct session session;
     struct json who = {0};
     struct error err = {0};
-    struct buf out = buf_of(1 << 16);
+    struct buf line = buf_of(TEXT_MAX), out = buf_of(TEXT_MAX);
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
     struct server_call call = {"GET", STR("/v1/whoami"), NULL, STR(""), {0}};
@@ -380,14 +481,16 @@ int command_whoami(struct cli *cli)
     if (!code) {
         const struct json *roles = json_key(&who, "roles");
         struct str until = json_text(json_key(&who, "expiresAt"));
-        buf_printf(&out, "%.*s at %s: tenant %.*s, as", STR_ARG(json_text(json_key(&who, "id"))), session.url,
+        buf_printf(&line, "%.*s at %s: tenant %.*s, as", STR_ARG(json_text(json_key(&who, "id"))), session.url,
                    STR_ARG(json_text(json_key(&who, "tenantId"))));
-        for (uint32_t i = 0; roles && i < roles->count; i++)
-            buf_printf(&out, "%s %.*s", i ? "," : "", STR_ARG(json_text(&roles->items[i])));
-        if (until.len) buf_printf(&out, ", until %.*s", STR_ARG(until));
+        for (uint32_t i = 0; json_is(roles, JSON_ARRAY) && i < roles->count; i++)
+            buf_printf(&line, "%s %.*s", i ? "," : "", STR_ARG(json_text(&roles->items[i])));
+        if (until.len) buf_printf(&line, ", until %.*s", STR_ARG(until));
+        text_safe(&out, buf_str(&line));
         buf_byte(&out, '\n');
         cli_print(cli, &out);
     }
+    buf_release(&line);
     buf_release(&out);
     session_close(&session);
     return code;

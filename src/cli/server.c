@@ -2,6 +2,7 @@
 
 #include "cli/login.h"
 
+#include "fetch/fetch.h"
 #include "os/os.h"
 
 #include <stdlib.h>
@@ -49,15 +50,9 @@ int server_choose(struct cli *cli, const char **url)
 
 bool url_is_here(const char *url)
 {
-    static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]"};
-    const char *host = strstr(url, "://");
-    if (starts(url, "unix:")) return true;
-    for (size_t i = 0; host && i < ARRAY_COUNT(hosts); i++) {
-        size_t len = strlen(hosts[i]);
-        char after = starts(host + 3, hosts[i]) ? host[3 + len] : 'x';
-        if (after == '\0' || after == ':' || after == '/') return true;
-    }
-    return false;
+    struct fetch_place place;
+    struct error err = {0};
+    return starts(url, "unix:") || (fetch_place_parse(str_from(url), &place, &err) == OK && place.here);
 }
 
 static int read_token(struct cli *cli, const char *path, const char *from, struct server_access *out)

@@ -118,6 +118,15 @@ enum code fetch_plan(const struct fetch_policy *policy, const struct plan_ref *r
                      struct str *bytes, struct digest *actual, struct error *err) MUST_CHECK;
 
 // ---- a link to our own server
+// Where an http: or https: URI leads, by the grammar that plans are fetched by; addresses are hosts too. E_INVALID says why it cannot
+// be read. Nothing is sent.
+struct fetch_place {
+    bool secure; // https
+    bool here;   // localhost, 127.0.0.1 or [::1]: only this machine hears what is sent there
+    char host[256];
+};
+enum code fetch_place_parse(struct str uri, struct fetch_place *out, struct error *err) MUST_CHECK;
+
 struct fetch_link;
 
 struct fetch_link_options {

@@ -41,19 +41,36 @@ static enum code unix_address(struct fetch_link *link, struct str path, struct e
     return OK;
 }
 
+// http or https, of one host.
+static const char *place_parse(struct str text, struct uri *out)
+{
+    const char *reason = NULL;
+    if (!uri_parse(text, true, out, &reason)) return reason;
+    return !out->port || out->host[0] == '.' ? "it is none of http:, https: and unix:" : NULL;
+}
+
+enum code fetch_place_parse(struct str uri, struct fetch_place *out, struct error *err)
+{
+    struct uri parsed;
+    *out = (struct fetch_place){0};
+    const char *reason = place_parse(uri, &parsed);
+    if (reason) return error_set(err, E_INVALID, "the address %.*s cannot be used: %s", STR_ARG(uri), reason);
+    out->secure = parsed.scheme == SCHEME_HTTPS;
+    out->here = strcmp(parsed.host, "localhost") == 0 || strcmp(parsed.host, "127.0.0.1") == 0 || strcmp(parsed.host, "::1") == 0;
+    memcpy(out->host, parsed.host, sizeof(parsed.host));
+    return OK;
+}
+
 static enum code url_parse(struct fetch_link *link, struct error *err)
 {
-    const char *reason = "";
     if (str_starts(link->url, STR("unix:"))) {
         struct str path = str_slice(link->url, 5, link->url.len);
         if (str_starts(path, STR("//"))) path = str_slice(path, 2, path.len);
         return unix_address(link, path, err);
     }
-    bool good = uri_parse(link->url, true, &link->uri, &reason);
-    if (good && (!link->uri.port || link->uri.host[0] == '.'))
-        reason = "it is none of http:, https: and unix:", good = false;
-    if (good && link->uri.query.len) reason = "it has a query", good = false;
-    if (!good) return error_set(err, E_INVALID, "the address of the server cannot be used: %s", reason);
+    const char *reason = place_parse(link->url, &link->uri);
+    if (!reason && link->uri.query.len) reason = "it has a query";
+    if (reason) return error_set(err, E_INVALID, "the address of the server cannot be used: %s", reason);
     link->prefix = link->uri.path;
     if (link->prefix.ptr[link->prefix.len - 1] == '/') link->prefix.len--;
     link->host = host_header(&link->uri, &link->arena);

@@ -7,7 +7,9 @@
     oidc_provider.py forge ...          as sign, CLAIMS as raw text, not parsed
 
 While DIR/away is there it answers 503. DIR/count has a line for each time that keys were asked for. Device grants are approved by
-DIR/approved; then DIR/id_token is handed out, and DIR/id_token.next for a refresh.
+DIR/approved; then DIR/id_token is handed out, and DIR/id_token.next for a refresh. DIR/device.json and DIR/token.json change what these answers
+say. It is also a server of Cairn that says what none should: DIR/auth.json and DIR/whoami.json are its /v1/auth and /v1/whoami. DIR/gets has a
+line for each GET, DIR/posts for each POST.
 """
 import base64, hashlib, hmac, http.server, json, os, subprocess, sys, urllib.parse
 
@@ -61,7 +63,10 @@ class Provider(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
     def file(self, name): return open(f"{self.folder}/{name}", "rb").read()
     def has(self, name): return os.path.exists(f"{self.folder}/{name}")
+    def changed(self, answer, name): return {**answer, **(json.loads(self.file(name)) if self.has(name) else {})}
     def do_GET(self):
+        open(f"{self.folder}/gets", "a").write(self.path + "\n")
+        if self.path in ("/v1/auth", "/v1/whoami") and self.has(self.path[4:] + ".json"): return self.tell(200, self.file(self.path[4:] + ".json"))
         if self.path == "/jwks": open(f"{self.folder}/count", "a").write("x\n")
         if self.has("away"): return self.tell(503, {})
         if self.path == "/.well-known/openid-configuration": return self.tell(200, self.file("discovery.json"))
@@ -72,13 +77,13 @@ class Provider(http.server.BaseHTTPRequestHandler):
         open(f"{self.folder}/posts", "a").write(self.path + " " + json.dumps(form) + "\n")
         grant = form.get("grant_type", "")
         if self.path == "/device":
-            return self.tell(200, {"device_code": "dc", "user_code": "ABCD-EFGH", "verification_uri": self.headers["Host"], "interval": 1, "expires_in": 600})
+            return self.tell(200, self.changed({"device_code": "dc", "user_code": "ABCD-EFGH", "verification_uri": self.headers["Host"], "interval": 1, "expires_in": 600}, "device.json"))
         if self.path == "/revoke": return self.tell(200, {})
         if self.path != "/token": return self.tell(404, {})
         if grant.endswith("device_code"):
             if self.has("denied"): return self.tell(400, {"error": "access_denied"})
             if not self.has("approved"): return self.tell(400, {"error": "authorization_pending"})
-            return self.tell(200, {"id_token": self.file("id_token").decode().strip(), "access_token": "opaque", "refresh_token": "r1", "expires_in": 3600})
+            return self.tell(200, self.changed({"id_token": self.file("id_token").decode().strip(), "access_token": "opaque", "refresh_token": "r1", "expires_in": 3600}, "token.json"))
         if grant == "refresh_token" and form.get("refresh_token") == "r1" and self.has("id_token.next"):
             return self.tell(200, {"id_token": self.file("id_token.next").decode().strip(), "access_token": "opaque", "expires_in": 3600})
         self.tell(400, {"error": "invalid_grant"})

@@ -13,14 +13,18 @@ publish() { jq -sc '{keys: .}' "$@" >idp/jwks.new && mv idp/jwks.new idp/jwks.js
 has_keys() { [ "$(curl -s -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $probe" "$url/v1/whoami")" = 200 ]; }
 keys_read() { probe=$(sign k1 RS256 "$(claims)"); wait_for has_keys; }
 
-# A provider with one key, k1, and a service that trusts it.
-begin() {
+# A provider with one key, k1.
+begin_provider() {
     mkdir -p idp
     make_key rsa2048 k1 >idp/k1.jwk
     publish idp/k1.jwk
     python3 "$provider" serve idp >idp/out 2>&1 &
     wait_for test -s idp/issuer
     issuer=$(cat idp/issuer)
+}
+# The same, and a service that trusts it.
+begin() {
+    begin_provider
     settings "$@"
     serve
     admin=$token
@@ -314,6 +318,136 @@ test_a_sign_in_that_is_refused_keeps_nothing() {
     has err 'is not https'
     [ -z "$(ls "$XDG_STATE_HOME/cairn/login" 2>/dev/null)" ] || fail 'something was kept'
     stop_serving
+}
+
+# A server that says what none should: the provider itself plays it. METHOD is a jq expression that changes what it says of itself.
+false_server() { jq -nc --arg iss "$issuer" '{methods: [{type: "oidc", issuer: $iss, clientId: "cli", scopes: "openid x", token: "id_token"} | '"$1"']}' >auth.new && mv auth.new idp/auth.json; }
+false_whoami() { jq -nc '{id: "ada", tenantId: "acme", roles: ["Engineer"]} | '"$1" >who.new && mv who.new idp/whoami.json; }
+endpoint() { jq -c ".$1 = \"$2\"" idp/discovery.json >d.new && mv d.new idp/discovery.json; } # NAME URI
+begin_false() {
+    begin_provider
+    sign k1 RS256 "$(claims)" >idp/id_token
+    touch idp/approved
+    false_server .; false_whoami .
+}
+login_refused() { # NAME MESSAGE: nothing of the person's goes to the provider, and nothing is kept
+    cairn_is 4 login --server "$issuer"
+    has err "$2"
+    [ ! -e idp/posts ] || fail "$1: the provider was asked: $(cat idp/posts)"
+    [ -z "$(ls "$XDG_STATE_HOME/cairn/login" 2>/dev/null)" ] || fail "$1: something was kept"
+}
+
+test_login_takes_nothing_from_a_server_that_it_has_not_checked() {
+    begin_false
+    false_server '.token = "refresh_token"'; login_refused 'another token' 'which is neither id_token nor access_token'
+    for member in issuer scopes token; do
+        false_server "del(.$member)"; login_refused "no $member" "names a provider without $member"
+        false_server ".$member = 1"; login_refused "$member is a number" "names a provider without $member"
+    done
+    false_server '.clientId = 1'; login_refused 'clientId is a number' 'names a provider without clientId'
+    false_server '.type = "token"'; login_refused 'another type' 'has no identity provider that a person can sign in with'
+    false_server 'del(.type)'; login_refused 'no type' 'has no identity provider that a person can sign in with'
+    false_server '.issuer = "http://id.example"'; login_refused 'an issuer without TLS' 'the issuer http://id.example is not https'
+    false_server '.issuer |= sub("127.0.0.1"; "127.0.0.1:1@127.0.0.1")'; login_refused 'an issuer with a user' 'user information is not allowed'
+}
+
+test_login_says_whom_it_asks_for_what() {
+    begin_false
+    cairn_is 0 login --server "$issuer"
+    equal "$(sed '/^open /q' err)" "issuer: $issuer
+client: cli
+scopes: openid x
+open ${issuer#http://}" 'what stands before the address'
+}
+
+test_login_sends_nothing_to_another_machine_without_tls() {
+    begin_false
+    # the provider hears this address, which is none that names only this machine
+    cairn_is 4 login --server "http://0.0.0.0:${issuer##*:}"
+    has err 'is not https'
+    [ ! -e idp/gets ] || fail "it was asked: $(cat idp/gets)"
+}
+
+test_login_uses_no_endpoint_that_its_provider_may_not_have() {
+    begin_false
+    cp idp/discovery.json good
+    for name in device_authorization_endpoint token_endpoint revocation_endpoint; do
+        cp good idp/discovery.json; endpoint "$name" "http://localhost:${issuer##*:}/x"; login_refused "$name elsewhere" "$name of the provider cannot be used"
+        cp good idp/discovery.json; endpoint "$name" 'https://id.example/x'; login_refused "$name of another host" 'is not on the host of the issuer'
+        cp good idp/discovery.json; endpoint "$name" "$issuer@id.example/x"; login_refused "$name with a user" 'cannot be used'
+        cp good idp/discovery.json; endpoint "$name" "$issuer/a/../x"; login_refused "$name with dots" 'the path holds dot segments'
+    done
+}
+
+test_a_server_elsewhere_names_no_provider_of_this_machine() {
+    begin_provider
+    touch idp/denied
+    settings
+    ca ca
+    cert ca server 'subjectAltName=IP:127.0.0.1,IP:0.0.0.0'
+    sed -i "1i [serve]\nhosts = [\"0.0.0.0\"]\n[serve.tls]\ncertificate = \"$PWD/server.pem\"\nkey = \"$PWD/server.key\"" "$HOME/.config/cairn/config.toml"
+    serve
+    cairn_is 4 login --server "https://0.0.0.0:${url##*:}" --ca-file "$PWD/ca.pem"
+    has err "the issuer $issuer is not https"
+    [ ! -e idp/posts ] || fail "the provider was asked: $(cat idp/posts)"
+    cairn_is 4 login --server "$url" --ca-file "$PWD/ca.pem" # here it may, and the person says no
+    has err access_denied
+    stop_serving
+}
+
+test_a_sign_in_that_is_damaged_says_so() {
+    begin_false
+    cairn_is 0 login --server "$issuer"
+    file=$(ls "$XDG_STATE_HOME"/cairn/login/*.json)
+    cp "$file" good
+    for change in 'del(.issuer)' 'del(.clientId)' 'del(.use)' '.use = "refresh_token"' 'del(.tokenEndpoint)' 'del(.expiresAt)' '.token = 1' 'del(.server)' '[]'; do
+        jq -c "if type == \"object\" then .expiresAt = 1 else . end | $change" good >"$file"
+        cairn_is 4 whoami --server "$issuer"
+        has err 'is damaged'
+        has err "cairn login --server $issuer"
+    done
+    echo '{' >"$file"
+    cairn_is 4 whoami --server "$issuer"
+    has err 'is damaged'
+    hasnt idp/posts refresh_token
+    # a token endpoint that the file was made to name gets no refresh token
+    jq -c '.expiresAt = 1 | .tokenEndpoint |= sub("127.0.0.1"; "localhost")' good >"$file"
+    cairn_is 4 whoami --server "$issuer"
+    has err 'is not on the host of the issuer'
+    hasnt idp/posts refresh_token
+    # a provider that is not there: the reason is that, and not what memory happens to hold
+    jq -c '.expiresAt = 1 | .issuer = "http://127.0.0.1:1" | .tokenEndpoint = "http://127.0.0.1:1/token"' good >"$file"
+    cairn_is 4 whoami --server "$issuer"
+    has err 'is over: '
+    echo '{' >"$file"
+    cairn_is 0 logout --server "$issuer"
+    [ ! -e "$file" ] || fail 'what was damaged is still there'
+}
+
+test_what_a_server_says_of_a_person_cannot_steer_a_terminal() {
+    begin_false
+    false_whoami '.id = "a\u001b]0;x\u0007" | .tenantId = "t\u001b[2J\nu" | .roles = ["r\u009b1m"] | .expiresAt = "e\u001b[m"'
+    cairn_is 0 login --server "$issuer"
+    equal "$(cat out)" "a\\x1b]0;x\\x07 at $issuer: tenant t\\x1b[2J\\nu, as r\\x9b1m, until e\\x1b[m" login
+    mv out first
+    cairn_is 0 whoami --server "$issuer"
+    cmp -s out first || fail "whoami: $(cat -v out)"
+    false_whoami '.roles = {"a": 1}'
+    cairn_is 0 whoami --server "$issuer"
+    equal "$(cat out)" "ada at $issuer: tenant acme, as" 'roles that are no list'
+}
+
+test_times_that_a_provider_gives_are_kept_within_bounds() {
+    begin_false
+    false_server '.token = "access_token"'
+    : >idp/id_token.next # a token that is over at once is renewed
+    for seconds in 9223372036854775807 9223372036854776 -9223372036854775808 0; do
+        echo "{\"expires_in\": $seconds}" | tee idp/device.json >idp/token.json
+        before=$(now)
+        cairn_is 0 login --server "$issuer" # the provider is asked once at least, however short the code is good
+        ends=$(jq -r '.expiresAt / 1000 | floor' "$XDG_STATE_HOME"/cairn/login/*.json)
+        [ "$ends" -gt "$before" ] && [ "$ends" -le $(($(now) + 366 * 86400)) ] || fail "$seconds: the token ends at $ends, and it is $before"
+    done
 }
 
 # ---- certificates of workers
