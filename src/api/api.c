@@ -155,21 +155,29 @@ static bool come_again(struct ask *ask)
     return call_problem(call, 503, "AUTHN_KEYS_UNREAD", "the keys of the issuer of this token are being read");
 }
 
-static bool authenticate(struct ask *ask)
+bool ask_is_known(struct ask *ask, enum code *rc, struct error *why)
 {
     struct call *call = ask->call;
-    struct error why = {0};
-    struct str bearer = auth_bearer(http_find(ask->request, "authorization"));
-    enum code rc = identify(ask->api, ask->exchange, &call->arena, &call->who, &why);
-    if (!rc) {
+    *rc = identify(ask->api, ask->exchange, &call->arena, &call->who, why);
+    if (!*rc) {
         struct auth_ask question = {.principal = &call->who,
                                     .operation = OPERATION_DISCOVERY,
                                     .audience = ask->api->options.name,
                                     .now_ms = os_now().wall_ms};
         if (auth_decide(service_auth(call->service), &question).status != 401) return true;
     }
-    bool guessed = bearer.len > 0 && rc;
     call->who = (struct principal){0};
+    return false;
+}
+
+static bool authenticate(struct ask *ask)
+{
+    struct call *call = ask->call;
+    struct error why = {0};
+    struct str bearer = auth_bearer(http_find(ask->request, "authorization"));
+    enum code rc;
+    if (ask_is_known(ask, &rc, &why)) return true;
+    bool guessed = bearer.len > 0 && rc;
     if (rc == E_TIMEOUT) return come_again(ask); // nobody has looked at it yet: it is no wrong guess
     if (guessed && too_many_guesses(ask, bearer)) return false;
     bool records = may_record(ask, bearer);

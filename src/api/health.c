@@ -15,17 +15,15 @@ static struct json check_json(struct ask *ask, const char *name, bool ok, struct
                    {"detail", json_copied_some(&ask->call->arena, detail)});
 }
 
-// With ?verbose each check is listed, for callers with a token: all others get yes or no.
+// With ?verbose each check is listed, for callers who could ask for more: all others get yes or no.
 void handle_ready(struct ask *ask)
 {
     struct service_health health = service_health(ask->call->service);
     bool ok = health.turns && health.writes && !health.stopping;
-    struct str bearer = auth_bearer(http_find(ask->request, "authorization"));
     struct error err = {0};
-    bool known =
-        bearer.len > 0 && !service_authenticate(ask->call->service, bearer, &ask->call->arena, &ask->call->who, &err);
+    enum code rc;
     bool verbose = false;
-    if (known && !query_flag(ask, "verbose", &verbose)) return;
+    if (ask_is_known(ask, &rc, &err) && !query_flag(ask, "verbose", &verbose)) return;
     if (!verbose) {
         answer_text(ask, ok ? 200 : 503, "text/plain", ok ? STR("ok\n") : STR("not ready\n"));
         return;

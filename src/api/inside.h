@@ -93,6 +93,11 @@ struct api {
     struct rates *rates;           // of failed authentications. net thread
 };
 
+// api.c
+// Puts who asks into the call: by a token or a certificate that is good here and now. False: nobody; *rc is OK when it was good once, or is
+// good elsewhere.
+bool ask_is_known(struct ask *ask, enum code *rc, struct error *why);
+
 // reply.c
 void reply(struct call *call); // call->done of every ask; frees it
 void reply_now(struct net_exchange *exchange, int status, const char *code, const char *detail);

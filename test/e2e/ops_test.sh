@@ -219,6 +219,19 @@ test_readyz_tells_of_real_writes() {
     ask GET '/readyz' && answers 200
 }
 
+test_readyz_tells_no_more_to_a_revoked_token() {
+    serve
+    owner=$token
+    ask POST /v1/tokens '{"roles":["Operator"],"name":"x"}' && answers 201
+    token=$(jq -r .token body) id=$(jq -r .id body)
+    ask GET '/readyz?verbose' && answers 200 && equal "$(jq -r .ready body)" true 'before'
+    revoked=$token token=$owner
+    ask DELETE "/v1/tokens/$id" && answers 204
+    token=$revoked
+    ask GET '/readyz?verbose' && answers 200 && equal "$(cat body)" ok 'after'
+    stop_serving
+}
+
 test_es_1_4d_metrics_are_fed() {
     serve
     start "$(plan_text good "$noop")" r1 && answers 200
