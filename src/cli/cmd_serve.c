@@ -33,6 +33,8 @@ struct serving {
     struct service_settings *settings; // of config
     bool tls;
     int interrupts, reloads;
+    bool certificates_read;
+    _Atomic int tokens; // enum tokens_state: a reader thread says what came of a reload
     int64_t drain_s;
     int64_t watchdog_ms, watched_ms; // 0: nobody watches
 };
@@ -46,14 +48,35 @@ static void say(struct serving *serving, const char *text)
         cli_note(serving->cli, "%s", text);
 }
 
+enum tokens_state { TOKENS_SETTLED, TOKENS_ASKED, TOKENS_READ, TOKENS_NOT_READ };
+
+static void tokens_answered(void *context, enum code rc)
+{
+    ((struct serving *)context)->tokens = rc ? TOKENS_NOT_READ : TOKENS_READ;
+}
+
 static void reload(struct serving *serving)
 {
     struct error err = {0};
     os_notify("RELOADING=1");
-    if (serving->tls && net_reload_tls(serving->server, &err))
+    serving->certificates_read = !serving->tls || !net_reload_tls(serving->server, &err);
+    if (!serving->certificates_read)
         os_log(LOG_ERROR, "certificate not read again, the old one stays why=\"%s\"", err.message);
-    service_reload(serving->service);
-    say(serving, "certificates and tokens are read again");
+    serving->tokens = TOKENS_ASKED;
+    service_reload(serving->service, tokens_answered, serving);
+}
+
+// What failed has its line in the log: here stands only what is so.
+static void end_reload(struct serving *serving)
+{
+    int state = serving->tokens;
+    if (state == TOKENS_SETTLED || state == TOKENS_ASKED) return;
+    bool tokens_read = state == TOKENS_READ;
+    if (tokens_read && serving->certificates_read)
+        say(serving, "certificates and tokens are read again");
+    else if (tokens_read || serving->certificates_read)
+        say(serving, tokens_read ? "tokens are read again, certificates are not" : "certificates are read again, tokens are not");
+    serving->tokens = TOKENS_SETTLED;
     os_notify("READY=1");
 }
 
@@ -81,10 +104,11 @@ static void tick(void *context)
     struct serving *serving = context;
     struct error err = {0};
     int count = interrupts_count(), reloads = reloads_count();
-    if (reloads != serving->reloads) {
+    if (reloads != serving->reloads && serving->tokens == TOKENS_SETTLED) {
         serving->reloads = reloads;
         reload(serving);
     }
+    end_reload(serving);
     watch(serving);
     if (count > 0 && serving->interrupts == 0) begin_to_stop(serving);
     if (count > 1 && serving->interrupts < 2) service_drain(serving->service, 0);

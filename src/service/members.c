@@ -241,7 +241,7 @@ static enum code adopt_some(struct service *service, struct error *err)
 
 static enum code reload(struct service *service, struct error *err)
 {
-    service_reload(service); // tokens: what is revoked elsewhere ends here, too
+    service_reload(service, NULL, NULL); // tokens: what is revoked elsewhere ends here, too
     enum code rc = definitions_reload(service, err);
     return rc ? rc : admission_reload(service, err);
 }

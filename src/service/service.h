@@ -138,8 +138,9 @@ void service_close(struct service *service);
 // Why the engine ended by itself (a disk that failed), OK while it has not.
 enum code service_failed(struct service *service, struct error *err);
 
-// Reads tokens again from the store, on a reader thread.
-void service_reload(struct service *service);
+// Reads tokens again from the store, on a reader thread. `done` (may be NULL) hears once what came of it, on any thread; a service that
+// closes may leave it unsaid.
+void service_reload(struct service *service, void (*done)(void *context, enum code rc), void *context);
 
 // How it is. Asking makes sure that the store is written to every few seconds from now on, so that `stored_ms` means something.
 struct service_health {

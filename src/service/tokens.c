@@ -75,18 +75,46 @@ enum code tokens_load(struct service *service, struct store *store, struct error
     return store_each_note(store, STR("token"), STR(""), load, &service->tokens, err);
 }
 
-static void load_again(struct call *call, struct store *store)
+struct reloading {
+    void (*done)(void *context, enum code rc);
+    void *context;
+};
+
+static void reloaded(struct call *call, enum code rc)
 {
-    struct error err = {0};
-    if (tokens_load(call->service, store, &err)) os_log(LOG_ERROR, "tokens not read again why=\"%s\"", err.message);
+    const struct reloading *reloading = call->state;
+    if (reloading->done) reloading->done(reloading->context, rc);
     call_free(call);
 }
 
-void service_reload(struct service *service)
+static void load_again(struct call *call, struct store *store)
+{
+    struct error err = {0};
+    enum code rc = tokens_load(call->service, store, &err);
+    if (rc) os_log(LOG_ERROR, "tokens not read again why=\"%s\"", err.message);
+    reloaded(call, rc);
+}
+
+// Too many calls wait, or the service is stopping. An engine among others comes again by itself.
+static void not_read(struct call *call)
+{
+    const struct reloading *reloading = call->state;
+    if (reloading->done) os_log(LOG_ERROR, "tokens not read again why=\"the service is full or stopping\"");
+    reloaded(call, E_LIMIT);
+}
+
+void service_reload(struct service *service, void (*done)(void *context, enum code rc), void *context)
 {
     struct call *call = call_new(service, 4096);
-    if (!call) return;
-    call->done = call_free;
+    struct reloading *reloading = call ? ARENA_NEW(&call->arena, struct reloading) : NULL;
+    if (!reloading) {
+        call_free(call);
+        if (done) done(context, E_NOMEM);
+        return;
+    }
+    *reloading = (struct reloading){done, context};
+    call->state = reloading;
+    call->done = not_read;
     service_read(call, load_again);
 }
 

@@ -560,7 +560,7 @@ PY
     wait_for test -s first
     equal "$(cat first)" 200 'before'
     openssl ca -config ca.cnf -revoke w1.pem 2>/dev/null; crl
-    : >serve.err; kill -HUP "$server"; wait_for grep -q 'are read again' serve.err
+    : >serve.err; kill -HUP "$server"; wait_for grep -q 'certificates and tokens are read again' serve.err
     touch go; wait "$kept" || fail 'the client failed'
     equal "$(cat last)" 401 'after, on the same connection'
     with_cert w1 /v1/whoami; equal "$status" 000 'after, on a new one'

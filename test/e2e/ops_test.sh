@@ -301,9 +301,17 @@ test_sighup_takes_up_a_new_certificate() {
     new_certificate one
     serve --tls-cert cert.pem --tls-key key.pem
     case $(name) in *one*) ;; *) fail "certificate: $(name)" ;; esac
+    # one that cannot be read leaves the old one in force, and is not called a success
+    echo nothing >cert.pem
+    kill -HUP $server
+    wait_for grep -q 'tokens are read again, certificates are not' serve.err
+    has serve.err 'certificate not read again, the old one stays'
+    hasnt serve.err 'certificates and tokens are read again'
+    case $(name) in *one*) ;; *) fail "certificate after a failed reload: $(name)" ;; esac
     new_certificate two
     kill -HUP $server
     wait_for eval 'name | grep -q two'
+    wait_for grep -q 'certificates and tokens are read again' serve.err
     stop_serving
 }
 
