@@ -238,6 +238,15 @@ static int damaged(struct cli *cli, const char *url, const char *path)
     return EXIT_DENIED;
 }
 
+// One at a time changes what is kept: a provider may give each refresh token once, and what was removed must stay so. The file of the lock
+// stays. Below 0 where it cannot be made; then there is nothing to keep either.
+static int login_lock(struct cli *cli, const char *path)
+{
+    int lock = open(cli_format(cli, "%s.lock", path), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (lock >= 0) flock(lock, LOCK_EX);
+    return lock;
+}
+
 int login_token(struct cli *cli, const char *url, struct str *token, const char **from)
 {
     const char *path = login_path(cli, url);
@@ -246,9 +255,7 @@ int login_token(struct cli *cli, const char *url, struct str *token, const char 
     *token = (struct str){0};
     enum kept kept = login_read(cli, url, path, &login);
     if (kept == KEPT_GOOD && is_over(&login, RENEW_MS)) {
-        // One at a time: a provider may give each refresh token once.
-        int lock = open(cli_format(cli, "%s.lock", path), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (lock >= 0) flock(lock, LOCK_EX);
+        int lock = login_lock(cli, path);
         kept = login_read(cli, url, path, &login);
         if (kept == KEPT_GOOD && is_over(&login, RENEW_MS)) code = renew(cli, url, path, &login);
         if (lock >= 0) close(lock);
@@ -440,15 +447,16 @@ int command_logout(struct cli *cli)
     int code = which_server(cli, &url);
     if (code) return code;
     const char *path = login_path(cli, url);
-    if (login_read(cli, url, path, &login) == KEPT_NONE) {
+    int lock = login_lock(cli, path);
+    bool there = login_read(cli, url, path, &login) != KEPT_NONE;
+    bool removed = !there || unlink(path) == 0;
+    if (!removed) os_errno(&err, "remove", path);
+    if (lock >= 0) close(lock);
+    if (!removed) return cli_error(cli, &err);
+    if (!there) {
         cli_note(cli, "nobody is signed in at %s", url);
         return EXIT_OK;
     }
-    if (unlink(path) != 0) {
-        os_errno(&err, "remove", path);
-        return cli_error(cli, &err);
-    }
-    unlink(cli_format(cli, "%s.lock", path));
     struct str place = json_text(json_key(&login, "revocationEndpoint")), refresh = json_text(json_key(&login, "refreshToken"));
     if (place.len && refresh.len && check_endpoint(url, json_text(json_key(&login, "issuer")), place, &err) == OK) {
         struct buf form = buf_of(64 * 1024);
