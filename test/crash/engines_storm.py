@@ -52,6 +52,8 @@ hosts = ["{self.host}"]
 sinks = [{{ name = "hook", type = "webhook", url = "{receiver}in", probeMaxMs = 500 }}]
 [serve.fetch]
 allow = [{{ uri = "{receiver}", allowPrivate = true }}]
+[serve.plans]
+inline = "allow"
 """)
 
     def start(self):
