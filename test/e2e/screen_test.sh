@@ -56,10 +56,10 @@ test_watch_pauses_with_p() {
 }
 test_watch_tells_that_the_owner_was_killed_and_how_to_go_on() {
     long
-    open_screen 100x20 "$CAIRN" watch "${store[@]}"
+    open_screen 300x20 "$CAIRN" watch "${store[@]}"
     see 'running  first'
     kill -9 "$owner"; wait "$owner" 2>/dev/null
-    see 'is gone'; see 'recover long-1'
+    see 'is gone'; see 'recover long-1' # behind the path of the program, which may be long
     touch go; "$CAIRN" recover "${store[@]}" >/dev/null 2>&1
     see 'exit=10'
 }
