@@ -251,7 +251,9 @@ static void a_tenant_skips_no_events_of_others(void)
                  cases[i].tenants);
         bus_kit_open(&kit, config, 0);
         struct store *reader = bus_kit_reader(&kit);
-        struct bus_place place = {.position = 4, .asker = str_from(cases[i].asker), .may_skip = cases[i].may_skip};
+        // Behind everything: what it does not carry it may have passed by now, but not the last event, which it does.
+        struct bus_place place = {.asker = str_from(cases[i].asker), .may_skip = cases[i].may_skip};
+        CHECK_OK(store_feed_end(reader, &place.position, &err), &err);
         CHECK_INT(bus_rewind(kit.bus, reader, STR("out"), &place, done, &answer, &err), cases[i].want);
         if (cases[i].want == OK) BUS_WAIT(atomic_load(&answer) == 1);
         place.position = 0;
