@@ -35,11 +35,20 @@ static void a_name_means_what_it_means_where_it_stands(void)
             "{\"attempts\":[{\"result\":\"(redacted)\"}],\"items\":[{\"text\":\"(redacted)\"}]}");
 }
 
+static void codes_of_a_program_are_hidden_those_of_cairn_shown(void)
+{
+    becomes("{\"items\":[{\"code\":\"HTTP_404\"},{\"code\":\"SQLITE_19\"},{\"code\":\"NATS_REFUSED\"}]}",
+            "{\"items\":[{\"code\":\"HTTP_404\"},{\"code\":\"SQLITE_19\"},{\"code\":\"NATS_REFUSED\"}]}");
+    becomes("{\"items\":[{\"code\":\"HTTP_600\"},{\"code\":\"HTTP_SECRET\"},{\"code\":\"HTTP_-1\"},{\"code\":\"X\"}]}",
+            "{\"items\":[{\"code\":\"(redacted)\"},{\"code\":\"(redacted)\"},{\"code\":\"(redacted)\"},{\"code\":\"(redacted)\"}]}");
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(what_has_no_class_is_hidden_whatever_it_is_A6),
         TEST(a_name_means_what_it_means_where_it_stands),
+        TEST(codes_of_a_program_are_hidden_those_of_cairn_shown),
     };
     return test_main("api_redact", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -6,6 +6,7 @@
 #include "conformance/store_kit.h"
 #include "trial/disk.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 
 #define URL "files:/sim"
@@ -224,6 +225,53 @@ static inline bool lab_advance(struct lab_odometer *odometer)
 static inline uint32_t lab_pick_worst(void *context UNUSED, uint32_t n)
 {
     return n > 1 ? 1 : 0; // lost, where that is possible
+}
+
+// ---- a store on the real disk
+
+static inline const char *real_url(void)
+{
+    static char url[600];
+    snprintf(url, sizeof(url), "files:%s/store", test_dir());
+    return url;
+}
+
+static inline const char *real_path(const char *below)
+{
+    static char path[2048];
+    snprintf(path, sizeof(path), "%s/store/%s", test_dir(), below);
+    return path;
+}
+
+static inline void open_real(struct kit *kit, enum store_mode mode)
+{
+    struct store_options options = kit_options(kit, mode);
+    options.journal_size = 1 << 20;
+    os_log_level(LOG_ERROR);
+    CHECK_OK(store_open(str_from(real_url()), &options, &kit->store, &kit->err), &kit->err);
+}
+
+static inline void start_real(struct kit *kit)
+{
+    kit_init(kit);
+    open_real(kit, STORE_WRITE);
+}
+
+static inline void reopen_real(struct kit *kit, enum store_mode mode)
+{
+    store_close(kit->store);
+    open_real(kit, mode);
+}
+
+static inline size_t count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    CHECK(dir != NULL);
+    size_t count = 0;
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) count++;
+    closedir(dir);
+    return count;
 }
 
 #endif
