@@ -43,7 +43,8 @@ int main(int argc, char **argv)
     fill_standard_descriptors();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); // a limit of file size is a disk that is full
-    if (argc == 2 && strcmp(argv[1], TASK_CHILD) == 0) return task_child_main();
+    if (argc == 2 && strcmp(argv[1], TASK_CHILD) == 0) return task_child_main(); // it bounds the memory of SQLite, which needs the counts
+    store_own_process();
     arena_init(&cli.io.arena, 64 * 1024, ARENA_LIMIT);
     cli.io.self = argc > 0 && strchr(argv[0], '/') ? argv[0] : "cairn";
     cli.io.tail = "";

@@ -159,6 +159,7 @@ struct sqlite_store {
 struct sqlite_store *sqlite_of(const struct store *store);
 // Opens the file that store->path names, as the options say, and nothing more.
 enum code sqlite_connect(struct sqlite_store *store, struct error *err) MUST_CHECK;
+void sqlite_guards(struct sqlite_store *store, bool on); // whether triggers fire for this handle
 void sqlite_disconnect(struct sqlite_store *store); // everything that hangs on it
 // WAL mode, and a sync for each commit.
 enum code sqlite_pin_durability(struct sqlite_store *store, struct error *err) MUST_CHECK;

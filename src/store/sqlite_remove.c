@@ -46,6 +46,7 @@ enum code sqlite_remove(struct store *base, const struct run_name *runs, size_t 
     struct sqlite_store *store = sqlite_of(base);
     sqlite3_stmt *steps[STEPS] = {NULL};
     enum code rc = OK;
+    sqlite_guards(store, true);
     for (size_t i = 0; i < STEPS && !rc; i++) rc = prepare(store, removal[i], &steps[i], err);
     if (!rc) rc = sqlite_begin(store, err);
     bool begun = rc == OK;
@@ -56,8 +57,11 @@ enum code sqlite_remove(struct store *base, const struct run_name *runs, size_t 
         if (!rc) rc = remove_one(store, steps, run_no, now_ms, reason, err);
     }
     for (size_t i = 0; i < STEPS; i++) sqlite3_finalize(steps[i]);
-    if (!rc) return sqlite_commit_now(store, err);
-    if (begun) sqlite_rollback(store);
+    if (!rc)
+        rc = sqlite_commit_now(store, err);
+    else if (begun)
+        sqlite_rollback(store);
+    sqlite_guards(store, false);
     return rc;
 }
 

@@ -3,7 +3,8 @@
 //  - What changes with every batch (run_heads) is kept apart from what never changes (runs): four times fewer pages.
 //  - There is no index of keys: it would touch one page for every event of a long run. Keys are unique because the
 //    owner of a run checks them, and because nobody can insert an event that no head has made room for: the head of a
-//    run is moved first, inside the transaction, and the trigger lets in only numbers up to it that are not there yet.
+//    run is moved first, inside the transaction, and the trigger lets in only numbers up to it that are not there yet. The handle
+//    that appends asks all of that by itself and leaves its triggers off (sqlite_guards); every other connection meets them.
 //  - RAISE(ROLLBACK) instead of ABORT in that trigger, because an ABORT would cost a statement journal for every row.
 #include "store/sqlite.h"
 

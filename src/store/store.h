@@ -81,6 +81,8 @@ struct store_options {
 enum code store_open(struct str url, const struct store_options *options, struct store **out,
                      struct error *err) MUST_CHECK;
 void store_close(struct store *store);
+// Before the first store of a program that owns its process: settings of SQLite that hold for all of it. A host of the library has its own.
+void store_own_process(void);
 const char *store_kind(const struct store *store); // "sqlite"
 // The URL for people: without the password that it may hold. Cut to `size`.
 void store_hide_password(struct str url, char *out, size_t size);

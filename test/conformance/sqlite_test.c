@@ -195,6 +195,36 @@ static void refused(sqlite3 *db, const char *sql)
     sqlite3_free(text);
 }
 
+// The handle that appends leaves its triggers off. The file has them for everybody else, all the while.
+static void S8_triggers_refuse_every_other_connection_EL_1a(void)
+{
+    struct kit kit;
+    start_columns(&kit);
+    struct run_log *log = kit_create(&kit, "t", VOCABULARY_RUN);
+    kit_step(&kit, log, "a");
+    sqlite3 *db = raw_open(kit.store);
+    refused(db, "UPDATE workflow_events SET payload='{}'");
+    refused(db, "DELETE FROM workflow_events");
+    refused(db, "UPDATE runs SET run_id='x'");
+    refused(db, "DELETE FROM runs");
+    refused(db, "DELETE FROM run_heads");
+    refused(db, "INSERT OR REPLACE INTO workflow_events SELECT * FROM workflow_events WHERE sequence=1");
+    refused(db, "INSERT INTO workflow_events(run_no,run_id,sequence,event_type,timestamp,payload,record_prefix,"
+                "record_suffix,key) SELECT run_no,run_id,sequence+1000,event_type,timestamp,payload,record_prefix,"
+                "record_suffix,key FROM workflow_events LIMIT 1");
+    refused(db, "INSERT INTO tombstones SELECT run_no,r.tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,0,'' "
+                "FROM runs r JOIN run_heads h USING(run_no)"); // it has not ended
+    kit_step(&kit, log, "b"); // and the engine goes on beside it
+    kit_append(&kit, log, kit_moment(MOMENT_RUN_COMPLETED, "", 1));
+    store_release_run(kit.store, log);
+    struct run_name name = {STR("default"), STR("t")};
+    CHECK_OK(store_remove(kit.store, &name, 1, KIT_NOW, STR("old"), &kit.err), &kit.err);
+    refused(db, "UPDATE tombstones SET reason='x'");
+    refused(db, "DELETE FROM tombstones");
+    sqlite3_close(db);
+    kit_release(&kit);
+}
+
 static void S15_audit_records_are_kept_by_triggers_on_any_connection(void)
 {
     struct kit kit;
@@ -249,6 +279,7 @@ static void S16_a_vacuum_leaves_positions_as_they_are(void)
 int main(int argc, char **argv)
 {
     static const struct test more[] = {TEST(S15_S16_a_database_of_before_them_opens_and_tells_its_old_events),
+                                       TEST(S8_triggers_refuse_every_other_connection_EL_1a),
                                        TEST(S15_audit_records_are_kept_by_triggers_on_any_connection),
                                        TEST(S16_a_vacuum_leaves_positions_as_they_are),
                                        TEST(S9_every_flipped_bit_of_a_column_is_found_and_named_I7),
