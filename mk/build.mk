@@ -1,9 +1,10 @@
 # Objects, the archive of everything but main, and the binary.
 SRCS := $(foreach m,$(MODULES),$(sort $(wildcard src/$(m)/*.c)))
 LIB_SRCS := $(filter-out src/cli/main.c,$(SRCS))
-GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/tables.c $(B)/gen/templates.c $(B)/gen/scripts.c $(B)/gen/helps.c
+GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/tables.c $(B)/gen/templates.c $(B)/gen/scripts.c $(B)/gen/helps.c $(B)/gen/page.c
 LIB_OBJS := $(LIB_SRCS:%.c=$(B)/%.o) $(if $(filter schema,$(MODULES)),$(B)/gen/embedded.o) $(if $(filter author,$(MODULES)),$(B)/gen/templates.o) \
-  $(if $(filter auth,$(MODULES)),$(B)/gen/tables.o) $(if $(filter task,$(MODULES)),$(B)/gen/scripts.o) $(if $(filter cli,$(MODULES)),$(B)/gen/helps.o)
+  $(if $(filter auth,$(MODULES)),$(B)/gen/tables.o) $(if $(filter task,$(MODULES)),$(B)/gen/scripts.o) $(if $(filter cli,$(MODULES)),$(B)/gen/helps.o) \
+  $(if $(filter api,$(MODULES)),$(B)/gen/page.o)
 
 .DEFAULT_GOAL := all
 .PHONY: all clean

@@ -1,6 +1,8 @@
 // A request arrives: its caller, its purpose, and whether it may be made at all.
 #include "api/inside.h"
 
+#include "api/page.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,7 @@ enum code api_open(const struct api_options *options, struct api **out, struct e
     // Requests have names that no other engine and no other start gives: the audit outlives them all.
     os_entropy()->fill(os_entropy(), &api->request_count, sizeof(api->request_count));
     if (rates_open(&api->arena, RATE_KEYS, seed, &api->rates, err)) return E_NOMEM;
+    if (page_open(api->options.page_dir, &api->page, err)) return err->code;
     api->pump = pump_new(api);
     return api->pump ? bodies_open(api, err) : error_nomem(err);
 }
@@ -50,6 +53,7 @@ void api_close(struct api *api)
     if (!api) return;
     pump_close(api->pump);
     if (api->store) store_close(api->store);
+    page_close(api->page);
     arena_release(&api->arena);
     free(api);
 }
@@ -230,6 +234,10 @@ void api_handle(void *context, struct net_exchange *exchange)
     char allow[64];
     int status = 404;
     const struct route *route = route_find(request->method, request->path, params, &status, allow);
+    if (!route && page_answer(api->page, exchange, &status)) {
+        count_page(api, request, status);
+        return;
+    }
     // Cheaply, before tokens and bodies are looked at: a refusal must cost less than what it refuses.
     if (route && (route->flags & ROUTE_MAKES) && service_is_full(api->service)) {
         net_come_again(exchange, 1000);

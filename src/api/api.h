@@ -14,6 +14,7 @@ struct api;
 
 struct api_options {
     struct str name;            // of this service in problem types and audiences; empty = "cairn"
+    const char *page_dir;       // the page is read from there; NULL = what the binary carries
     uint32_t streams_per_token; // more are refused (429). 0 = 16
 };
 

@@ -133,6 +133,11 @@ static int usual_weight(const struct http_request *request, const char *type)
     return weight != NOT_NAMED ? weight : accept_weight(request, "*/*");
 }
 
+bool accept_names(const struct http_request *request, const char *type)
+{
+    return accept_weight(request, type) > 0;
+}
+
 size_t accept_best(const struct http_request *request, const char *const *types, size_t count)
 {
     size_t best = count - 1;
@@ -147,7 +152,28 @@ size_t accept_best(const struct http_request *request, const char *const *types,
     return best;
 }
 
+// Only by its name: "*" would be a promise that every coding is understood, and no client means that.
+bool coding_taken(const struct http_request *request, const char *coding)
+{
+    struct elements list = {.name = "accept-encoding"};
+    struct str word, parameters;
+    while (next_element(request, &list, &word))
+        if (http_name_is(str_trim(str_cut(word, ';', &parameters)), coding)) return weight_of(parameters) > 0;
+    return false;
+}
+
 // ---- what the caller has seen
+
+bool tag_seen(const struct http_request *request, struct str etag)
+{
+    struct elements list = {.name = "if-none-match"};
+    struct str tag;
+    while (next_element(request, &list, &tag)) {
+        if (str_starts(tag, STR("W/"))) tag = str_slice(tag, 2, tag.len);
+        if (str_is(tag, "*") || str_eq(tag, etag)) return true;
+    }
+    return false;
+}
 
 // "r-88", also where something on the way has made it weak. 0: another.
 static uint64_t tag_seq(struct str tag)

@@ -90,6 +90,7 @@ struct api {
     struct arena arena;            // lives as long
     const struct json *components; // {"components": {"schemas": ...}}
     const struct schema **bodies;  // by index of the route; NULL where there is none to check
+    struct page *page;
     struct rates *rates;           // of failed authentications. net thread
 };
 
@@ -102,6 +103,7 @@ bool ask_is_known(struct ask *ask, enum code *rc, struct error *why);
 void reply(struct call *call); // call->done of every ask; frees it
 void reply_now(struct net_exchange *exchange, int status, const char *code, const char *detail);
 void count_answer(const struct ask *ask, int status); // for the metrics; before the exchange is answered
+void count_page(struct api *api, const struct http_request *request, int status); // of the page, which has no route
 // A JSON page {items, nextCursor} and its Link header. The cursor is sealed here.
 void answer_page(struct ask *ask, struct json items, struct str next_cursor);
 void answer_text(struct ask *ask, int status, const char *type, struct str text);
@@ -125,6 +127,9 @@ bool is_json(struct str type);                              // a Content-Type
 bool is_plain(const struct http_request *request);          // its body is not coded
 // Which of the forms is wanted. The last is the usual one; another must be named, and not less wanted than it.
 size_t accept_best(const struct http_request *request, const char *const *types, size_t count);
+bool accept_names(const struct http_request *request, const char *type);   // by its name, not by a range
+bool coding_taken(const struct http_request *request, const char *coding); // Accept-Encoding names it
+bool tag_seen(const struct http_request *request, struct str etag);        // If-None-Match has it
 bool etag_seen(const struct http_request *request, uint64_t seq); // If-None-Match has it
 bool etag_wanted(struct ask *ask, uint64_t *seq);                 // If-Match; 0 = whatever
 bool min_seq(struct ask *ask, int64_t *out);                      // Cairn-Min-Seq; 0 = none

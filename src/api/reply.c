@@ -93,18 +93,29 @@ static void write_headers(struct ask *ask, struct headers *headers, char seq[24]
     header(headers, "Cairn-Version", STR(CAIRN_VERSION));
 }
 
+static void count_request(struct metrics *metrics, const struct http_request *request, struct str route, int status)
+{
+    static const char *const known[] = {"GET", "HEAD", "POST", "PUT", "DELETE"};
+    struct str method = STR("other");
+    char digits[12];
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++)
+        if (str_is(request->method, known[i])) method = str_from(known[i]);
+    snprintf(digits, sizeof(digits), "%d", status);
+    metric_add(metrics, METRIC_HTTP_REQUESTS, (struct str[]){method, route, str_from(digits)}, 1);
+}
+
 // Routes are those of the table, so that no client can make new series.
 void count_answer(const struct ask *ask, int status)
 {
-    static const char *const known[] = {"GET", "HEAD", "POST", "PUT", "DELETE"};
     struct metrics *metrics = service_metrics(ask->call->service);
-    struct str route = ask->route ? str_from(ask->route->pattern) : STR("none"), method = STR("other");
-    char digits[12];
-    for (size_t i = 0; i < ARRAY_COUNT(known); i++)
-        if (str_is(ask->request->method, known[i])) method = str_from(known[i]);
-    snprintf(digits, sizeof(digits), "%d", status);
-    metric_add(metrics, METRIC_HTTP_REQUESTS, (struct str[]){method, route, str_from(digits)}, 1);
+    struct str route = ask->route ? str_from(ask->route->pattern) : STR("none");
+    count_request(metrics, ask->request, route, status);
     metric_time(metrics, METRIC_HTTP_DURATION, &route, os_mono_us() - ask->began_us);
+}
+
+void count_page(struct api *api, const struct http_request *request, int status)
+{
+    count_request(service_metrics(api->service), request, STR("page"), status);
 }
 
 void reply(struct call *call)

@@ -301,7 +301,9 @@ static int open_all(struct serving *serving)
 {
     struct cli *cli = serving->cli;
     struct error err = {0};
-    struct api_options options = {.streams_per_token = serving->settings->streams_per_token};
+    struct str page = args_text(&cli->args, FLAG_PAGE_DIR, "");
+    struct api_options options = {.streams_per_token = serving->settings->streams_per_token,
+                                  .page_dir = page.len ? cli_format(cli, "%.*s", STR_ARG(page)) : NULL};
     if (api_open(&options, &serving->api, &err)) return cli_error(cli, &err);
     int code = open_net(serving);
     if (code) return code;
