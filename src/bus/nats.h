@@ -2,6 +2,7 @@
 #ifndef CAIRN_BUS_NATS_H
 #define CAIRN_BUS_NATS_H
 
+#include "bus/inside.h"
 #include "bus/nats_client.h"
 #include "bus/tcp.h"
 

@@ -80,7 +80,7 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
     nats->max_payload = (uint64_t)json_integer(json_key(&info, "max_payload"), 0);
     nats_compact(nats);
     if (to->tls || (json_is(tls, JSON_BOOL) && tls->boolean)) {
-        rc = tcp_secure(&nats->tcp, to->host, call->ca_file, deadline, err);
+        rc = tcp_secure(&nats->tcp, &(struct tcp_tls){.host = to->host, .ca_file = call->ca_file}, deadline, err);
         if (rc) return rc;
     }
     os_entropy()->fill(os_entropy(), &random, sizeof(random));

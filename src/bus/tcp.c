@@ -1,5 +1,6 @@
 #include "bus/tcp.h"
 
+#include "bus/inside.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -74,22 +75,50 @@ enum code tcp_dial(struct tcp *tcp, const char *host, const char *port, int64_t 
 
 // ---- TLS
 
-static SSL_CTX *context_make(struct str ca_file)
+static bool path_of(struct str text, char out[PATH_MAX])
+{
+    if (text.len >= PATH_MAX) return false;
+    snprintf(out, PATH_MAX, "%.*s", STR_ARG(text));
+    return true;
+}
+
+// The certificate of our own, with its key.
+static bool show_certificate(SSL_CTX *context, const struct tcp_tls *tls)
+{
+    char cert[PATH_MAX], key[PATH_MAX];
+    if (tls->cert_file.len == 0) return true;
+    return path_of(tls->cert_file, cert) && path_of(tls->key_file, key) &&
+           SSL_CTX_use_certificate_chain_file(context, cert) == 1 &&
+           SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1 && SSL_CTX_check_private_key(context) == 1;
+}
+
+// A list of one protocol, each with its length before it.
+static bool want_protocol(SSL_CTX *context, const char *alpn)
+{
+    unsigned char list[32];
+    size_t size = alpn ? strlen(alpn) : 0;
+    if (size == 0) return true;
+    if (size >= sizeof(list)) return false;
+    list[0] = (unsigned char)size;
+    memcpy(list + 1, alpn, size);
+    return SSL_CTX_set_alpn_protos(context, list, (unsigned)size + 1) == 0;
+}
+
+static SSL_CTX *context_make(const struct tcp_tls *tls)
 {
     char path[PATH_MAX] = "";
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
-    if (!context || ca_file.len >= sizeof(path)) {
+    if (!context || !path_of(tls->ca_file, path)) {
         SSL_CTX_free(context);
         return NULL;
     }
-    snprintf(path, sizeof(path), "%.*s", STR_ARG(ca_file));
     bool good =
         SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
         (*path ? SSL_CTX_load_verify_locations(context, path, NULL) : SSL_CTX_set_default_verify_paths(context)) == 1;
     SSL_CTX_set_security_level(context, 2);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    if (good) return context;
+    if (good && show_certificate(context, tls) && want_protocol(context, tls->alpn)) return context;
     SSL_CTX_free(context);
     return NULL;
 }
@@ -106,9 +135,19 @@ static enum code again(struct tcp *tcp, int result, int64_t deadline, struct err
     return error_set(err, E_IO, "the server broke off");
 }
 
-enum code tcp_secure(struct tcp *tcp, const char *host, struct str ca_file, int64_t deadline, struct error *err)
+static bool has_protocol(const struct tcp *tcp, const char *alpn)
 {
-    SSL_CTX *context = context_make(ca_file);
+    const unsigned char *chosen = NULL;
+    unsigned size = 0;
+    if (!alpn) return true;
+    SSL_get0_alpn_selected(tcp->ssl, &chosen, &size);
+    return size == strlen(alpn) && memcmp(chosen, alpn, size) == 0;
+}
+
+enum code tcp_secure(struct tcp *tcp, const struct tcp_tls *tls, int64_t deadline, struct error *err)
+{
+    const char *host = tls->host;
+    SSL_CTX *context = context_make(tls);
     tcp->ssl = context ? SSL_new(context) : NULL;
     SSL_CTX_free(context);
     ERR_clear_error();
@@ -120,6 +159,8 @@ enum code tcp_secure(struct tcp *tcp, const char *host, struct str ca_file, int6
     if (!named || SSL_set_fd(tcp->ssl, tcp->fd) != 1) return error_nomem(err);
     for (;;) {
         int done = SSL_connect(tcp->ssl);
+        if (done == 1 && !has_protocol(tcp, tls->alpn))
+            return error_set(err, E_UNSUPPORTED, "the server does not agree on the protocol \"%s\"", tls->alpn);
         if (done == 1) return OK;
         long verdict = SSL_get_verify_result(tcp->ssl);
         if (verdict != X509_V_OK)
@@ -158,6 +199,24 @@ enum code tcp_write(struct tcp *tcp, struct str bytes, int64_t deadline, struct 
             rc = error_set(err, E_IO, "the server broke off: %s", strerror(errno));
     }
     return rc;
+}
+
+enum code tcp_send(struct tcp *tcp, struct str bytes, size_t *sent, struct error *err)
+{
+    *sent = 0;
+    if (tcp->ssl) {
+        int done = SSL_write_ex(tcp->ssl, bytes.ptr, bytes.len, sent);
+        int why = done == 1 ? SSL_ERROR_NONE : SSL_get_error(tcp->ssl, done);
+        ERR_clear_error();
+        if (why == SSL_ERROR_NONE || why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) return OK;
+        return error_set(err, E_IO, "the server broke off");
+    }
+    ssize_t n;
+    do n = send(tcp->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno != EAGAIN) return error_set(err, E_IO, "the server broke off: %s", strerror(errno));
+    if (n > 0) *sent = (size_t)n;
+    return OK;
 }
 
 static enum code read_tls(struct tcp *tcp, char *room, size_t *got, struct error *err)
