@@ -378,6 +378,7 @@ struct signal {
     struct str
         denied; // AUTHZ_DENIED or AUTHZ_REASON_REQUIRED: the policy refuses it; recorded as REJECTED and not applied
     bool requires_approval; // recorded as REVISION_REQUIRED and not applied until another person agrees
+    uint64_t if_seq;        // the last event that the sender has seen: refused when the run has moved on; 0: no condition
     bool force;
     struct json payload;
 };

@@ -71,6 +71,7 @@ static void read_members(const struct json *request, struct signal *signal)
     signal->policy_decision_id = json_text(json_get(request, STR("policyDecisionId")));
     signal->requires_approval = flag_of(request, "requiresApproval");
     signal->denied = json_text(json_get(request, STR("denied")));
+    signal->if_seq = (uint64_t)json_integer(json_get(request, STR("ifSeq")), 0);
     signal->step = json_text(json_get(&signal->payload, STR("stepId")));
     signal->approves = json_text(json_get(&signal->payload, STR("signalId")));
     bool apart = rules[signal->type].reason_apart;
@@ -139,7 +140,8 @@ bool signal_write(const struct signal *signal, struct arena *arena, struct json 
     if (!build_payload(signal, arena, &payload)) return false;
     *out = JSON_OF(arena, {"payload", payload}, {"requiresApproval", json_flag(signal->requires_approval)},
                    {"actorId", json_some(signal->actor)}, {"actorRole", json_some(signal->role)},
-                   {"denied", json_some(signal->denied)}, {"policyDecisionId", json_some(signal->policy_decision_id)},
+                   {"denied", json_some(signal->denied)},
+                   {"ifSeq", json_when(signal->if_seq > 0, json_count(signal->if_seq))}, {"policyDecisionId", json_some(signal->policy_decision_id)},
                    {"reason", json_when(rules[signal->type].reason_apart, json_some(signal->reason))},
                    {"signalId", json_some(signal->id)}, {"signalType", json_word(signal_name(signal->type))},
                    {"sourceIp", json_some(signal->source_ip)});

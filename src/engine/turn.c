@@ -49,11 +49,13 @@ static enum code collect_decision(struct batch *batch, struct decided *decided, 
                                   struct error *err)
 {
     if (decided->queued.inbox_id != 0) batch->inbox[batch->sealed.inbox_count++] = decided->queued.inbox_id;
-    if (effect->duplicate) return OK;
+    // A sender elsewhere reads in the ledger that its condition did not hold; one here is answered.
+    if (effect->duplicate || (effect->moved && decided->queued.inbox_id == 0)) return OK;
     struct append_item *item = item_add(batch, decided->queued.resident);
     if (!item) return error_nomem(err);
     item->ledger_kind = STR("decision");
-    if (!effect->settled) item->signal_id = effect->signal->id; // the first one has it
+    // The first decision has it; where nothing was decided the id is still free.
+    if (!effect->settled && !effect->moved) item->signal_id = effect->signal->id;
     struct str new_run = decided->made ? decided->made->ids.run : (struct str){0};
     enum code rc = decision_body(batch->engine, &decided->queued, effect, new_run, &item->ledger_body);
     return rc ? error_nomem(err) : OK;
@@ -102,6 +104,18 @@ static enum code collect(struct batch *batch, struct decided *decided, struct er
     return OK;
 }
 
+// The run's last event, with those that this turn has decided and not stored yet.
+static uint64_t seq_now(const struct batch *batch, const struct decided *decided)
+{
+    const struct resident *resident = decided->queued.resident;
+    enum vocabulary vocabulary = program_vocabulary(resident->run->program);
+    uint64_t seq = run_log_last_seq(resident->log);
+    for (const struct decided *at = batch->decided; at < batch->decided + batch->count; at++)
+        for (size_t i = 0; at != decided && !at->done && at->queued.resident == resident && i < at->outcome.moment_count; i++)
+            seq += moment_word(at->outcome.moments[i].kind, vocabulary) != NULL;
+    return seq;
+}
+
 static enum code step_one(struct batch *batch, struct decided *decided, struct error *err)
 {
     struct engine *engine = batch->engine;
@@ -117,6 +131,7 @@ static enum code step_one(struct batch *batch, struct decided *decided, struct e
     if (input->kind == INPUT_SIGNAL) {
         new_uuid(engine, queued->decision_id);
         input->decision_id = str_from(queued->decision_id);
+        if (queued->signal->if_seq > 0) input->seq = seq_now(batch, decided);
     }
     enum code rc = reuse_at_the_gate(engine, queued, err);
     if (rc) return rc;

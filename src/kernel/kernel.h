@@ -261,6 +261,7 @@ struct input {
     int64_t due_ms;              // TIMER: as in its effect
     const struct signal *signal; // SIGNAL
     struct str decision_id;      // SIGNAL: UUID for the decision record
+    uint64_t seq;                // SIGNAL with a condition: the run's last event
 };
 
 enum effect_kind {
@@ -288,6 +289,7 @@ struct effect {
     const struct signal *signal;
     struct str decision_id;
     bool accepted, duplicate;
+    bool moved;             // its condition does not hold: nothing is decided, and the same signal may be sent again
     bool deferred;          // neither: it waits for an approval
     bool settled;           // it did, and this is the decision that came of it
     struct str answer;      // who gave that answer

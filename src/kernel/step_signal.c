@@ -223,7 +223,9 @@ static enum code defer(struct decide *d, const struct asked *asked)
     if (!effect) return E_NOMEM;
     effect->deferred = true;
     struct moment m = moment_about(d, MOMENT_SIGNAL_DEFERRED, asked);
-    if (!signal_write(asked->signal, d->out->turn, &m.value)) return error_nomem(d->err);
+    struct signal held = *asked->signal;
+    held.if_seq = 0; // it has held; what the run is like when another person agrees is for that person to see
+    if (!signal_write(&held, d->out->turn, &m.value)) return error_nomem(d->err);
     return emit(d, &m, PROGRAM_TOP);
 }
 
@@ -336,9 +338,21 @@ static enum code apply(struct decide *d, const struct signal *signal, uint32_t s
     return OK;
 }
 
+// The condition is compared here, where nothing can come between it and the decision, whichever engine the signal was sent to.
+static enum code refuse_moved(struct decide *d, const struct asked *asked)
+{
+    struct effect *effect = decision(d, asked);
+    if (!effect) return E_NOMEM;
+    effect->moved = true;
+    effect->error_code = "RUN_HAS_MOVED";
+    effect->error_message = arena_format(d->out->turn, "the run is at event %llu", (unsigned long long)d->input->seq);
+    return effect->error_message.ptr ? OK : error_nomem(d->err);
+}
+
 static enum code decide_signal(struct decide *d, const struct asked *asked)
 {
     const struct signal *signal = asked->signal;
+    if (signal->denied.len == 0 && signal->if_seq > 0 && signal->if_seq != d->input->seq) return refuse_moved(d, asked);
     enum path_time time = PATH_NOW;
     uint32_t step = signal->step.len > 0 ? find_path(d->run, signal->step, &time) : PROGRAM_TOP;
     struct verdict verdict = signal->denied.len > 0 ? judge_sender(signal) : judge(d->run, signal, &step, time);

@@ -260,6 +260,7 @@ void waits_end(struct service *service); // all are refused: the service stops
 // signal.c, engine thread
 void signal_answer(struct call *call, const struct engine_decision *decision);
 // As it stands in the ledger: decided by another engine, or before (`again`). `seq`: the last event that it caused.
+bool signal_is_answered(const struct call *call, const struct json *record); // it is the decision that the call waits for
 void signal_decided(struct call *call, const struct json *record, uint64_t seq, bool again);
 
 // readers.c

@@ -3,14 +3,13 @@
 
 #include "reading/reading.h"
 
-enum { DECISION_MS = 10000, LOOKS_MAX = 100 };
+enum { DECISION_MS = 10000 };
 
 struct signalling {
     struct str run;
     struct signal signal;
     enum operation operation;
-    uint64_t if_seq; // 0 = whatever
-    uint32_t looks;  // how often it was looked whether the run is there
+    struct str refused_before; // the decision record of a condition that did not hold when the same signal was sent earlier
 };
 
 // What is answered, wherever it was decided.
@@ -19,6 +18,17 @@ struct verdict {
     uint64_t seq;
     bool again;
 };
+
+// If-Match did not hold where the run is decided: nothing came of the signal, and its id may be used again.
+static bool is_moved(struct str error_code)
+{
+    return str_is(error_code, "RUN_HAS_MOVED");
+}
+
+static struct str error_of(const struct json *record)
+{
+    return json_text(json_at(record, STR("engineResult.errorCode")));
+}
 
 // The decision, with what it caused. A refusal is an answer too: the signal was decided, and the record stays.
 static void answer(struct call *call, const struct verdict *verdict)
@@ -50,7 +60,7 @@ static void answer(struct call *call, const struct verdict *verdict)
     if (signal->denied.len > 0)
         service_refuse(call, signalling->operation);
     else
-        call_problem(call, 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s", STR_ARG(verdict->error_message));
+        call_problem(call, is_moved(code) ? 412 : 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s", STR_ARG(verdict->error_message));
 }
 
 // A caller who may not send it does not learn what became of one of the same id that another caller sent.
@@ -60,11 +70,17 @@ static bool is_another(const struct call *call, struct str error_code)
     return signalling->signal.denied.len > 0 && !str_eq(signalling->signal.denied, error_code);
 }
 
+bool signal_is_answered(const struct call *call, const struct json *record)
+{
+    const struct signalling *signalling = call->state;
+    struct str id = json_text(json_key(record, "signalDecisionId"));
+    return json_key(record, "engineProcessedAt") && !str_eq(id, signalling->refused_before);
+}
+
 void signal_decided(struct call *call, const struct json *record, uint64_t seq, bool again)
 {
     const struct signalling *signalling = call->state;
-    const struct json *result = json_key(record, "engineResult");
-    if (is_another(call, json_text(json_key(result, "errorCode")))) {
+    if (is_another(call, error_of(record))) {
         service_refuse(call, signalling->operation);
         return;
     }
@@ -74,9 +90,9 @@ void signal_decided(struct call *call, const struct json *record, uint64_t seq, 
     }
     answer(call, &(struct verdict){.word = json_text(json_key(record, "decision")),
                                    .decision_id = json_text(json_key(record, "policyDecisionId")),
-                                   .error_code = json_text(json_key(result, "errorCode")),
+                                   .error_code = error_of(record),
                                    .error_message = json_text(json_key(record, "reason")),
-                                   .new_run = json_text(json_key(result, "newRunId")),
+                                   .new_run = json_text(json_at(record, STR("engineResult.newRunId"))),
                                    .seq = seq,
                                    .again = again});
 }
@@ -89,6 +105,7 @@ static enum code answer_again(struct call *call, struct error *err)
     uint64_t seq = 0;
     enum code rc = engine_find_decision(call->service->store, call->who.tenant, signalling->run, signalling->signal.id,
                                         &call->arena, &record, &seq, err);
+    if (!rc && is_moved(error_of(&record))) return E_NOT_FOUND;
     if (!rc) signal_decided(call, &record, seq, true);
     return rc;
 }
@@ -116,12 +133,17 @@ void signal_answer(struct call *call, const struct engine_decision *decision)
 // The run is driven by another engine: the signal goes to the inbox, and the ledger tells what came of it.
 static enum code post_elsewhere(struct call *call, struct error *err)
 {
-    const struct signalling *signalling = call->state;
-    struct str bytes;
+    struct signalling *signalling = call->state;
+    struct store *store = call->service->store;
+    struct str bytes, id = signalling->signal.id;
+    struct json before;
     *err = (struct error){0};
-    enum code rc = signal_encode(&signalling->signal, &call->arena, &bytes, err);
-    return rc ? rc
-              : store_post(call->service->store, call->who.tenant, signalling->run, signalling->signal.id, bytes, err);
+    enum code rc = engine_find_decision(store, call->who.tenant, signalling->run, id, &call->arena, &before, NULL, err);
+    if (!rc && is_moved(error_of(&before))) signalling->refused_before = json_text(json_key(&before, "signalDecisionId"));
+    if (rc && rc != E_NOT_FOUND) return rc;
+    *err = (struct error){0};
+    rc = signal_encode(&signalling->signal, &call->arena, &bytes, err);
+    return rc ? rc : store_post(store, call->who.tenant, signalling->run, id, bytes, err);
 }
 
 // A refusal of the policy is a decision too, and the run keeps its record; those who may not send signals have a measure of their own, so
@@ -145,29 +167,20 @@ static void record_refusal(struct call *call)
         waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, until);
 }
 
-static void signal_on_engine(struct call *call);
-
-// If-Match. Nothing waits to be decided about the run when it is looked at, so nothing comes between that and the signal, which is
-// queued at once: of two that saw the same, one is sent. False: taken care of.
-static bool is_as_seen(struct call *call)
+// If-Match: a run never goes back, so what has moved already is refused at once. The engine that decides compares again.
+static bool has_moved(struct call *call)
 {
-    struct service *service = call->service;
-    struct signalling *signalling = call->state;
+    const struct signalling *signalling = call->state;
     struct error err = {0};
     struct run_head head;
-    if (signalling->if_seq == 0) return true;
-    bool pending = engine_pending(service->engine, call->who.tenant, signalling->run);
-    if (pending && signalling->looks++ < LOOKS_MAX) {
-        service_post(call, signal_on_engine); // after the turn
-        return false;
-    }
-    enum code rc = store_head(service->store, call->who.tenant, signalling->run, &call->arena, &head, &err);
-    if (!rc && head.last_seq == signalling->if_seq && !pending) return true;
+    if (signalling->signal.if_seq == 0) return false;
+    enum code rc = store_head(call->service->store, call->who.tenant, signalling->run, &call->arena, &head, &err);
+    if (!rc && head.last_seq == signalling->signal.if_seq) return false;
     if (rc)
         call_failed(call, &err);
     else if (answer_again(call, &err)) // it may have moved by this very signal, whose answer was lost
         call_problem(call, 412, "RUN_HAS_MOVED", "the run is at event %llu", (unsigned long long)head.last_seq);
-    return false;
+    return true;
 }
 
 static void signal_on_engine(struct call *call)
@@ -175,7 +188,7 @@ static void signal_on_engine(struct call *call)
     struct service *service = call->service;
     struct signalling *signalling = call->state;
     struct error err = {0};
-    if (!is_as_seen(call)) return;
+    if (has_moved(call)) return;
     struct str key = call_text(call, "%.*s|%.*s", STR_ARG(call->who.tenant), STR_ARG(signalling->run));
     if (!limits_take(call, &rate_signals, key, "SIGNAL_RATE_LIMITED")) return;
     enum code rc = engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err);
@@ -250,7 +263,6 @@ void service_signal(struct call *call, struct str run, struct str body, uint64_t
         return;
     }
     call->state = signalling;
-    signalling->if_seq = if_seq;
     enum code rc = signal_decode(call->service->contract, copy, &call->arena, &signalling->signal, &err);
     if (rc) {
         struct str told, code = str_cut(str_from(err.message), ' ', &told);
@@ -259,6 +271,7 @@ void service_signal(struct call *call, struct str run, struct str body, uint64_t
                      STR_ARG(told));
         return;
     }
+    signalling->signal.if_seq = if_seq;
     signalling->signal.actor = call->who.id;
     signalling->signal.source_ip = call->source_ip;
     if (!operation_of_signal(str_from(signal_name(signalling->signal.type)), signalling->signal.force,

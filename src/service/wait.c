@@ -191,7 +191,7 @@ static bool is_met(struct call *call, struct arena *scratch, struct run_head *he
     if (call->wait_for == WAIT_DECIDED)
         return engine_find_decision(store, call->wait_tenant, call->wait_run, call->wait_signal, scratch, decision, seq,
                                     &err) == OK &&
-               json_key(decision, "engineProcessedAt");
+               signal_is_answered(call, decision);
     if (store_head(store, call->wait_tenant, call->wait_run, scratch, head, &err)) return false;
     return head->terminal || (call->wait_for == WAIT_MOVED && head->last_seq > call->wait_seq);
 }

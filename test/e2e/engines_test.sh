@@ -50,6 +50,33 @@ test_engines_one_that_stops_lets_its_steps_finish() {
     wait_for is_at two long COMPLETED
     equal "$(asks two GET /v1/runs/long/events | jq '[.items[] | select(.stepId == "a" and .eventType == "StepStarted")] | length')" 1 'the long step began'
 }
+# Signals that saw the same event, sent to the engine that drives the run and to one that does not: the engine that decides compares.
+test_engines_decide_one_of_the_signals_that_saw_the_same_event() {
+    postgres_up; mkdir -p files
+    echo '{"planId":"g","planVersion":"1","steps":[{"stepId":"a","kind":"approval","with":{"message":"?"}}]}' >g.json
+    engine one "$CAIRN"; engine two "$CAIRN"
+    wait_for test -s files.token
+    start_at one held g.json; wait_for is_at two held RUNNING
+    tag() { asks one GET /v1/runs/held | jq -r .lastEventSeq; }
+    # sends ENGINE NUMBER SIGNAL SEQ: the answer is in sent.NUMBER
+    sends() { curl -s -H "Authorization: Bearer $(cat files.token)" -H 'Content-Type: application/json' -H "If-Match: \"r-$4\"" "$(cat "$1/url")/v1/runs/held/signals" \
+        --data "{\"signalId\":\"711111$2-1111-4111-8111-111111111111\",\"signalType\":\"$3\",\"payload\":{}}" >"sent.$2"; }
+    seen=$(tag); [ "$seen" -gt 0 ] || fail "the run is at event $seen"
+    for i in 0 1 2 3 4; do sends one "1$i" PAUSE "$seen" & senders+=" $!"; sends two "2$i" PAUSE "$seen" & senders+=" $!"; done
+    wait $senders
+    equal "$(jq -r .decision sent.?? | grep -c ACCEPTED)" 1 "of ten that saw the same: $(cat sent.??)"
+    equal "$(jq -r .code sent.?? | grep -c RUN_HAS_MOVED)" 9 "the others, of either engine: $(cat sent.??)"
+    equal "$(jq -r .status sent.?? | grep -c 412)" 9
+    # What was refused is sent again after another look, under its own id.
+    again=0
+    for i in 10 11 20 21; do
+        [ "$(jq -r .status "sent.$i")" = 412 ] || continue
+        sends one "3$again" RESUME "$(tag)"; equal "$(jq -r .decision "sent.3$again")" ACCEPTED "going on: $(cat "sent.3$again")"
+        at=one; [ $i -lt 20 ] || at=two
+        sends $at $i PAUSE "$(tag)"; equal "$(jq -r .decision "sent.$i")" ACCEPTED "sent again at $at: $(cat "sent.$i")"
+        again=$((again + 1))
+    done
+}
 # Who watches an engine is answered while the database is away, whatever others are asking it.
 test_engines_answer_for_themselves_while_the_database_is_away() {
     postgres_up; mkdir -p files

@@ -157,6 +157,52 @@ static void posted_signals_are_decided_also_after_the_end_I23(void)
     kit_close(&k);
 }
 
+// Signals that saw the same event: what the first one causes counts already for the second, in the same turn and before it is stored.
+static void of_signals_that_saw_the_same_event_one_is_decided(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    char ids[3][UUID_SIZE];
+    struct signal signals[3];
+    uint64_t seen = kit_head(&k, "r1").last_seq;
+    struct error err = {0};
+    for (size_t i = 0; i < 3; i++) {
+        signals[i] = kit_make_signal(&k, SIGNAL_ESCALATE_ALERT, "", ids[i]);
+        signals[i].if_seq = seen;
+        signals[i].payload = JSON_OF(&k.memory, {"level", json_name("INFO")});
+        struct str bytes;
+        CHECK_OK(signal_encode(&signals[i], &k.memory, &bytes, &err), &err);
+        if (i < 2) // the last one is asked of this engine itself
+            CHECK_OK(store_post(k.store, STR("default"), STR("r1"), signals[i].id, bytes, &err), &err);
+    }
+    CHECK_OK(engine_poll(k.engine, &err), &err);
+    kit_send(&k, "r1", &signals[2]);
+    kit_turn(&k);
+    CHECK_INT(k.decision_count, 3);
+    CHECK_TEXT(k.decision_code, "RUN_HAS_MOVED");
+    CHECK(!k.decision.accepted);
+    CHECK_INT(kit_head(&k, "r1").last_seq, seen + 1);
+    struct json record;
+    static const char *const codes[] = {"", "RUN_HAS_MOVED"};
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_OK(engine_find_decision(k.store, STR("default"), STR("r1"), signals[i].id, &k.memory, &record, NULL, &err), &err);
+        CHECK_STR(json_text(json_at(&record, STR("engineResult.errorCode"))), str_from(codes[i]));
+    }
+    CHECK_INT(engine_find_decision(k.store, STR("default"), STR("r1"), signals[2].id, &k.memory, &record, NULL, &err),
+              E_NOT_FOUND); // it was answered, and nothing came of it
+    kit_crash(&k);
+    kit_adopt(&k, "r1");
+    for (size_t i = 1; i < 3; i++) { // the same signal, after another look
+        signals[i].if_seq = kit_head(&k, "r1").last_seq;
+        post(&k, "r1", &signals[i]);
+        CHECK(k.decision.accepted && !k.decision.duplicate);
+    }
+    post(&k, "r1", &signals[1]); // what has been decided stays so, wherever the run is now
+    CHECK(k.decision.duplicate);
+    kit_close(&k);
+}
+
 static void retry_run_reuses_what_succeeded_and_is_stored_with_its_decision_C_22(void)
 {
     struct kit k;
@@ -388,6 +434,7 @@ int main(int argc, char **argv)
         TEST(held_step_is_retried_or_skipped),
         TEST(gates_are_answered_and_time_out),
         TEST(posted_signals_are_decided_also_after_the_end_I23),
+        TEST(of_signals_that_saw_the_same_event_one_is_decided),
         TEST(retry_run_reuses_what_succeeded_and_is_stored_with_its_decision_C_22),
         TEST(child_run_gives_its_result_to_the_parent),
         TEST(cancel_reaches_the_child),
