@@ -141,7 +141,8 @@ bool signal_write(const struct signal *signal, struct arena *arena, struct json 
     *out = JSON_OF(arena, {"payload", payload}, {"requiresApproval", json_flag(signal->requires_approval)},
                    {"actorId", json_some(signal->actor)}, {"actorRole", json_some(signal->role)},
                    {"denied", json_some(signal->denied)},
-                   {"ifSeq", json_when(signal->if_seq > 0, json_count(signal->if_seq))}, {"policyDecisionId", json_some(signal->policy_decision_id)},
+                   {"ifSeq", json_when(signal->if_seq > 0, json_count(signal->if_seq))},
+                   {"policyDecisionId", json_some(signal->policy_decision_id)},
                    {"reason", json_when(rules[signal->type].reason_apart, json_some(signal->reason))},
                    {"signalId", json_some(signal->id)}, {"signalType", json_word(signal_name(signal->type))},
                    {"sourceIp", json_some(signal->source_ip)});

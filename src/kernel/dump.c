@@ -222,8 +222,8 @@ static void dump_lane(const struct run *run, uint32_t index, struct buf *out)
     static const char *const phases[] = {[LANE_FREE] = "free",         [LANE_READY] = "ready",
                                          [LANE_FLIGHT] = "flight",     [LANE_ANSWERED] = "answered",
                                          [LANE_DELAYED] = "delayed",   [LANE_OVER] = "over"};
-    buf_printf(out, "lane %u %s", index, phases[lane->phase]);
-    if (lane->phase == LANE_FREE) {
+    buf_printf(out, "lane %u %s", index, phases[lane_phase(run, index)]);
+    if (!lane->taken) {
         buf_printf(out, " next=%u\n", lane->next_free);
         return;
     }

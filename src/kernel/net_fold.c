@@ -303,7 +303,7 @@ static enum code fold_task(struct run *run, const struct moment *m, uint32_t ind
     const struct net_step *ns = &net_of_run(run)->steps[lane->place];
     uint32_t task = 0;
     while (task < ns->task_count && !str_eq(ns->tasks[task].label, m->task)) task++;
-    if (lane->phase != LANE_READY || task == ns->task_count || m->task_run != lane->runs[task] + 1)
+    if (lane_phase(run, index) != LANE_READY || task == ns->task_count || m->task_run != lane->runs[task] + 1)
         return impossible(run, m, err);
     lane->pc = task;
     lane->runs[task] = m->task_run;
@@ -316,11 +316,11 @@ static enum code fold_task(struct run *run, const struct moment *m, uint32_t ind
 static enum code fold_attempt(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
     struct walk *lane = walk_at(run, index);
-    bool may = (lane->phase == LANE_READY && lane->attempt == 0) || lane->phase == LANE_DELAYED;
+    enum lane_phase phase = lane_phase(run, index);
+    bool may = phase == LANE_READY || phase == LANE_DELAYED;
     if (!may || m->logical != lane->attempt + 1) return impossible(run, m, err);
     lane_fold_start(run, index, ++run->net->serial, m);
     INVARIANT(run->net->serial > 0);
-    lane->phase = LANE_FLIGHT;
     lane->attempt = m->logical;
     return OK;
 }
@@ -328,9 +328,8 @@ static enum code fold_attempt(struct run *run, const struct moment *m, uint32_t 
 static enum code fold_answer(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
     struct walk *lane = walk_at(run, index);
-    if (lane->phase != LANE_FLIGHT || m->logical != lane->attempt) return impossible(run, m, err);
+    if (lane_phase(run, index) != LANE_FLIGHT || m->logical != lane->attempt) return impossible(run, m, err);
     enter_state(run, lane_ref(run, index), NODE_WAITING);
-    lane->phase = LANE_ANSWERED;
     return OK;
 }
 
@@ -344,7 +343,7 @@ static enum code fold_decision(struct run *run, const struct moment *m, uint32_t
 {
     struct walk *lane = walk_at(run, index);
     const struct net_step *ns = &net_of_run(run)->steps[lane->place];
-    if (lane->phase != LANE_ANSWERED) return impossible(run, m, err);
+    if (lane_phase(run, index) != LANE_ANSWERED) return impossible(run, m, err);
     const struct json *action = json_key(&m->value, "action");
     struct str word = json_text(json_key(action, "do"));
     for (size_t i = 0; i < ARRAY_COUNT(actions); i++)
@@ -354,7 +353,6 @@ static enum code fold_decision(struct run *run, const struct moment *m, uint32_t
     for (lane->target = 0; lane->target < ns->task_count && !str_eq(ns->tasks[lane->target].label, to);) lane->target++;
     if (lane->action == NET_RETRY) {
         enter_delay(run, lane_ref(run, index), true, m, m->due_ms);
-        lane->phase = LANE_DELAYED;
         lane->action = 0;
     }
     const struct json *set = json_key(&m->value, "set");
@@ -386,7 +384,7 @@ static enum code fold_task_over(struct run *run, const struct moment *m, uint32_
 {
     struct walk *lane = walk_at(run, index);
     const struct net_step *ns = &net_of_run(run)->steps[lane->place];
-    if (lane->phase != LANE_ANSWERED) return impossible(run, m, err);
+    if (lane_phase(run, index) != LANE_ANSWERED) return impossible(run, m, err);
     bool failed = m->kind == MOMENT_TASK_FAILED;
     enum code rc = fold_value(&lane->memory, m, &lane->results[lane->pc], err);
     if (!rc && failed) rc = keep_fault(&lane->memory, &m->fault, &lane->fault, err);
@@ -394,15 +392,11 @@ static enum code fold_task_over(struct run *run, const struct moment *m, uint32_
     // A noop passes on what came before it.
     if (lane->last == 0 || failed || !ns->tasks[lane->pc].in_process) lane->last = lane->pc + 1;
     uint8_t action = lane->action ? lane->action : failed ? NET_FAIL : NET_CONTINUE;
-    lane->phase = LANE_READY;
     lane->attempt = 0;
     lane->failed = action == NET_FAIL;
     if (action == NET_CONTINUE) lane->pc++;
     if (action == NET_JUMP) lane->pc = lane->target < ns->task_count ? lane->target : ns->task_count;
-    if (action == NET_BREAK || action == NET_FAIL || lane->pc == ns->task_count) {
-        lane->phase = LANE_OVER;
-        lane->pc = ns->task_count;
-    }
+    if (action == NET_BREAK || action == NET_FAIL) lane->pc = ns->task_count;
     ready_push(run, index);
     return OK;
 }

@@ -10,17 +10,18 @@
 #include "kernel/container.h"
 #include "kernel/route.h"
 
+// Where a walk is: the state of its lane and its place among the tasks say it (lane_phase).
 enum lane_phase {
     LANE_FREE = 0,
-    LANE_READY,    // task `pc` is to begin, or the walk is over (pc == task_count)
+    LANE_READY,    // task `pc` is to begin
     LANE_FLIGHT,   // its attempt is under way: its lane is RUNNING
     LANE_ANSWERED, // what came out is known, what to do about it is not
     LANE_DELAYED,  // between two tries: its lane is DELAYED
-    LANE_OVER,
+    LANE_OVER,     // there is no task any more
 };
 
 struct walk {
-    uint8_t phase;
+    bool taken;                // not FREE
     bool failed;               // OVER
     uint8_t action;            // enum net_do of the last decision about the current task; 0 = none was recorded
     uint32_t target;           // of a jump
@@ -94,6 +95,7 @@ uint32_t lane_of(const struct run *run, const struct moment *m, uint32_t place);
 uint32_t lane_take(struct run *run, uint32_t place, uint32_t iteration);         // NO_LANE: out of memory
 void lane_give(struct run *run, uint32_t lane);
 struct walk *walk_at(const struct run *run, uint32_t lane); // numbered after the steps
+enum lane_phase lane_phase(const struct run *run, uint32_t lane);
 struct str net_path(const struct run *run, uint32_t step, struct arena *arena);
 uint32_t net_find(const struct run *run, struct str path);
 const char *net_fault(const struct run *run);

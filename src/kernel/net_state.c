@@ -55,6 +55,17 @@ struct walk *walk_at(const struct run *run, uint32_t lane)
     return run->net->walks[lane - run->program->step_count];
 }
 
+enum lane_phase lane_phase(const struct run *run, uint32_t lane)
+{
+    const struct walk *walk = walk_at(run, lane);
+    uint8_t state = lane_ref(run, lane)->state;
+    if (!walk->taken) return LANE_FREE;
+    if (state == NODE_RUNNING) return LANE_FLIGHT;
+    if (state == NODE_DELAYED) return LANE_DELAYED;
+    if (walk->attempt > 0) return LANE_ANSWERED;
+    return walk->pc < net_of_run(run)->steps[walk->place].task_count ? LANE_READY : LANE_OVER;
+}
+
 enum node_state net_place_state(const struct run *run, uint32_t place)
 {
     const struct net_place *p = &run->net->places[place];
@@ -87,7 +98,7 @@ const struct net_task *kernel_task_of(const struct run *run, uint32_t lane)
 {
     const struct walk *l = walk_at(run, lane);
     const struct net_step *step = &net_of_run(run)->steps[l->place];
-    INVARIANT(l->phase != LANE_FREE && l->pc < step->task_count);
+    INVARIANT(l->taken && l->pc < step->task_count);
     return &step->tasks[l->pc];
 }
 
@@ -126,9 +137,9 @@ uint32_t lane_take(struct run *run, uint32_t place, uint32_t iteration)
     }
     struct walk *lane = net->walks[index];
     struct arena memory = lane->memory;
-    INVARIANT(lane->phase == LANE_FREE && place < run->program->step_count);
+    INVARIANT(!lane->taken && place < run->program->step_count);
     uint32_t tasks = net_of_run(run)->steps[place].task_count;
-    *lane = (struct walk){.phase = LANE_READY, .place = place, .iteration = iteration, .iter = json_object()};
+    *lane = (struct walk){.taken = true, .place = place, .iteration = iteration, .iter = json_object()};
     lane->memory = memory;
     lane->runs = ARENA_ARRAY(&lane->memory, tasks + 1, uint32_t);
     lane->results = ARENA_ARRAY(&lane->memory, tasks + 1, struct net_value);
@@ -140,8 +151,8 @@ void lane_give(struct run *run, uint32_t index)
 {
     struct walk *lane = walk_at(run, index);
     enter_state(run, lane_ref(run, index), NODE_WAITING);
-    INVARIANT(lane->phase != LANE_FREE);
-    lane->phase = LANE_FREE;
+    INVARIANT(lane->taken);
+    lane->taken = false;
     arena_reset(&lane->memory);
     lane->next_free = run->net->free_lane;
     run->net->free_lane = index - run->program->step_count;
@@ -239,10 +250,9 @@ static const char *net_lane_fault(const struct run *run, uint32_t i)
 {
     const struct walk *lane = run->net->walks[i];
     const struct run_lane *s = lane_ref(run, run->program->step_count + i);
-    bool same = (lane->phase == LANE_FLIGHT) == (s->state == NODE_RUNNING) &&
-                (lane->phase == LANE_DELAYED) == (s->state == NODE_DELAYED);
-    if (!same) return "a task is not in the phase of its attempt";
-    if (lane->phase != LANE_FREE && run->net->places[lane->place].phase != PLACE_RUNNING)
+    if (s->state < NODE_WAITING || s->state > NODE_RUNNING) return "a task is in a state of steps";
+    if (!lane->taken && s->state != NODE_WAITING) return "a task that is not taken is under way";
+    if (lane->taken && run->net->places[lane->place].phase != PLACE_RUNNING)
         return "a task runs in a step that does not";
     return NULL;
 }

@@ -78,7 +78,7 @@ struct moment lane_moment(const struct decide *d, enum moment_kind kind, uint32_
                        .logical = lane->attempt ? lane->attempt : 1,
                        .engine = lane_ref(run, index)->engine ? lane_ref(run, index)->engine : 1,
                        .at_ms = d->input->now_ms};
-    if (lane->phase == LANE_FREE) m.visit = 0; // nobody's: of a late result
+    if (!lane->taken) m.visit = 0; // nobody's: of a late result
     if (lane->pc >= ns->task_count) return m;
     m.task = ns->tasks[lane->pc].label;
     m.task_run = lane->runs[lane->pc] ? lane->runs[lane->pc] : 1;
@@ -279,7 +279,7 @@ static enum code expected(struct decide *d, uint32_t index, const struct net_tas
 
 enum code lane_begin(struct decide *d, uint32_t index)
 {
-    INVARIANT(walk_at(d->run, index)->phase == LANE_READY || walk_at(d->run, index)->phase == LANE_DELAYED);
+    INVARIANT(lane_phase(d->run, index) == LANE_READY || lane_phase(d->run, index) == LANE_DELAYED);
     const struct net_task *task = kernel_task_of(d->run, index);
     struct moment m = lane_moment(d, MOMENT_ATTEMPT_STARTED, index);
     m.logical = walk_at(d->run, index)->attempt + 1;
@@ -327,9 +327,8 @@ enum code lane_go(struct decide *d, uint32_t index)
 {
     const struct walk *lane = walk_at(d->run, index);
     const struct net_step *ns = &net_of_run(d->run)->steps[lane->place];
-    INVARIANT(lane->phase == LANE_READY);
+    INVARIANT(lane_phase(d->run, index) == LANE_READY);
     if (d->run->net->places[lane->place].overdue) return lane_timeout(d, index);
-    if (lane->pc >= ns->task_count) return lane_over(d, index);
     struct moment m = lane_moment(d, MOMENT_TASK_STARTED, index);
     m.task_run = lane->runs[lane->pc] + 1;
     m.logical = 1;
@@ -551,7 +550,7 @@ static bool is_its_result(const struct decide *d, uint32_t index)
 
 static enum code end_task(struct decide *d, uint32_t index, const struct json *outcome, const struct fault *fault)
 {
-    INVARIANT(walk_at(d->run, index)->phase == LANE_ANSWERED);
+    INVARIANT(lane_phase(d->run, index) == LANE_ANSWERED);
     struct moment m = lane_moment(d, fault->code.len > 0 ? MOMENT_TASK_FAILED : MOMENT_TASK_DONE, index);
     m.duration_ms = elapsed_ms(d, walk_at(d->run, index)->task_ms);
     m.fault = *fault;
@@ -602,7 +601,7 @@ static enum code returned(struct decide *d, const struct net_task *task, const s
 
 enum code lane_answer(struct decide *d, uint32_t index, const struct json *given)
 {
-    INVARIANT(walk_at(d->run, index)->phase == LANE_FLIGHT);
+    INVARIANT(lane_phase(d->run, index) == LANE_FLIGHT);
     const struct net_task *task = kernel_task_of(d->run, index);
     struct json seen;
     const struct json *outcome = &seen;

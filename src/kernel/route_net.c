@@ -132,10 +132,10 @@ static enum code place_due(struct decide *d, uint32_t place)
     m.due_ms = p->due_ms;
     enum code rc = net_emit(d, &m);
     for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) {
-        const struct walk *lane = walk_at(run, i);
-        if (lane->phase == LANE_FREE || lane->place != place) continue;
-        if (lane->phase == LANE_FLIGHT) rc = attempt_stop(d, i, &timeout_fault);
-        if (lane->phase == LANE_DELAYED) rc = lane_timeout(d, i);
+        if (walk_at(run, i)->place != place) continue;
+        enum lane_phase phase = lane_phase(run, i);
+        if (phase == LANE_FLIGHT) rc = attempt_stop(d, i, &timeout_fault);
+        if (phase == LANE_DELAYED) rc = lane_timeout(d, i);
     }
     return rc;
 }
@@ -299,7 +299,7 @@ enum code lane_over(struct decide *d, uint32_t index)
 {
     const struct walk *lane = walk_at(d->run, index);
     uint32_t place = lane->place;
-    INVARIANT(lane->phase == LANE_OVER || lane->phase == LANE_READY);
+    INVARIANT(lane_phase(d->run, index) == LANE_OVER || lane_phase(d->run, index) == LANE_READY);
     struct moment m = place_moment(d, MOMENT_STEP_COMPLETED, place);
     m.duration_ms = elapsed_ms(d, lane->started_ms);
     m.iteration = lane->iteration;
@@ -534,9 +534,9 @@ static enum code look_at(struct decide *d, uint32_t step)
 {
     struct run *run = d->run;
     if (step >= run->program->step_count) {
-        const struct walk *lane = walk_at(run, step);
-        if (lane->phase == LANE_OVER) return lane_over(d, step);
-        return lane->phase == LANE_READY ? lane_go(d, step) : OK;
+        enum lane_phase phase = lane_phase(run, step);
+        if (phase == LANE_OVER) return lane_over(d, step);
+        return phase == LANE_READY ? lane_go(d, step) : OK;
     }
     const struct net_place *p = &run->net->places[step];
     if (p->phase == PLACE_IDLE && p->token) return take_token(d, step);
