@@ -47,6 +47,8 @@ static const struct route routes[] = {
      .query = "reason", .status = 204},
     {"GET", "/v1/runs/{run}/payload", "What the run was given", .operation = OPERATION_RUN_PAYLOAD,
      .tell = tell_payload, .answer = "Payload"},
+    {"GET", "/v1/runs/{run}/graph", "Steps of its document and the ways between them", .operation = OPERATION_PLAN_GET,
+     .tell = tell_graph, .answer = "Graph"},
     {"GET", "/v1/runs/{run}/steps/{step}/output", "What the step gave", .operation = OPERATION_STEP_OUTPUT,
      .tell = tell_output, .answer = "StepOutput"},
     {"GET", "/v1/runs/{run}/steps/{step}/attempts", "Its attempts", .operation = OPERATION_STEP_OUTPUT,

@@ -1,5 +1,7 @@
-// Steps of a run, and why they are as they are.
+// Steps of a run, how they hang together, and why they are as they are.
 #include "api/inside.h"
+
+#include "author/author.h"
 
 // ---- steps
 
@@ -55,3 +57,24 @@ void tell_why(struct ask *ask, struct store *store, const struct run_head *head)
         call_answer(call, 200, whole);
 }
 
+// ---- the graph of its document
+
+void tell_graph(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct call *call = ask->call;
+    struct folded folded;
+    struct error err = {0};
+    struct json made, answer = json_none();
+    enum code rc = reading_fold(store, head, READING_NOW, &call->arena, &folded, &err);
+    bool readable = !rc && folded.program;
+    if (readable) rc = graph_json(folded.program, &call->arena, &made, &err);
+    if (readable && !rc && !json_copy(&call->arena, &made, &answer)) rc = error_nomem(&err);
+    if (!rc && !readable)
+        call_problem(call, 404, "REFERENCE_NOT_AVAILABLE", "the document of the run cannot be read: %s",
+                     folded.unreadable.message);
+    else if (rc)
+        call_failed(call, &err);
+    else
+        call_answer(call, 200, answer);
+    folded_release(&folded);
+}

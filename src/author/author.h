@@ -31,6 +31,9 @@ struct graph_options {
 // SVG that anybody could read; E_NOMEM.
 enum code graph_write(struct buf *out, const struct program *program, const struct graph_options *options,
                       struct arena *arena, struct error *err) MUST_CHECK;
+// The same for programs that draw it themselves: {planId, planVersion, documentKind, steps, arcs}. Borrows the program.
+enum code graph_json(const struct program *program, struct arena *arena, struct json *out,
+                     struct error *err) MUST_CHECK;
 
 // ---- soundness: what can never happen, with the reason
 
