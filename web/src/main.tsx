@@ -1,27 +1,61 @@
-import { signal } from "@preact/signals";
 import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { me, session } from "./api";
+import "./prefs";
+import { place, go } from "./route";
+import { Runs } from "./runs";
+import { Shell } from "./shell";
+import { SignIn, takeTicket, whoAmI } from "./signin";
+import "./styles.css";
+import { Empty, Failure, Skeleton } from "./ui";
+import type { ComponentType } from "preact";
 
-// Whether the server is there: all that can be known before a person has signed in.
-const state = signal("asking the server");
+// Views that are not the first are loaded when they are gone to.
+type View = { crumb: string; load: () => Promise<ComponentType> };
+const later: Record<string, View> = {
+    inbox: { crumb: "Inbox", load: () => import("./inbox").then((m) => m.Inbox) },
+    queues: { crumb: "Queues & workers", load: () => import("./admin").then((m) => m.Queues) },
+    outbox: { crumb: "Outbox", load: () => import("./admin").then((m) => m.Outbox) },
+    alerts: { crumb: "Alerts", load: () => import("./admin").then((m) => m.Alerts) },
+    audit: { crumb: "Audit", load: () => import("./admin").then((m) => m.Audit) },
+};
+const loaded = new Map<string, ComponentType>();
 
-async function ask(): Promise<void> {
-    try {
-        const answer = await fetch("/readyz");
-        state.value = answer.ok ? "the server is ready" : "the server is not ready";
-    } catch {
-        state.value = "the server does not answer";
-    }
+function Later({ name, view }: { name: string; view: View }) {
+    const [, turn] = useState(0);
+    const [error, fail] = useState<unknown>(null);
+    useEffect(() => {
+        if (!loaded.has(name)) view.load().then((v) => { loaded.set(name, v); turn((n) => n + 1); }, fail);
+    }, [name]);
+    const Found = loaded.get(name);
+    if (Found) return <Found />;
+    return error ? <Failure error={error} /> : <Skeleton />;
 }
+const runView: View = { crumb: "Runs", load: () => import("./run/run").then((m) => m.Run) };
 
 function App() {
-    return (
-        <main>
-            <h1>Cairn</h1>
-            <p role="status">{state}</p>
-        </main>
-    );
+    const [first, second] = place.value.path;
+    useEffect(() => { if (!first) go("/runs" + location.search, "replace"); }, [first]);
+    if (session.value === "unknown") return null;
+    if (session.value === "out" && !me.value) return <SignIn />;
+    let view;
+    if (!first || (first === "runs" && !second)) view = <Shell crumb="Runs"><Runs /></Shell>;
+    else if (first === "runs") view = <Later name="run" view={runView} />;
+    else if (later[first]) view = <Shell crumb={later[first]!.crumb}><Later name={first} view={later[first]!} key={first} /></Shell>;
+    else view = <Shell crumb="Not found"><Empty title="There is no such page"><a class="link" href="/runs">Runs</a></Empty></Shell>;
+    return <>{view}{session.value === "out" ? <SignIn /> : null}</>;
 }
 
+async function begin(): Promise<void> {
+    await takeTicket();
+    for (;;)
+        try {
+            await whoAmI();
+            return;
+        } catch {
+            await new Promise((r) => setTimeout(r, 1000));
+        }
+}
 const app = document.getElementById("app");
 if (app) render(<App />, app);
-void ask();
+void begin();

@@ -1,0 +1,19 @@
+# The page in a browser (Debian's Chromium), against the service itself; and what the API gives for it.
+. "$(dirname "$0")/serve_lib.sh"
+
+test_the_graph_of_a_run_is_its_document_as_steps_and_ways() {
+    serve
+    plan=$(plan_text graph '{"stepId":"a","kind":"noop"}' '{"stepId":"b","kind":"noop","dependsOn":["a"],"when":"$INPUTS.x == 1"}' '{"stepId":"c","kind":"noop","dependsOn":["a","b"],"triggerRule":"all_done"}')
+    ask POST /v1/runs "{\"document\": $plan, \"runId\": \"g1\"}" && [ "$status" -lt 300 ] || fail "$(cat body)"
+    ask GET /v1/runs/g1/graph && answers 200
+    equal "$(jq -c '[.documentKind, [.steps[].stepId], [.arcs[] | .from + ">" + .to]]' body)" '["plan",["a","b","c"],["a>b","a>c","b>c"]]'
+    equal "$(jq -r '.steps[1].when + " " + .steps[2].triggerRule' body)" '$INPUTS.x == 1 all_done'
+    playbook='apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: p, path: p}\nworkflow:\n- step: one\n  loop: {in: [1, 2], iterator: n}\n  tool: {kind: noop}\n  next: {arcs: [{step: two, when: \"{{ true }}\"}]}\n- step: two\n  tool: {kind: noop}\n'
+    ask POST /v1/runs "{\"document\": \"$playbook\", \"runId\": \"g2\"}" && [ "$status" -lt 300 ] || fail "$(cat body)"
+    ask GET /v1/runs/g2/graph && answers 200
+    equal "$(jq -c '[.documentKind, .steps[0].loop, .steps[0].tasks[0].kind, .arcs]' body)" '["playbook",true,"noop",[{"from":"one","to":"two","when":"{{ true }}"}]]'
+    token='' ask GET /v1/runs/g1/graph && answers 401
+    ask GET /v1/runs/none/graph && answers 404
+}
+
+run_tests "$@"

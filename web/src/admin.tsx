@@ -1,0 +1,171 @@
+// What operators look at: queues and workers, the outbox, alerts, and the audit. Each table says when there is nothing wrong.
+import { useEffect, useState } from "preact/hooks";
+import { getJson, idOf, mayAs, send } from "./api";
+import { follow, resyncs } from "./live";
+import { now } from "./prefs";
+import { place, setQuery } from "./route";
+import { moved, useCommand } from "./shell";
+import { Glyph } from "./states";
+import type { Alert, Letter, Queue, Sink, Worker } from "./types";
+import { Button, Clock, closeDialog, Dialog, dialog, Empty, explain, Failure, Field, Icon, Json, Seg, Skeleton, Time, toast, trouble, useAsked } from "./ui";
+import { ago, count, short, span } from "./words";
+import type { ComponentChildren } from "preact";
+
+// Read again while it is looked at: these tables have no stream of their own.
+function useTurn(ms: number): number {
+    const [turn, next] = useState(0);
+    useEffect(() => {
+        const timer = setInterval(() => { if (!document.hidden) next((n) => n + 1); }, ms);
+        const stop = follow("/v1/events", Number.MAX_SAFE_INTEGER, () => { moved.value++; });
+        return () => { clearInterval(timer); stop(); };
+    }, []);
+    return turn + resyncs.value;
+}
+function Table({ head, children, label }: { head: [string, string?][]; children: ComponentChildren; label: string }) {
+    return <div class="tablebox"><table class="grid" aria-label={label}><thead><tr>{head.map(([h, c]) => <th key={h} scope="col" class={c}>{h || <span class="sr">Actions</span>}</th>)}</tr></thead><tbody>{children}</tbody></table></div>;
+}
+async function does(what: () => Promise<unknown>, said: string, then: () => void): Promise<void> {
+    try {
+        await what();
+        toast(said);
+        then();
+    } catch (error) {
+        trouble(error);
+    }
+}
+// A question with a reason, and the request that follows from it.
+function Ask({ title, about, verb, reason, send: go, then, children }: { title: string; about: string; verb: string; reason?: boolean; send: (reason: string) => Promise<unknown>; then: () => void; children?: ComponentChildren }) {
+    const [text, set] = useState(""), [error, fail] = useState(""), [busy, work] = useState(false);
+    return (
+        <Dialog title={title} onClose={closeDialog}>
+            <form class="vstack" onSubmit={(e) => { e.preventDefault(); work(true); go(text.trim()).then(() => { closeDialog(); then(); }, (x) => { fail(explain(x)); work(false); }); }}>
+                <p class="muted">{about}</p>{children}
+                {reason ? <Field label="Reason" hint="Kept in the audit"><input value={text} maxLength={500} onInput={(e) => set(e.currentTarget.value)} /></Field> : null}
+                {error ? <div class="field err" role="alert"><Glyph state="failed" />{error}</div> : null}
+                <div class="row end"><Button onClick={closeDialog}>Close</Button><Button kind="pri" type="submit" disabled={busy}>{verb}</Button></div>
+            </form>
+        </Dialog>
+    );
+}
+
+// ---- queues and workers
+
+export function Queues() {
+    useCommand("cairn doctor serve", "Queues & workers");
+    const turn = useTurn(3000);
+    const queues = useAsked(() => getJson<{ items: Queue[] }>("/v1/queues"), [turn]), workers = useAsked(() => getJson<{ items: Worker[] }>("/v1/workers"), [turn]);
+    const limits = useAsked(() => getJson<{ runsInFlight: number; startsPerSecond: number; runsNow: number }>("/v1/limits"), [turn]);
+    const may = mayAs("Operator") ? undefined : "Needs the role Operator";
+    return (
+        <div class="page scroll">
+            <div class="row"><h1 class="grow">Queues & workers</h1>{limits.value ? <span class="muted num">{count(limits.value.runsNow, "run")} in flight{limits.value.runsInFlight ? ` of ${limits.value.runsInFlight}` : ", no limit"}{limits.value.startsPerSecond ? ` · ${limits.value.startsPerSecond} starts a second` : ""}</span> : null}</div>
+            <h2>Queues</h2>
+            {queues.error && !queues.value ? <Failure error={queues.error} again={queues.again} /> : !queues.value ? <Skeleton rows={2} /> : (
+                <Table label="Queues" head={[["Queue"], ["State"], ["Running", "r"], ["Waiting", "r"], ["Oldest", "r"], ["When it is full"], ["", "r"]]}>
+                    {queues.value.items.map((q) => (
+                        <tr key={q.name}>
+                            <td><b dir="auto">{q.name}</b>{q.priority ? <span class="faint"> priority {q.priority}</span> : null}</td>
+                            <td><span class="row"><Glyph state={q.paused ? "paused" : q.queued ? "waiting" : "done"} />{q.paused ? "paused" : q.queued ? "full" : "open"}</span></td>
+                            <td class="r num">{q.running}{q.maxRunning ? " of " + q.maxRunning : ""}</td><td class="r num">{q.queued}</td><td class="r"><Time at={q.oldestQueuedAt} /></td>
+                            <td class="muted">{q.policy === "REJECT" ? "starts are refused" : q.policy === "DELAY" ? `steps wait ${span(q.delayMs)}` : `up to ${q.maxQueued.toLocaleString("en-US")} wait`}</td>
+                            <td class="r">{q.paused ? <Button small why={may} onClick={() => void does(() => send("POST", `/v1/queues/${idOf(q.name)}/resume`, {}), `Runs of ${q.name} start again.`, queues.again)}>Resume</Button> : <Button small why={may} onClick={() => { dialog.value = () => <Ask title={`Pause the queue ${q.name}?`} about="What runs goes on. Nothing of it starts any more." verb="Pause" send={() => send("POST", `/v1/queues/${idOf(q.name)}/pause`, {})} then={queues.again} />; }}>Pause…</Button>}</td>
+                        </tr>
+                    ))}
+                </Table>
+            )}
+            <h2>Workers</h2>
+            {workers.error && !workers.value ? <Failure error={workers.error} again={workers.again} /> : !workers.value ? <Skeleton rows={2} /> : workers.value.items.length === 0 ? <Empty title="No workers are connected" command={"cairn worker --server " + location.origin}>Steps run in the server itself. A worker takes them to another machine:</Empty> : (
+                <Table label="Workers" head={[["Worker"], ["Pool"], ["Slots"], ["Leases", "r"], ["Last heard of", "r"]]}>
+                    {workers.value.items.map((w, i) => {
+                        const slots = Number(w.slots ?? 0), leases = Number(w.leases ?? 0), silent = Number(w.silentMs ?? 0);
+                        return <tr key={String(w.worker ?? i)}><td><b>{String(w.worker ?? "")}</b>{w.draining ? <span class="warn-text"> drains</span> : null}</td><td>{w.pool ?? ""}</td><td><div class="slots" role="img" aria-label={`${leases} of ${slots} slots are taken`}>{Array.from({ length: Math.min(slots, 64) }, (_, k) => <i key={k} class={k < leases ? "r" : ""} />)}</div></td><td class="r num">{leases}</td><td class={"r num" + (silent > 15000 ? " failed" : "")}>{span(silent)} ago</td></tr>;
+                    })}
+                </Table>
+            )}
+        </div>
+    );
+}
+
+// ---- outbox and dead letters
+
+const sinkStates: Record<string, "done" | "retrying" | "failed" | "paused" | "running"> = { open: "failed", closed: "done", up: "done", ok: "done", idle: "done", delivering: "running", down: "failed", retrying: "retrying", disabled: "paused", off: "paused" };
+export function Outbox() {
+    useCommand("cairn doctor serve", "Outbox");
+    const turn = useTurn(3000), chosen = place.value.query.get("letter");
+    const sinks = useAsked(() => getJson<{ items: Sink[] }>("/v1/outbox"), [turn]), letters = useAsked(() => getJson<{ items: Letter[]; nextCursor?: string | null }>("/v1/dlq?limit=100"), [turn]);
+    const open = letters.value?.items.find((l) => l.id === chosen), may = mayAs("Admin") ? undefined : "Needs the role Admin";
+    const redrive = (l: Letter) => { dialog.value = () => <Ask title="Send this letter again?" about="It goes to its sink once more. Events of one run keep their order from here on; what was delivered behind it in the meantime stays delivered." verb="Redrive" send={() => send("POST", `/v1/dlq/${idOf(l.id)}:redrive`, {})} then={letters.again} />; };
+    const giveUp = (l: Letter) => { dialog.value = () => <Ask title="Give this letter up?" about="It is not sent again. The event stays in the log of its run." verb="Give up" reason send={(reason) => send("DELETE", `/v1/dlq/${idOf(l.id)}?reason=${encodeURIComponent(reason)}`)} then={letters.again} />; };
+    return (
+        <div class="page scroll">
+            <h1>Outbox</h1>
+            <h2>Sinks</h2>
+            {sinks.error && !sinks.value ? <Failure error={sinks.error} again={sinks.again} /> : !sinks.value ? <Skeleton rows={2} /> : sinks.value.items.length === 0 ? <Empty title="No sink is configured" command="cairn config list">Events stay in the log. A sink carries them to NATS, a webhook or a file as they are stored.</Empty> : (
+                <Table label="Sinks" head={[["Sink"], ["State"], ["Waiting", "r"], ["Lag", "r"], ["Delivered", "r"], ["Last error"]]}>
+                    {sinks.value.items.map((s) => <tr key={String(s.name)}><td><b>{String(s.name)}</b> <span class="faint">{String(s.type ?? "")}</span></td><td><span class="row"><Glyph state={sinkStates[String(s.state)] ?? "unknown"} />{String(s.state ?? "")}</span></td><td class="r num">{Number(s.waiting ?? 0).toLocaleString("en-US")}</td><td class="r num">{span(Number(s.lagMs ?? 0))}</td><td class="r num">{Number(s.delivered ?? 0).toLocaleString("en-US")}</td><td class="mono muted">{String(s.lastError ?? "")}{s.nextTryAt ? <span class="warn-text"> next try {ago(String(s.nextTryAt), now.value)}</span> : null}</td></tr>)}
+                </Table>
+            )}
+            <h2>Dead letters</h2>
+            {letters.error && !letters.value ? <Failure error={letters.error} again={letters.again} /> : !letters.value ? <Skeleton rows={2} /> : letters.value.items.length === 0 ? <Empty title="Every event is delivered">What a sink refuses for good is kept here, with its error.</Empty> : (
+                <div class="split">
+                    <Table label="Dead letters" head={[["Sink"], ["Event"], ["Error"], ["", "r"]]}>
+                        {letters.value.items.map((l) => <tr key={l.id} class={l.id === chosen ? "sel" : ""}><td>{l.sink}</td><td><a class="link mono" href={`/runs/${idOf(l.runId ?? "")}/events?at=${l.runSeq ?? ""}`}>{short(l.runId ?? "")}@{l.runSeq}</a> <span class="faint">{l.eventType}</span></td><td class="mono muted">{l.error ?? ""}<span class="faint"> {count(l.attempts ?? 0, "attempt")}</span></td><td class="r"><Button small onClick={() => setQuery({ letter: l.id })}>Look</Button> <Button small why={may} onClick={() => redrive(l)}>Redrive…</Button> <Button small why={may} onClick={() => giveUp(l)}>Give up…</Button></td></tr>)}
+                    </Table>
+                    {open ? <section class="card" aria-label="Letter"><div class="row"><h3 class="grow">The letter as it is sent</h3><button class="icon" aria-label="Close" onClick={() => setQuery({ letter: null })}><Icon name="x" /></button></div><Json value={open} /></section> : null}
+                </div>
+            )}
+        </div>
+    );
+}
+
+// ---- alerts
+
+export function Alerts() {
+    const show = place.value.query.get("show") ?? "open";
+    useCommand("cairn doctor serve", "Alerts");
+    const turn = useTurn(4000), list = useAsked(() => getJson<{ items: Alert[] }>("/v1/alerts"), [turn]);
+    const stateOf = (a: Alert) => (a.closedAt ? "closed" : a.acknowledgedAt ? "seen" : "open"), all = list.value?.items ?? [], n = (s: string) => all.filter((a) => stateOf(a) === s).length;
+    const may = mayAs("Operator") ? undefined : "Needs the role Operator", shown = all.filter((a) => stateOf(a) === show);
+    return (
+        <div class="page scroll">
+            <h1>Alerts</h1>
+            <Seg label="Alerts" value={show} onPick={(s) => setQuery({ show: s === "open" ? null : s })} items={[["open", "Open", "failed", n("open")], ["seen", "Seen", "waiting", n("seen")], ["closed", "Closed", "done", n("closed")]]} />
+            {list.error && !list.value ? <Failure error={list.error} again={list.again} /> : !list.value ? <Skeleton rows={3} /> : shown.length === 0 ? <Empty title={show === "open" ? "No alert is open" : show === "seen" ? "Nobody has marked an alert as seen" : "No alert was closed"} /> : (
+                <Table label="Alerts" head={[["Alert"], ["What it is"], ["Since", "r"], ["Evidence"], ["", "r"]]}>
+                    {shown.map((a) => {
+                        const seq = a.runSeq, at = a.firstAt ?? "";
+                        return <tr key={a.id}><td><span class="row"><Glyph state={a.priority === "P1" ? "failed" : "retrying"} /><b class="mono">{a.name}</b></span><span class="faint">{a.priority}{a.count && a.count > 1 ? ` · ${a.count} times` : ""}</span></td><td dir="auto">{a.text ?? ""}{a.acknowledgedBy ? <div class="faint">seen by {a.acknowledgedBy}</div> : null}</td><td class="r"><Time at={at} /></td><td>{a.runId ? <a class="link mono" href={`/runs/${idOf(a.runId)}${seq ? "?at=" + seq : ""}`}>{short(a.runId)}{seq ? "@" + seq : ""}</a> : null}</td><td class="r">{show === "open" ? <Button small why={may} onClick={() => void does(() => send("POST", `/v1/alerts/${idOf(a.id)}:ack`, {}), "Marked as seen.", list.again)}>Seen</Button> : null}</td></tr>;
+                    })}
+                </Table>
+            )}
+        </div>
+    );
+}
+
+// ---- audit
+
+interface AuditRecord { seq: number; auditId: string; timestamp: string; action: string; decision: string; actor?: { id?: string; role?: string }; resource?: { type?: string; id?: string }; reason?: unknown; details?: unknown; context?: unknown }
+export function Audit() {
+    useCommand("cairn audit verify", "Audit");
+    const [rows, set] = useState<AuditRecord[]>([]), [next, after] = useState<string | null>(null), [error, fail] = useState<unknown>(null), [open, show] = useState<number | null>(null), [text, find] = useState("");
+    const [chain, say] = useState<{ intact?: boolean; records?: number; count?: number; verified?: boolean } | null>(null);
+    const load = (cursor: string | null) => getJson<{ items: AuditRecord[]; nextCursor?: string | null }>("/v1/audit?limit=500" + (cursor ? "&cursor=" + encodeURIComponent(cursor) : "")).then((p) => { set((old) => (cursor ? [...old, ...p.items] : p.items)); after(p.nextCursor ?? null); }, fail);
+    useTurn(60000);
+    useEffect(() => { void load(null); }, []);
+    const low = text.toLowerCase(), shown = rows.filter((r) => !low || JSON.stringify(r).toLowerCase().includes(low)).reverse();
+    return (
+        <div class="page scroll">
+            <div class="row wrap"><h1 class="grow">Audit</h1>{chain ? <span class={(chain.intact ?? chain.verified) ? "done row" : "failed row"}><Glyph state={(chain.intact ?? chain.verified) ? "done" : "failed"} />{(chain.intact ?? chain.verified) ? "The chain of decisions is whole" : "The chain of decisions is broken"}</span> : null}<Button onClick={() => void getJson<typeof chain>("/v1/audit:verify").then(say, trouble)}>Verify</Button></div>
+            <div class="query"><Icon name="find" /><input value={text} placeholder="Filter by actor, action, run" aria-label="Filter the audit" onInput={(e) => find(e.currentTarget.value)} /></div>
+            {error ? <Failure error={error} /> : (
+                <Table label="Audit" head={[["Time"], ["Decision"], ["Action"], ["Who"], ["What"], ["", "r"]]}>
+                    {shown.slice(0, 500).map((r) => [
+                        <tr key={r.seq}><td class="mono"><Clock at={r.timestamp} withDay /></td><td><span class="row"><Glyph state={r.decision === "DENIED" || r.decision === "FAILED" ? "failed" : "done"} />{r.decision.toLowerCase()}</span></td><td class="mono">{r.action}</td><td>{r.actor?.id} <span class="faint">{r.actor?.role}</span></td><td>{r.resource?.type === "run" && r.resource.id ? <a class="link mono" href={"/runs/" + idOf(r.resource.id)}>{short(r.resource.id)}</a> : <span class="mono">{[r.resource?.type, r.resource?.id].filter(Boolean).join(" ")}</span>}</td><td class="r"><Button small onClick={() => show(open === r.seq ? null : r.seq)}>{open === r.seq ? "Close" : "Look"}</Button></td></tr>,
+                        open === r.seq ? <tr key={r.seq + "o"}><td colSpan={6}><Json value={r} /></td></tr> : null,
+                    ])}
+                </Table>
+            )}
+            {next ? <div><Button onClick={() => void load(next)}>Read on</Button></div> : null}
+        </div>
+    );
+}

@@ -1,0 +1,63 @@
+// Inbox: what waits for a person, oldest first. An answered card becomes its record and stays until the reader leaves.
+import { useEffect, useState } from "preact/hooks";
+import { getJson, idOf } from "./api";
+import { follow, resyncs } from "./live";
+import { now } from "./prefs";
+import { gates, moved, useCommand } from "./shell";
+import { Glyph } from "./states";
+import type { RunRow, Snapshot, Why } from "./types";
+import { Empty, Failure, Since, Skeleton, Value } from "./ui";
+import { left, short } from "./words";
+import { Gate } from "./run/signals";
+
+interface Waiting { run: RunRow; why: Why; context: { step: string; result: unknown }[] }
+
+async function read(): Promise<Waiting[]> {
+    const page = await getJson<{ items: RunRow[] }>("/v1/runs?limit=100&q=" + encodeURIComponent("status=active substatus=WAITING_APPROVAL"));
+    const out: Waiting[] = [];
+    await Promise.all(page.items.map(async (run) => {
+        const whole = await getJson<Why>(`/v1/runs/${idOf(run.runId)}/why`), snapshot = await getJson<Snapshot>("/v1/runs/" + idOf(run.runId));
+        for (const s of whole.steps?.filter((x) => x.state === "approval") ?? []) {
+            const why = await getJson<Why>(`/v1/runs/${idOf(run.runId)}/steps/${idOf(s.step)}/why`);
+            const context = (why.dependencies ?? []).flatMap((d) => { const found = snapshot.steps.find((x) => x.stepId === d.step); return found?.result !== undefined ? [{ step: d.step, result: found.result }] : []; });
+            if (why.gate) out.push({ run, why, context });
+        }
+    }));
+    return out.sort((a, b) => (a.why.gate!.since ?? "").localeCompare(b.why.gate!.since ?? ""));
+}
+
+export function Inbox() {
+    useCommand("cairn inbox", "Inbox");
+    const [list, set] = useState<Waiting[] | null>(null), [error, fail] = useState<unknown>(null);
+    useEffect(() => {
+        let mine = true, timer = 0;
+        const load = () => read().then((fresh) => {
+            if (!mine) return;
+            gates.value = fresh.length;
+            // What was answered stays where it is; what is new comes below.
+            set((old) => { const key = (w: Waiting) => w.run.runId + "/" + w.why.step; const known = new Set(old?.map(key)); return [...(old ?? []), ...fresh.filter((w) => !known.has(key(w)))]; });
+        }, (e) => { if (mine) fail(e); });
+        void load();
+        const stop = follow("/v1/events", Number.MAX_SAFE_INTEGER, () => { moved.value++; if (!timer) timer = window.setTimeout(() => { timer = 0; void load(); }, 1500); });
+        return () => { mine = false; stop(); clearTimeout(timer); };
+    }, [resyncs.value]);
+    return (
+        <div class="page scroll">
+            <h1>Inbox</h1>
+            {error && !list ? <Failure error={error} /> : list === null ? <Skeleton rows={3} height={120} /> : list.length === 0 ? <Empty title="Nothing waits for you" command="cairn inbox --watch">Approvals appear here with their question, their deadline and what came before them.</Empty> : null}
+            <div class="cards">
+                {list?.map((w) => {
+                    const g = w.why.gate!, from = Date.parse(g.since ?? w.why.since ?? ""), end = g.deadline ? Date.parse(g.deadline) : null, share = end ? Math.max(0, Math.min(100, ((now.value - from) / (end - from)) * 100)) : null;
+                    return (
+                        <article class="card inbox" key={w.run.runId + w.why.step}>
+                            <div class="row wrap"><Glyph state="approval" /><a class="link" href={`/runs/${idOf(w.run.runId)}?step=${encodeURIComponent(w.why.step!)}`}><b dir="auto">{w.run.planId}</b></a><span class="mono faint">{short(w.run.runId)}/{w.why.step}</span><span class="grow" /><span class="muted">waits for <Since from={g.since ?? w.why.since} /></span></div>
+                            {share !== null ? <div class="deadline" role="img" aria-label={`${left(end! - now.value)} left`}><i style={{ width: share + "%" }} /></div> : null}
+                            {w.context.length ? <details><summary>What came before</summary>{w.context.map((c) => <div class="out" key={c.step}><b dir="auto">{c.step}</b><Value value={c.result} /></div>)}</details> : null}
+                            <Gate run={w.run.runId} step={w.why.step!} message={g.message} role={g.role} deadline={g.deadline} onTimeout={g.onTimeout} />
+                        </article>
+                    );
+                })}
+            </div>
+        </div>
+    );
+}

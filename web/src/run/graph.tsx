@@ -1,0 +1,281 @@
+// The graph: every step with its state, every way and whether it was gone. The tree beside it says the same to those who do not see it.
+import { signal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import workerUrl from "worker:./layout.worker.ts";
+import { viewKeys } from "../palette";
+import { scriptUrl } from "../trusted";
+import { Glyph, type State, word } from "../states";
+import { Empty, Skeleton } from "../ui";
+import { clock, count, oneLine, span } from "../words";
+import type { Answer, Ask } from "./layout.worker";
+import type { Item } from "./model";
+import type { TabProps } from "./run";
+import { critical, type Edge, type Node, type Shape, shapeOf } from "./shape";
+import { Tree } from "./steps";
+
+export const showCritical = signal(false);
+const asTree = signal(false), only = signal<"all" | "failed" | "running" | "near">("all"), whole = signal(false);
+
+let worker: Worker | null = null, turn = 0;
+const waiting = new Map<number, (a: Answer) => void>();
+function layout(ask: Omit<Ask, "id">): Promise<Answer> {
+    if (!worker) {
+        worker = new Worker(scriptUrl(workerUrl) as string, { type: "module" });
+        worker.onmessage = (e: MessageEvent<Answer>) => { waiting.get(e.data.id)?.(e.data); waiting.delete(e.data.id); };
+    }
+    const id = ++turn;
+    return new Promise((done) => { waiting.set(id, done); worker!.postMessage({ ...ask, id }); });
+}
+
+const reasons: Record<string, string> = { condition_false: "condition is false", when: "condition is false", trigger_rule: "rule does not pass", dependency_failed: "dependency failed", operator_skip: "skipped by a person", OPERATOR_SKIP: "skipped by a person", CONDITION_FALSE: "condition is false", TRIGGER_RULE: "rule does not pass", DEPENDENCY_FAILED: "dependency failed" };
+// The one fact that a box has room for.
+export function fact(item: Item): string {
+    const s = item.step;
+    switch (item.state) {
+        case "failed": case "held": return [span(item.took), s.error?.exitCode != null ? "exit " + s.error.exitCode : s.error?.code].filter(Boolean).join(" · ");
+        case "retrying": return s.dueAt ? "next at " + clock(s.dueAt).slice(0, 8) : "retrying";
+        case "approval": return "waits for a person";
+        case "skipped": return reasons[s.skipReason ?? ""] ?? s.skipReason ?? "skipped";
+        case "running": return s.childRunId ? "runs " + s.childRunId.slice(0, 8) : "running";
+        case "not_run": return "never reached";
+        case "cancelled": return "stopped";
+        case "waiting": return "waiting";
+        case "reused": return "taken over";
+        default: return span(item.took) + (item.kind === "approval" ? " · answered" : "");
+    }
+}
+
+const letter: Partial<Record<State, string>> = { done: "d", reused: "d", running: "r", retrying: "w", approval: "w", failed: "f", held: "f", skipped: "s", cancelled: "w" };
+// Up to sixty: a cell each. More: parts of a bar.
+function Cells({ states }: { states: State[] }) {
+    if (states.length <= 60) return <div class="cells">{states.map((s, i) => <i key={i} class={letter[s] ?? ""} />)}</div>;
+    const by = new Map<string, number>();
+    for (const s of states) by.set(letter[s] ?? "", (by.get(letter[s] ?? "") ?? 0) + 1);
+    return <div class="cells">{["d", "f", "r", "w", "s", ""].filter((k) => by.get(k)).map((k) => <i key={k} class={k} style={{ flex: by.get(k) }} />)}</div>;
+}
+function inner(node: Node): { states: State[]; done: number; total: number; what: string } {
+    const first = node.items[0]!;
+    if (node.items.length > 1) return { states: node.items.map((i) => i.state), done: node.items.filter((i) => ["done", "reused", "failed", "skipped"].includes(i.state)).length, total: node.items.length, what: "steps" };
+    const loop = first.step.loop;
+    if (loop) return { states: Array.from({ length: loop.total }, (_, i): State => (i < loop.done ? "done" : i < loop.done + loop.failed ? "failed" : i < loop.started ? "running" : "waiting")), done: loop.done, total: loop.total, what: "items" };
+    const rounds = new Map<string, State[]>();
+    for (const c of first.children) {
+        const round = /\[(\d+)\]\.[^[\]]+$/.exec(c.id)?.[1] ?? "";
+        (rounds.get(round) ?? rounds.set(round, []).get(round)!).push(c.state);
+    }
+    const states = [...rounds.values()].map((r): State => (r.includes("failed") ? "failed" : r.every((s) => s === "done" || s === "skipped") ? "done" : "running"));
+    return { states, done: states.filter((s) => s === "done").length, total: states.length, what: states.length === 1 ? "round" : "rounds" };
+}
+
+export function GraphTab(props: TabProps) {
+    const { model, items, step, run, open } = props;
+    const graph = model.graph.value, narrow = window.innerWidth <= 640;
+    const shape = useMemo(() => shapeOf(graph, items, whole.value), [graph, items, whole.value]);
+    // The layout hangs on the document alone: states change colours, never places.
+    const key = shape.nodes.map((n) => n.id).join("\n") + shape.edges.length + narrow;
+    const [laid, place] = useState<{ key: string; answer: Answer } | null>(null);
+    const compact = shape.nodes.length > 16, labels = shape.edges.some((e) => e.when);
+    const W = compact ? 140 : narrow ? 150 : 178, H = compact ? 34 : 52;
+    useEffect(() => {
+        let mine = true;
+        void layout({
+            nodes: shape.nodes.map((n) => ({ id: n.id, w: W, h: n.stack && compact ? 44 : H })), down: narrow, gapX: narrow ? 34 : labels ? 40 : compact ? 28 : 38, gapY: compact ? 12 : 22,
+            edges: shape.edges.filter((e) => !e.back).map((e) => ({ from: e.from, to: e.to, label: e.when && !narrow ? 110 : 0 })),
+        }).then((answer) => { if (mine) place({ key, answer }); });
+        return () => { mine = false; };
+    }, [key]);
+    const failures = [...items.values()].filter((i) => i.state === "failed" || i.state === "held").length;
+    const tools = (
+        <div class="tools">
+            {shape.nodes.length > 12 ? (
+                <div class="grp">
+                    <label class="sr" for="show-only">Show</label>
+                    <select id="show-only" value={only.value} onChange={(e) => { only.value = e.currentTarget.value as typeof only.value; }}>
+                        <option value="all">All steps</option><option value="failed">Only failed{failures ? ` (${failures})` : ""}</option><option value="running">Only running</option><option value="near">Neighbours of the step</option>
+                    </select>
+                </div>
+            ) : null}
+            {items.size > 12 && items.size <= 4000 && (whole.value || shape.nodes.some((n) => n.items.length > 1)) ? <div class="grp"><button aria-pressed={!whole.value} onClick={() => { whole.value = !whole.value; }}>Stack</button></div> : null}
+            <div class="grp"><button aria-pressed={asTree.value} onClick={() => { asTree.value = !asTree.value; }}>Tree</button></div>
+            <div class="grp"><button aria-pressed={showCritical.value} onClick={() => { showCritical.value = !showCritical.value; }}>Critical path</button></div>
+            {asTree.value ? null : <div class="grp" id="zoom"><button aria-label="Zoom out">−</button><button aria-label="Fit the graph">Fit</button><button aria-label="Zoom in">+</button></div>}
+        </div>
+    );
+    if (items.size === 0) return <div class="pane"><Empty title="Nothing has started">The run waits. {run.message ?? ""}</Empty></div>;
+    if (asTree.value) return <div class="pane">{tools}<Tree {...props} /></div>;
+    return (
+        <div class="pane">
+            {model.graphError.value ? <div class="banner warn">The document of this run cannot be read: {model.graphError.value}. Steps are those of the log.</div> : null}
+            {laid && (laid.key === key || laid.answer.nodes.length === shape.nodes.length) ? <Picture shape={shape} laid={laid.answer} W={W} H={H} compact={compact} down={narrow} props={props} tools={tools} step={step} open={open} /> : <Skeleton rows={3} height={80} />}
+        </div>
+    );
+}
+
+interface View { x: number; y: number; k: number }
+function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }: { shape: Shape; laid: Answer; W: number; H: number; compact: boolean; down: boolean; props: TabProps; tools: preact.ComponentChildren; step: string | null; open: TabProps["open"] }) {
+    const { model, items, past } = props;
+    const box = useRef<HTMLDivElement>(null), world = useRef<HTMLDivElement>(null), view = useRef<View>({ x: 0, y: 0, k: 1 });
+    const places = useMemo(() => new Map(laid.nodes.map(([id, x, y]) => [id, [x, y] as const])), [laid]);
+    const [far, setFar] = useState(false);
+    const crit = useMemo(() => (showCritical.value ? critical(model.graph.value, items) : new Set<string>()), [items, showCritical.value]);
+    const selected = step ? (shape.of.get(step.replace(/\[\d+\]\..*$/, "")) ?? null) : null;
+    const apply = () => {
+        const v = view.current;
+        if (world.current) world.current.style.transform = `translate(${v.x}px,${v.y}px) scale(${v.k})`;
+        setFar(v.k < 0.4);
+    };
+    const fit = () => {
+        const el = box.current;
+        if (!el || !el.clientWidth) return;
+        const bw = el.clientWidth, bh = el.clientHeight, w = Math.max(1, laid.w), h = Math.max(1, laid.h);
+        const least = shape.nodes.length > 120 ? 0.12 : down ? 0.6 : compact ? 0.58 : 0.62;
+        const k = Math.max(least, Math.min(1.15, (bw - (down ? 24 : 64)) / w, (bh - 96) / h));
+        view.current = { k, x: Math.max(12, (bw - w * k) / 2), y: Math.max(16, (bh - h * k) / 2 - 4) };
+        keepInView();
+        apply();
+    };
+    const keepInView = () => {
+        const el = box.current, p = selected ? places.get(selected) : undefined, v = view.current;
+        if (!el || !p) return;
+        const x = v.x + p[0] * v.k, y = v.y + p[1] * v.k, mx = (W / 2) * v.k + 12, my = (H / 2) * v.k + 48;
+        if (x < mx || x > el.clientWidth - mx) v.x += el.clientWidth / 2 - x;
+        if (y < my || y > el.clientHeight - my) v.y += el.clientHeight / 2 - y;
+    };
+    const zoom = (by: number, cx = (box.current?.clientWidth ?? 0) / 2, cy = (box.current?.clientHeight ?? 0) / 2) => {
+        const v = view.current, k = Math.max(0.08, Math.min(2, v.k * by));
+        view.current = { k, x: cx - ((cx - v.x) * k) / v.k, y: cy - ((cy - v.y) * k) / v.k };
+        apply();
+    };
+    useLayoutEffect(fit, [laid]);
+    useLayoutEffect(() => { keepInView(); apply(); }, [selected]);
+    useEffect(() => {
+        const el = box.current!, buttons = document.querySelectorAll("#zoom button");
+        const acts = [() => zoom(0.8), fit, () => zoom(1.25)];
+        buttons.forEach((b, i) => { (b as HTMLButtonElement).onclick = acts[i]!; });
+        const wheel = (e: WheelEvent) => { e.preventDefault(); const r = el.getBoundingClientRect(); zoom(Math.exp(-e.deltaY / 400), e.clientX - r.left, e.clientY - r.top); };
+        const down = (e: PointerEvent) => {
+            if ((e.target as Element).closest(".node, .tools, .legend")) return;
+            el.setPointerCapture(e.pointerId);
+            const sx = e.clientX - view.current.x, sy = e.clientY - view.current.y;
+            const move = (m: PointerEvent) => { view.current = { ...view.current, x: m.clientX - sx, y: m.clientY - sy }; apply(); };
+            el.addEventListener("pointermove", move);
+            el.addEventListener("pointerup", () => el.removeEventListener("pointermove", move), { once: true });
+        };
+        el.addEventListener("wheel", wheel, { passive: false });
+        el.addEventListener("pointerdown", down);
+        let first = true;
+        const seen = new ResizeObserver(() => { if (first) first = false; else fit(); });
+        seen.observe(el);
+        const before = viewKeys.value;
+        viewKeys.value = (e) => {
+            if (e.key === "+" || e.key === "=") zoom(1.25);
+            else if (e.key === "-" || e.key === "−") zoom(0.8);
+            else if (e.key === "0") fit();
+            else return before?.(e) ?? false;
+            return true;
+        };
+        return () => { el.removeEventListener("wheel", wheel); el.removeEventListener("pointerdown", down); seen.disconnect(); };
+    }, [laid, selected]);
+
+    const near = useMemo(() => {
+        if (only.value !== "near" || !selected) return null;
+        const set = new Set([selected]);
+        for (const e of shape.edges) { if (e.from === selected) set.add(e.to); if (e.to === selected) set.add(e.from); }
+        return set;
+    }, [only.value, selected, shape]);
+    const dimmed = (n: Node) => (only.value === "failed" ? !["failed", "held"].includes(n.state) : only.value === "running" ? !["running", "retrying", "approval"].includes(n.state) : near ? !near.has(n.id) : false);
+
+    // Arrows go along the edges: into what comes next, back to what was before, to the neighbours of one layer.
+    const walk = (from: string, key: string) => {
+        const [fx, fy] = places.get(from)!, ahead = down ? ["ArrowDown", "ArrowUp"] : ["ArrowRight", "ArrowLeft"];
+        let best: string | null = null, least = Infinity;
+        const linked = key === ahead[0] ? shape.edges.filter((e) => e.from === from).map((e) => e.to) : key === ahead[1] ? shape.edges.filter((e) => e.to === from).map((e) => e.from) : null;
+        for (const [id, [x, y]] of places) {
+            if (id === from || (linked && !linked.includes(id))) continue;
+            const side = down ? x - fx : y - fy, along = down ? y - fy : x - fx;
+            if (!linked && (Math.abs(along) > 4 || (key === "ArrowDown" || key === "ArrowRight" ? side <= 0 : side >= 0))) continue;
+            const d = linked ? Math.abs(side) : Math.abs(side);
+            if (d < least) { least = d; best = id; }
+        }
+        if (best) document.querySelector<HTMLElement>(`[data-node="${CSS.escape(best)}"]`)?.focus();
+    };
+    const first = selected ?? shape.nodes[0]?.id;
+    const states = [...new Set(shape.nodes.map((n) => n.state))];
+    const edgePoints = useMemo(() => { let i = 0; return shape.edges.map((e) => (e.back ? null : (laid.edges[i++] ?? null))); }, [laid, shape.edges.length]);
+
+    return (
+        <>
+            <div class={"graph" + (far ? " far" : "")} ref={box}>
+                <div class="world" ref={world} style={{ width: laid.w + "px", height: laid.h + "px" }}>
+                    <svg width={laid.w} height={laid.h} aria-hidden="true">
+                        {shape.edges.map((e, i) => <Way key={e.from + "\n" + e.to + "\n" + i} edge={e} points={edgePoints[i]?.points ?? null} shape={shape} places={places} W={W} H={H} down={down} crit={crit} items={items} />)}
+                    </svg>
+                    {shape.edges.map((e, i) => (e.when && !down && edgePoints[i] ? <Guard key={i} edge={e} points={edgePoints[i]!.points} items={items} /> : null))}
+                    {shape.nodes.map((n) => {
+                        const p = places.get(n.id);
+                        if (!p) return null;
+                        const item = n.items[0]!, many = n.stack ? inner(n) : null, tries = item.step.attempts?.length ?? 0, h = n.stack && compact ? 44 : H;
+                        const meta = many ? `${many.done.toLocaleString("en-US")} of ${count(many.total, many.what.replace(/s$/, ""), many.what.replace(/s$/, "") + "s")}` : fact(item);
+                        return (
+                            <button key={n.id} data-node={n.id} data-step={item.id} tabIndex={n.id === first ? 0 : -1} class={`node s-${n.state}${compact ? " compact" : ""}${n.stack ? " stack" : ""}${selected === n.id ? " sel" : ""}${dimmed(n) ? " off" : ""}${n.items.some((x) => crit.has(x.id)) ? " crit" : ""}`}
+                                style={{ left: p[0] - W / 2 + "px", top: p[1] - h / 2 + "px", width: W + "px", height: h + "px" }} title={`${n.name}: ${word(n.state)}${item.step.error ? "\n" + oneLine(item.step.error.message) : ""}`}
+                                aria-label={`${n.name}, ${word(n.state)}, ${meta}`} aria-pressed={selected === n.id} onClick={() => open(item.id)}
+                                onKeyDown={(e) => { if (e.key.startsWith("Arrow")) { e.preventDefault(); e.stopPropagation(); walk(n.id, e.key); } }}>
+                                <Glyph state={n.state} />
+                                <span class="t"><span class="n ell" dir="auto">{n.name}</span>{many ? <><Cells states={many.states} /><span class="m num">{meta}</span></> : compact ? null : <span class="m ell num">{meta}</span>}</span>
+                                {!many && (item.step.visit ?? 0) > 1 ? <span class="try num">{item.step.visit} visits</span> : !many && tries > 1 ? <span class="try num" title={tries + " attempts"}>×{tries}</span> : null}
+                            </button>
+                        );
+                    })}
+                </div>
+            </div>
+            {tools}
+            <div class="legend" aria-hidden="true">{states.map((s) => <span key={s}><Glyph state={s} />{word(s)}</span>)}</div>
+            {past ? null : null}
+        </>
+    );
+}
+
+type Places = Map<string, readonly [number, number]>;
+function Way({ edge, points, shape, places, W, H, down, crit, items }: { edge: Edge; points: [number, number][] | null; shape: Shape; places: Places; W: number; H: number; down: boolean; crit: Set<string>; items: Map<string, Item> }) {
+    const a = places.get(edge.from), b = places.get(edge.to);
+    if (!a || !b) return null;
+    const from = shape.nodes.find((n) => n.id === edge.from)!, to = shape.nodes.find((n) => n.id === edge.to)!;
+    const c = classOf(from, to, edge, crit, items);
+    if (edge.back || !points) {
+        const top = Math.min(a[1], b[1]) - H * 1.5;
+        const d = down ? `M${a[0] - W / 2},${a[1]}C${a[0] - W},${a[1]} ${b[0] - W},${b[1]} ${b[0] - W / 2 - 5},${b[1]}` : `M${a[0]},${a[1] - H / 2}C${a[0]},${top} ${b[0]},${top} ${b[0]},${b[1] - H / 2 - 5}`;
+        return <path class={"edge " + (c || "off")} d={d} />;
+    }
+    const start = down ? [a[0], a[1] + H / 2] : [a[0] + W / 2, a[1]], end = down ? [b[0], b[1] - H / 2 - 5] : [b[0] - W / 2 - 5, b[1]];
+    const all = [start, ...points.slice(1, -1), end] as [number, number][];
+    let d = `M${all[0]}`;
+    for (let i = 1; i < all.length; i++) {
+        const [x0, y0] = all[i - 1]!, [x1, y1] = all[i]!;
+        if (down) { const m = (y1 - y0) / 2; d += `C${x0},${y0 + m} ${x1},${y1 - m} ${x1},${y1}`; }
+        else { const m = (x1 - x0) / 2; d += `C${x0 + m},${y0} ${x1 - m},${y1} ${x1},${y1}`; }
+    }
+    const [tx, ty] = end as [number, number];
+    return <><path class={"edge " + c} d={d} /><path class={"tip " + c} d={down ? `M${tx - 3.5},${ty - 1}h7l-3.5,6z` : `M${tx - 1},${ty - 3.5}v7l6,-3.5z`} /></>;
+}
+const over = (s: State) => ["done", "reused", "failed", "skipped", "cancelled"].includes(s);
+function classOf(from: Node, to: Node, edge: Edge, crit: Set<string>, items: Map<string, Item>): string {
+    if (from.items.some((i) => crit.has(i.id)) && to.items.some((i) => crit.has(i.id))) return "crit";
+    if ((from.state === "failed" || from.state === "held") && to.state === "skipped") return "hot";
+    if (to.state === "skipped" || to.state === "not_run") return "off";
+    if (to.state === "running") return over(from.state) ? "live" : "";
+    if (over(from.state)) return from.state === "skipped" || (edge.when && takenOf(edge, items) === false) ? "off" : "fired";
+    return "";
+}
+// Whether an arc with a guard was taken: what it leads to was visited, or was not though its source is over.
+function takenOf(edge: Edge, items: Map<string, Item>): boolean | null {
+    const to = items.get(edge.to), from = items.get(edge.from);
+    if (!to || !from || !over(from.state)) return null;
+    return to.state !== "waiting" && to.state !== "not_run";
+}
+function Guard({ edge, points, items }: { edge: Edge; points: [number, number][]; items: Map<string, Item> }) {
+    const mid = points[Math.floor(points.length / 2)];
+    if (!mid) return null;
+    const taken = takenOf(edge, items), text = edge.when!.replace(/^\{\{\s*|\s*\}\}$/g, "").replace(/event\.name == '([\w.]+)'/, (_, e: string) => e.replaceAll(".", " "));
+    return <span class={"elabel" + (taken === false ? " off" : "")} style={{ left: mid[0] + "px", top: mid[1] + "px" }} title={edge.when}>{text}{taken === false ? " ✗" : taken ? " ✓" : ""}</span>;
+}

@@ -1,0 +1,51 @@
+// Signing in: a token becomes a session that scripts cannot read. It stands over the page, so that what was there stays.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, openSession, Refusal, refusalOf, session, signedIn } from "./api";
+import { Mark } from "./shell";
+import type { Principal } from "./types";
+import { Button, explain, Field } from "./ui";
+
+export async function whoAmI(): Promise<void> {
+    const answer = await ask("/v1/whoami", {}, false);
+    if (answer.status === 401) session.value = "out";
+    else if (answer.ok) signedIn((await answer.json()) as Principal);
+    else throw await refusalOf(answer);
+}
+// `cairn ui` opens the page with a ticket that is good once, behind the # that browsers send to no server.
+export async function takeTicket(): Promise<void> {
+    const ticket = /^#(?:ticket=)?(.{16,})$/.exec(location.hash)?.[1];
+    if (!ticket || ticket.startsWith("L")) return;
+    history.replaceState(null, "", location.pathname + location.search);
+    await openSession({ ticket }).catch(() => {});
+}
+
+export function SignIn() {
+    const [token, set] = useState("");
+    const [error, say] = useState("");
+    const [busy, work] = useState(false);
+    const field = useRef<HTMLInputElement>(null);
+    useEffect(() => { field.current?.focus(); }, []);
+    const send = async () => {
+        work(true);
+        try {
+            await openSession({ token: token.trim() });
+        } catch (error) {
+            say(error instanceof Refusal && (error.status === 401 || error.status === 403) ? "This token is not known, has ended or was revoked." : explain(error));
+            field.current?.select();
+        } finally {
+            work(false);
+        }
+    };
+    return (
+        <div class="sign-in">
+            <form class="card" onSubmit={(e) => { e.preventDefault(); void send(); }}>
+                <div class="row"><Mark /><h1>Sign in to Cairn</h1></div>
+                <Field label="Token" error={error || undefined}>
+                    <input ref={field} type="password" name="token" autocomplete="current-password" spellcheck={false} required value={token} onInput={(e) => { set(e.currentTarget.value); say(""); }} placeholder="cairn_…" />
+                </Field>
+                <Button kind="pri" type="submit" disabled={busy || !token.trim()}>Sign in</Button>
+                <p class="muted">Paste the token or run <code>cairn ui</code> on the server's machine.</p>
+            </form>
+        </div>
+    );
+}
