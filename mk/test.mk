@@ -24,7 +24,7 @@ $(B)/test/unit/%: $(B)/test/unit/%.o $(HARNESS_OBJS) $(B)/libcairn-all.a
 $(B)/test/unit/log_bytes: $(B)/test/sim/workload.o
 $(B)/test/fuzz/%: $(B)/test/fuzz/%.o $(B)/test/fuzz/replay.o $(B)/libcairn-all.a
 	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
-$(B)/test/sim/sim: $(SIM:test/%.c=$(B)/test/%.o) $(B)/libcairn-all.a
+$(B)/test/sim/sim: $(SIM:test/%.c=$(B)/test/%.o) $(B)/test/harness/dump.o $(B)/libcairn-all.a
 	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 .PHONY: unit sim-bin programs

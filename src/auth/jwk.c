@@ -14,13 +14,6 @@ enum { RSA_BYTES_MAX = RSA_BITS_MAX / 8, EXPONENT_BYTES_MAX = 4 };
 
 static const char *const names[JWT_ALGORITHM_COUNT] = {"RS256", "PS256", "ES256", "EdDSA"};
 
-const char *jwt_algorithm_name(enum jwt_algorithm algorithm)
-{
-    for (int i = 0; i < JWT_ALGORITHM_COUNT; i++)
-        if ((unsigned)algorithm == 1u << i) return names[i];
-    return "none";
-}
-
 enum jwt_algorithm jwt_algorithm_parse(struct str text)
 {
     for (int i = 0; i < JWT_ALGORITHM_COUNT; i++)

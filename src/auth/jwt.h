@@ -24,7 +24,6 @@ enum {
     JWKS_SIZE_MAX = 256 * 1024,
     JWKS_KEYS_MAX = 64,
 };
-const char *jwt_algorithm_name(enum jwt_algorithm algorithm); // "RS256"
 enum jwt_algorithm jwt_algorithm_parse(struct str text);      // 0: none of them
 
 // ---- keys

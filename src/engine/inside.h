@@ -355,8 +355,6 @@ enum code input_given(struct engine *engine, struct resident *resident, const st
                       const struct json *value, struct error *err) MUST_CHECK; // it went well, and this came of it
 enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
                       struct fault fault, struct error *err) MUST_CHECK;
-enum code input_unavailable(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,
-                            uint32_t k, enum code why, const char *told, struct error *err) MUST_CHECK;
 #define RESULT_ARENA_MAX ((size_t)512 << 20) // one as text, as a tree of json_limits_result, and as a blob
 enum code canonical(struct arena *arena, struct str bytes, struct json *out, struct error *err) MUST_CHECK;
 enum { MEMBER_INLINE_MAX = 4096 }; // bytes of what a member of a list gave, in the ledger

@@ -96,14 +96,6 @@ enum code input_fault(struct engine *engine, struct resident *resident, uint32_t
     return undo(engine, error_nomem(err));
 }
 
-// What a step needs cannot be had: it fails and says why. Only memory and the disk itself are worth another try.
-enum code input_unavailable(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,
-                            uint32_t k, enum code why, const char *told, struct error *err)
-{
-    if (why == E_NOMEM || why == E_IO) return error_set(err, why, "%s", told);
-    return input_fault(engine, resident, step, logical, k, kernel_unavailable(why, str_from(told)), err);
-}
-
 enum code input_given(struct engine *engine, struct resident *resident, const struct run_hold *whose,
                       const struct json *value, struct error *err)
 {

@@ -107,7 +107,6 @@ enum code dag_wake(struct decide *d, uint32_t step) MUST_CHECK;
 enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, struct error *err) MUST_CHECK;
 enum code dag_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                      struct json *out, struct error *err) MUST_CHECK;
-void dag_dump(const struct run *run, struct buf *out);
 
 enum code step_start(struct decide *d) MUST_CHECK;
 enum code step_signal(struct decide *d) MUST_CHECK;

@@ -323,9 +323,6 @@ void run_verify(const struct run *run);
 // gone on with.
 const char *run_fault(const struct run *run);
 
-// The state as text, all of it that is made of the log: two runs whose texts are equal are in the same state (K1).
-void kernel_dump(const struct run *run, struct buf *out);
-
 // ---- holds: that an executor has, or is about to get, an attempt. Never of the log and never in a run: its driver has a table of
 // them for each run it drives, which a refold does not touch. The kernel puts a hold when it orders an attempt, marks it when it wants
 // the attempt stopped, and drops it when the attempt is in flight no more; the driver says what it has carried out of that. An attempt

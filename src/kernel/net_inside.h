@@ -213,9 +213,6 @@ enum code assert_result(const struct net_task *task, const struct json *result, 
 // net_begin.c
 enum code net_begin(struct decide *d) MUST_CHECK;
 
-// dump.c
-void net_dump(const struct run *run, struct buf *out);
-
 // route_net.c
 // What RUN_FAILED names as the cause when it is no step: the workload cannot be made.
 #define NET_WORKLOAD "workload"

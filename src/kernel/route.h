@@ -51,7 +51,6 @@ struct run_route {
                         struct json *out, struct error *err);
     bool (*make)(struct run *run); // false: out of memory
     const char *(*fault)(const struct run *run); // run_fault
-    void (*dump)(const struct run *run, struct buf *out);
     void (*release)(struct run *run);
 };
 extern const struct run_route route_dag, route_net;

@@ -433,6 +433,5 @@ const struct run_route route_dag = {
     .output = dag_output,
     .make = dag_make,
     .fault = dag_fault,
-    .dump = dag_dump,
     .release = dag_release,
 };

@@ -644,6 +644,5 @@ const struct run_route route_net = {
     .output = net_output,
     .make = net_make,
     .fault = net_fault,
-    .dump = net_dump,
     .release = net_free,
 };

@@ -1,4 +1,4 @@
-// A step of a net as text. Only what differs from the default is written, as in dump.c.
+// A step of a net as text. Only what differs from the default is written.
 #include "program/net.h"
 
 static const char *do_name(enum net_do action)

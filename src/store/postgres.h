@@ -211,7 +211,6 @@ int64_t pg_get_int(const PGresult *result, int row, int column);
 bool pg_get_bool(const PGresult *result, int row, int column);
 struct str pg_get(const PGresult *result, int row, int column); // lives as long as the result
 bool pg_copy(const PGresult *result, int row, int column, struct arena *arena, struct str *out) MUST_CHECK;
-bool pg_get_digest(const PGresult *result, int row, int column, struct digest *out) MUST_CHECK;
 
 // ---- postgres_schema.c, postgres_tables.c, postgres_doors.c
 #define PG_FORMAT 3

@@ -194,13 +194,6 @@ bool pg_copy(const PGresult *result, int row, int column, struct arena *arena, s
     return out->ptr != NULL;
 }
 
-bool pg_get_digest(const PGresult *result, int row, int column, struct digest *out)
-{
-    if (PQgetlength(result, row, column) != SHA256_SIZE) return false;
-    memcpy(out->b, PQgetvalue(result, row, column), SHA256_SIZE);
-    return true;
-}
-
 // ---- errors
 
 bool pg_state_is(const PGresult *result, const char *state)

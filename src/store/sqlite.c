@@ -133,14 +133,6 @@ void sqlite_bind_bytes(sqlite3_stmt *statement, int at, const void *bytes, size_
     INVARIANT(rc == SQLITE_OK || rc == SQLITE_TOOBIG || rc == SQLITE_NOMEM);
 }
 
-bool sqlite_copy(sqlite3_stmt *statement, int column, struct arena *arena, struct str *out)
-{
-    const void *bytes = sqlite3_column_blob(statement, column);
-    int size = sqlite3_column_bytes(statement, column);
-    *out = arena_copy(arena, (struct str){bytes, (size_t)size});
-    return out->ptr != NULL;
-}
-
 // ---- transactions
 
 enum code sqlite_begin(struct sqlite_store *store, struct error *err)

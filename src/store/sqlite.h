@@ -186,7 +186,6 @@ void sqlite_gather_free(struct sqlite_store *store);
 
 void sqlite_bind_str(sqlite3_stmt *statement, int at, struct str s);
 void sqlite_bind_bytes(sqlite3_stmt *statement, int at, const void *bytes, size_t size);
-bool sqlite_copy(sqlite3_stmt *statement, int column, struct arena *arena, struct str *out) MUST_CHECK;
 
 enum code sqlite_make_schema(struct sqlite_store *store, struct error *err) MUST_CHECK;
 enum code sqlite_upgrade_schema(struct sqlite_store *store, struct error *err) MUST_CHECK;

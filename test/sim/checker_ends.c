@@ -1,6 +1,8 @@
 // What must hold at an end: of a run, of a process, of the world.
 #include "sim/checker.h"
 
+#include "harness/dump.h"
+
 #include "explain/explain.h"
 
 #include <stdio.h>

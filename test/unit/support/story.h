@@ -13,6 +13,7 @@
 #define CAIRN_TEST_UNIT_SUPPORT_STORY_H
 
 #include "engine/engine.h"
+#include "harness/dump.h"
 #include "harness/test.h"
 #include "kernel/net_inside.h"
 #include "unit/support/explained.h"

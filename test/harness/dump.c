@@ -1,5 +1,7 @@
 // The state of a run as text: all of it that is made of its log, one line per step, lane and place. Two runs are in the same state when
 // their texts are equal, which is how the checkers ask for K1.
+#include "harness/dump.h"
+
 #include "kernel/list.h"
 #include "kernel/net_inside.h"
 
@@ -244,7 +246,7 @@ static void dump_lane(const struct run *run, uint32_t index, struct buf *out)
     buf_byte(out, '\n');
 }
 
-void net_dump(const struct run *run, struct buf *out)
+static void dump_net(const struct run *run, struct buf *out)
 {
     const struct net_state *net = run->net;
     buf_printf(out, "net lanes=%u free=%u serial=%u live=%u tokens=%u unhandled=%u last=%u now=%lld", net->lane_count,
@@ -256,7 +258,7 @@ void net_dump(const struct run *run, struct buf *out)
     for (uint32_t i = run->program->step_count; i < run_step_count(run); i++) dump_lane(run, i, out);
 }
 
-void dag_dump(const struct run *run, struct buf *out)
+static void dump_dag(const struct run *run, struct buf *out)
 {
     for (uint32_t i = 0; i < run->program->step_count; i++) dump_step(run, i, out);
 }
@@ -264,5 +266,5 @@ void dag_dump(const struct run *run, struct buf *out)
 void kernel_dump(const struct run *run, struct buf *out)
 {
     dump_run(run, out);
-    run->route->dump(run, out);
+    (run->net ? dump_net : dump_dag)(run, out);
 }
