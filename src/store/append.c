@@ -378,7 +378,7 @@ static void apply_heads(const struct draft *draft)
     }
 }
 
-// What every backend may rely on, whoever made the batch.
+// What every backend may rely on, in each batch.
 void commit_check(const struct commit *commit)
 {
     for (size_t i = 0; i < commit->head_count; i++) {

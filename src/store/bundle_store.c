@@ -1,5 +1,5 @@
 // "bundle:FILE" as a store: everything that reads a store reads a bundle. Nothing is written. Signatures and the hashes of members are the
-// business of whoever wants proof (src/archive); what is here is as good as the hash chain of each run.
+// business of the command that wants proof (src/archive); what is here is as good as the hash chain of each run.
 #include "base/map.h"
 #include "store/bundle.h"
 #include "store/lines.h"

@@ -186,7 +186,7 @@ static enum code files_commit(struct store *base, struct commit *commit, struct 
     return files_settle(files, err);
 }
 
-// ---- leases: whoever holds the lock holds all of them; a claim that was overtaken in this process is told by its epoch
+// ---- leases: the holder of the lock holds all of them; its epoch shows a claim that was overtaken in this process
 
 static enum code files_claim(struct store *base, struct str tenant, struct str run, struct run_head *out,
                              struct arena *arena, int64_t *backend_id, struct error *err)
@@ -246,7 +246,7 @@ bool files_is_locked(const struct files_store *files)
     return (files->lock && ops->locked(files->lock, 0)) || ops->locked(files->runs, 0);
 }
 
-// By whoever wrote last, on this machine and since it was started: then what was written is what is shown.
+// By the last writer, on this machine and since it was started: then what was written is what is shown.
 bool files_was_closed(struct files_store *files)
 {
     char now[BOOT_SIZE], then[BOOT_SIZE] = "";
@@ -436,7 +436,7 @@ static enum code open_writer(struct files_store *files, bool create, struct erro
     if (rc != OK) return rc;
     if (!found) return create_store(files, err);
     rc = open_parts(files, OPEN_READ | OPEN_WRITE, err);
-    // Whoever made the store may have died before its names were durable; when they are, this costs little.
+    // The process that made the store may have died before its names were durable; when they are, this costs little.
     if (rc == OK) rc = files->disk->ops->sync_dir(files->disk, ".cairn", err);
     if (rc == OK) rc = files->disk->ops->sync_dir(files->disk, "", err);
     if (rc == OK) rc = files_recover(files, err);
@@ -445,7 +445,7 @@ static enum code open_writer(struct files_store *files, bool create, struct erro
 }
 
 // After a crash the journal may hold what is not where readers look: it is put there first, as SQLite does when it opens a log. Another
-// process may be doing that at this moment. Of a store that was closed what differs is somebody's doing, and for store_verify to tell.
+// process may be doing that at this moment. Of a store that was closed what differs was edited, and store_verify reports it.
 static enum code catch_up(struct files_store *files, struct error *err)
 {
     INVARIANT(!files->writer);
@@ -471,7 +471,7 @@ static enum code catch_up(struct files_store *files, struct error *err)
                              told.message);
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
-    return OK; // whoever writes has no room to apply them
+    return OK; // the writer has no room to apply them
 }
 
 static enum code open_reader(struct files_store *files, struct error *err)
@@ -482,7 +482,7 @@ static enum code open_reader(struct files_store *files, struct error *err)
     if (rc == OK) rc = open_parts(files, OPEN_READ, err);
     enum code shown = rc ? rc : open_at(files, ".cairn/lock", OPEN_READ, &files->lock, NULL);
     if (shown) files->lock = NULL;
-    files->lock_hidden = shown && shown != E_NOT_FOUND; // whoever holds it cannot be seen, and counts as alive
+    files->lock_hidden = shown && shown != E_NOT_FOUND; // its holder cannot be seen, and counts as alive
     return rc == OK ? catch_up(files, err) : rc;
 }
 

@@ -222,7 +222,7 @@ struct notes_file {
 
 enum run_file { RUN_EVENTS = 0, RUN_LEDGER = 1 };
 
-// A run that somebody in this process may write.
+// A run that an owner in this process may write.
 struct active_run {
     uint64_t epoch;
     uint64_t last_seq, ledger_seq;

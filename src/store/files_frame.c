@@ -236,8 +236,8 @@ struct str frame_notes(struct str frame)
 
 // ---- applying
 
-// The journal is right, but that a file of a run held something else in the place of its lines is told and kept: a power cut leaves such
-// places, and so does somebody who edits.
+// The journal is right, but that a file of a run held something else in the place of its lines is reported and kept: a power cut leaves
+// such places, and so does a person who edits.
 static enum code tell_difference(struct files_store *files, const struct frame_part *part, struct file *file,
                                  uint64_t offset, struct str lines, struct error *err)
 {

@@ -63,7 +63,7 @@ void files_blob_path(const struct digest *sha256, const char *end, char path[PAT
     snprintf(path, PATH_SIZE, "%s/%s%s", dir, hex, end);
 }
 
-// The directories are synced even when the blob is there: whoever wrote it may have died before.
+// The directories are synced even when the blob is there: its writer may have died before.
 enum code files_write_blob(struct files_store *files, const struct append_blob *blob, struct error *err)
 {
     const struct disk_ops *ops = files->disk->ops;

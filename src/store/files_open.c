@@ -125,7 +125,7 @@ static enum code open_uncached(struct files_store *files, struct str tenant, str
         rc = make_run_dir(files, tenant, run, &told);
         if (rc == OK) rc = files->disk->ops->open(files->disk, path, flags | OPEN_CREATE, out, &told);
     }
-    // A link, a device or a directory in its place: somebody did that, and this run is not to be trusted (P1).
+    // A link, a device or a directory in its place: no engine makes one, and this run is not to be trusted (P1).
     if (rc == E_INVALID) rc = E_CORRUPT;
     return rc == OK ? OK : error_set(err, rc, "%s", told.message);
 }
@@ -164,7 +164,7 @@ static enum code keep_bytes(struct files_store *files, const char *name, struct 
     return rc == OK ? ops->sync_dir(files->disk, ".cairn", err) : rc;
 }
 
-// Bytes that recovery takes away are kept and told of.
+// Bytes that recovery takes away are kept and reported.
 enum code files_keep_torn(struct files_store *files, const char *name, struct str bytes, struct error *err)
 {
     INVARIANT(files->writer);

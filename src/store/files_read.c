@@ -46,7 +46,7 @@ static enum code read_bytes(const struct lines *lines, uint64_t offset, char *by
     *got = 0;
     enum code rc = files_open_run(lines->files, lines->slot, lines->kind, false, &file, &told);
     if (rc == OK) rc = lines->files->disk->ops->read(file, offset, bytes, size, got, &told);
-    if (rc == E_NOT_FOUND) // cut to nothing; whoever counts the records will miss them
+    if (rc == E_NOT_FOUND) // cut to nothing; the caller counts the records and misses them
         rc = OK;
     if (rc != OK) return error_set(err, rc, "%s", told.message);
     *got = overlay_pending(lines, offset, bytes, size, *got);

@@ -121,7 +121,7 @@ enum code files_is_behind(struct files_store *files, bool *behind, struct error 
     *behind = false;
     if (!files->journal.file &&
         files->disk->ops->open(files->disk, ".cairn/journal", OPEN_READ, &files->journal.file, NULL) != OK) {
-        files->journal.file = NULL; // for whoever writes to say
+        files->journal.file = NULL; // the writer reports it
         return OK;
     }
     enum code rc = journal_look(files, is_applied, &told);
@@ -208,7 +208,7 @@ enum code files_recover(struct files_store *files, struct error *err)
     uint64_t feed_size = 0;
     if (rc == OK) rc = files->disk->ops->size(files->feed.file, &feed_size, err);
     if (rc != OK) return rc;
-    // An empty journal is somebody's decision to go on with what the run files hold.
+    // An empty journal is an operator's decision to go on with what the run files hold.
     bool fresh = size == 0;
     files->feed.behind = fresh || feed_size == 0;
     if (fresh) {

@@ -29,7 +29,7 @@ enum code files_forget(struct files_store *files, const struct disk_slot *slot, 
         rc = files_run_path(head.ids.tenant, head.ids.run, names[i], path, err);
         if (rc == OK) rc = remove_if_there(files, path, err);
     }
-    // Artifacts and logs of steps may still be in the directory: whoever removes runs removes them, too.
+    // Artifacts and logs of steps may still be in the directory: the command that removes runs removes them, too.
     if (rc == OK && position == 0 && files_run_path(head.ids.tenant, head.ids.run, "", path, NULL) == OK)
         (void)!files->disk->ops->remove(files->disk, path, NULL);
     arena_release(&arena);

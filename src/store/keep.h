@@ -1,11 +1,11 @@
 // Where results may be kept outside of the store: bytes under the hash of their content.
 //
 // The store remembers what it has given away: a note in KEEP_SPACE, key SHA-256, value {"bytes", "place", "store"}. It is durable before
-// the bytes go, so that whoever clears up finds them whatever happens, and the event that names the result is stored after they have
-// arrived. Readers ask for a hash (store_blob) and get the bytes from wherever they are.
+// the bytes go, so that the engine that clears up finds them whatever happens, and the event that names the result is stored after they
+// have arrived. Readers ask for a hash (store_blob) and get the bytes from wherever they are.
 //
-// Whoever clears up looks (keep_ops.look), takes back the note at the version that was listed, and drops what was looked at: bytes that
-// somebody put again meanwhile have a newer note, or a newer version, and stay.
+// The engine that clears up looks (keep_ops.look), takes back the note at the version that was listed, and drops what was looked at: bytes
+// that an engine put again meanwhile have a newer note, or a newer version, and stay.
 #ifndef CAIRN_STORE_KEEP_H
 #define CAIRN_STORE_KEEP_H
 

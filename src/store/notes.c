@@ -1,5 +1,5 @@
 // S15 and S16, as far as they are the same for all backends. A put is held against the store and against the puts before it in the
-// same batch; the backend is told which version it must find, and looks again inside its own transaction.
+// same batch; the backend gets the version that it must find, and looks again inside its own transaction.
 #include "store/backend.h"
 
 #include <string.h>

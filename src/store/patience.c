@@ -1,6 +1,6 @@
 // Reading what is kept elsewhere (store/keep.h) by a handle that must not wait long: a thread reads, and the handle waits a moment for
-// it. What has not come by then is E_UNREACHABLE and goes on being read; whoever asks again finds it. While the place answers nothing
-// the handle does not wait at all.
+// it. What has not come by then is E_UNREACHABLE and goes on being read; a caller that asks again finds it. While the place answers
+// nothing the handle does not wait at all.
 #include "store/backend.h"
 
 #include <pthread.h>

@@ -204,7 +204,7 @@ static void name_place(struct pg_store *store)
 }
 
 // Plans are by hand: every statement has an index made for it, and a planner that sees an empty table must not settle on reading
-// it whole. Our own schema comes first in names; a session that is not told otherwise belongs to all tenants.
+// it whole. Our own schema comes first in names; a session without that setting belongs to all tenants.
 static enum code set_session(struct pg_store *store, struct error *err)
 {
     char sql[1600];
@@ -273,8 +273,8 @@ enum code pg_connect(struct pg_store *store, struct error *err)
 
 // ---- opening
 
-// 57P03: a server that comes up, or goes to come again, says so. Whoever is going to work with it waits as long as one who lost his
-// connection; whoever only reads has somebody who waits for the answer.
+// 57P03: a server that comes up, or goes to come again, says so. An engine that is going to work with it waits as long as one who lost his
+// connection; a reader has a person who waits for the answer.
 static bool is_coming(const struct pg_store *store)
 {
     static const char *const said[] = {"is starting up", "is shutting down", "not yet accepting connections"};

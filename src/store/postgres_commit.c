@@ -1,7 +1,7 @@
 // The one call of an append: everything of the batch goes to the server as arrays and is stored by one function, in one
 // transaction, in one round trip (postgres_doors.c).
 //
-// When the connection is lost meanwhile, nobody has told us whether the transaction was committed. It wrote its number into our
+// When the connection is lost meanwhile, no answer says whether the transaction was committed. It wrote its number into our
 // engine's row, so the row tells: on a new connection, after the backend of the old one has ended, the number is there or it is
 // not. Then the batch is stored, or tried again. Only when no connection can be had does the caller learn E_IO (S10).
 #include "base/civil.h"
@@ -277,8 +277,8 @@ static enum code send(struct pg_store *store, const struct commit *commit, const
         if (!lost && !(rc && again && tries < TRIES_MAX)) return rc;
         if (!lost) continue;
         rc = pg_reconnect(store, err);
-        // With our row went the number: the batch may be stored, and whoever has its runs now goes on from there. So do we, as after
-        // any fence: nothing of ours counts any more, and whoever asked asks again.
+        // With our row went the number: the batch may be stored, and the engine that has its runs now goes on from there. So do we, as
+        // after any fence: nothing of ours counts any more, and the caller asks again.
         if (!rc && store->base.fenced) return pg_fenced(store, err);
         if (!rc) rc = find_out(store, &stored, err);
         if (!rc && stored) rc = find_numbers(store, heads, err);

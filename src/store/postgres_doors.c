@@ -6,7 +6,7 @@
 // the sequence held until the commit would put all engines behind one disk write, so the reader waits instead: a transaction
 // first notes, as a shared advisory lock, the last position given so far (its own will be larger) and then takes its positions.
 // A reader (1) notes the last position given, (2) looks at those locks, (3) reads, in a snapshot taken after that, what is not
-// above either. Whoever has a position up to (1) had its lock by then: either it is still held in (2), and then the reader stays
+// above either. A batch with a position up to (1) had its lock by then: either it is still held in (2), and then the reader stays
 // below it, or it was given back, which Postgres does after the commit has become visible, and then (3) sees it. No long
 // transaction of anybody else holds the feed up, as it would if the horizon of transaction ids were asked.
 //
@@ -47,7 +47,7 @@ static const char engines[] =
     " IF NOT FOUND THEN RAISE EXCEPTION 'engine % is gone',a_engine USING ERRCODE='CA004'; END IF; END $$;";
 
 // Several engines (S17, ADR 0021). An engine is fenced by taking its row away, and every batch finds its row in its own transaction: a
-// batch under way holds the row, and whoever wants to take it waits, looks again and finds the lease renewed.
+// batch under way holds the row, and an engine that wants to take it waits, looks again and finds the lease renewed.
 // After a start of the server nobody could renew for a while: everybody gets a lease's time to do so.
 #define LEASE(ms) "clock_timestamp()+" ms "*interval '1 millisecond'"
 #define IS_DEAD(e)                                                                                                     \
@@ -95,7 +95,7 @@ static const char claims[] =
     "  IF v_holder<>a_engine THEN SELECT l.pid||' '||l.host INTO v_pid FROM living_engines l WHERE l.engine_no=v_holder;"
     "   IF v_pid IS NULL AND v_member THEN v_pid:='0 '; END IF;" // it must take the shard first
     "   IF v_pid IS NOT NULL THEN RAISE EXCEPTION 'owned' USING ERRCODE='CA005',DETAIL=v_pid; END IF; END IF;"
-    "  IF v_holder=a_engine THEN v_owner:=0; END IF; END IF;" // whoever had it before is fenced by the epoch
+    "  IF v_holder=a_engine THEN v_owner:=0; END IF; END IF;" // the owner before is fenced by the epoch
     " IF v_owner<>0 AND NOT (a_again AND v_owner=a_engine) THEN"
     "  SELECT l.pid||' '||l.host INTO v_pid FROM living_engines l WHERE l.engine_no=v_owner;"
     "  IF v_pid IS NOT NULL THEN RAISE EXCEPTION 'owned' USING ERRCODE='CA005',DETAIL=v_pid; END IF; END IF;"
@@ -193,7 +193,7 @@ const char pg_append_sql[] =
 static const char append_begin[] =
     "CREATE FUNCTION @S@.append(" APPEND_ARGUMENTS ") RETURNS bigint[] " DOOR " AS $$ DECLARE"
     " v_new int:=cardinality(r_run); v_runs bigint[]; v_count bigint; v_name text; v_note record; BEGIN"
-    // Local to the transaction, for whoever comes through a pooler that does not keep sessions apart.
+    // Local to the transaction, for clients that come through a pooler that does not keep sessions apart.
     " IF current_setting('synchronous_commit') NOT IN ('on','remote_apply') THEN"
     "  PERFORM set_config('synchronous_commit','on',true); END IF;"
     " UPDATE engines SET commit_token=a_token,lease_until=CASE WHEN a_lease_ms>0 THEN"
@@ -290,8 +290,8 @@ const char *const pg_doors[] = {engines,        shards,
                                        claims,        append_begin, append_new, append_old, append_records, append_beside, feed,
                                 removal,        rights,       NULL};
 
-// Format 2. Runs of our shards, all in one transaction: whoever takes up the runs of a dead engine does not wait for a disk write for
-// each. Those that are ours already are left alone: somebody here may be driving them.
+// Format 2. Runs of our shards, all in one transaction: an engine that takes up the runs of a dead engine does not wait for a disk write
+// for each. Those that are ours already are left alone: this engine may be driving them.
 static const char claims_2[] =
     "CREATE FUNCTION @S@.claim_runs(a_engine bigint,a_tenants text[],a_runs text[]) RETURNS TABLE(claimed bigint,ep bigint) "
     DOOR " AS $$ BEGIN"
@@ -304,7 +304,7 @@ static const char claims_2[] =
     "  UPDATE run_heads h SET epoch=h.epoch+1,owner=a_engine FROM mine m WHERE h.run_no=m.run_no RETURNING h.run_no,h.epoch;"
     " END $$;"
     "REVOKE ALL ON FUNCTION @S@.claim_runs(bigint,text[],text[]) FROM PUBLIC;"
-    // Whoever may call the doors may call this one, too.
+    // A role that may call the doors may call this one, too.
     "DO $$ DECLARE v_role text; BEGIN FOR v_role IN SELECT DISTINCT a.grantee::regrole::text FROM pg_proc p,"
     " aclexplode(p.proacl) a WHERE p.proname='claim_run' AND p.pronamespace='@S@'::regnamespace AND a.grantee<>0 LOOP"
     "  EXECUTE format('GRANT EXECUTE ON FUNCTION @S@.claim_runs(bigint,text[],text[]) TO %s',v_role);"

@@ -36,7 +36,7 @@ enum code pg_hold_engine(struct pg_store *store, struct error *err)
     pg_clear(store);
     pg_int(store, store->engine);
     enum code rc = pg_once(store, PG_HOLD, "join the engines again", &result, &lost, err);
-    // One among others was taken for dead meanwhile. The connection is good, and whoever writes on it is told.
+    // One among others was taken for dead meanwhile. The connection is good, and the next write on it returns the error.
     if (pg_state_is(result, "CA004") && store->several && pg_fenced(store, err) == E_CONFLICT) rc = OK;
     PQclear(result);
     return rc;
@@ -48,7 +48,7 @@ static bool lingers(const struct pg_store *store, struct str host, int64_t pid, 
     return str_is(host, store->host) && os_lock_lingers(pid, tries);
 }
 
-// A batch that a process of this machine was storing when it died is stored or not by the time its session has ended: whoever opens
+// A batch that a process of this machine was storing when it died is stored or not by the time its session has ended: a process that opens
 // the store after it sees the one or the other, and no change of mind.
 enum code pg_settle(struct pg_store *store, struct error *err)
 {
@@ -165,7 +165,7 @@ static enum code claim(struct pg_store *store, struct str tenant, struct str run
     return OK;
 }
 
-// Epochs only rise, and whoever raises one becomes the owner: one that is still what we made it is ours.
+// Epochs only rise, and the engine that raises one becomes the owner: one that is still what we made it is ours.
 static bool taken_ahead(struct pg_store *store, const struct run_head *head)
 {
     for (size_t i = 0; i < store->ahead_count; i++) {

@@ -2,7 +2,7 @@
 //
 // Everything goes over one connection, one call at a time. A call that was under way when the connection was lost may have been
 // done: what only reads is asked again, an append finds out (postgres_commit.c). The backend of the lost connection may still be
-// at work, so it is told to end and waited for before anything else is done.
+// at work, so the server gets a request to end it, and it is waited for before anything else is done.
 #include "store/postgres.h"
 
 #include <arpa/inet.h>
@@ -208,7 +208,7 @@ static bool class_is(const char *state, const char *class)
 }
 
 // 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout: the backend has gone. A failure
-// without a state was not told by the server: after a write that failed libpq believes for a while that the connection is good.
+// without a state is not from the server: after a write that failed libpq believes for a while that the connection is good.
 static bool pg_is_lost(const struct pg_store *store, const PGresult *result)
 {
     if (PQstatus(store->link) == CONNECTION_BAD) return true;
@@ -311,8 +311,8 @@ static PGresult *execute(struct pg_store *store, enum pg_statement which)
     return PQexecPrepared(store->link, name, args->count, values, args->len, formats, RESULT_BINARY);
 }
 
-// A commit waits for its standbys. Whoever cancels the wait (pg_cancel_backend) makes the server answer as if it had come to its end, with
-// a warning beside it: what was written is in the log of this machine alone. Standbys get the log in its order, so a later
+// A commit waits for its standbys. A person who cancels the wait (pg_cancel_backend) makes the server answer as if it had come to its end,
+// with a warning beside it: what was written is in the log of this machine alone. Standbys get the log in its order, so a later
 // transaction that waited to its end says that they have all of it. The text of the warning is in the language of the server.
 static bool wait_for_standbys(struct pg_store *store)
 {

@@ -49,7 +49,7 @@ static enum code note_engines(struct pg_store *store, struct error *err)
 enum code pg_blobs(struct store *base, struct arena *arena, struct digests *out, struct error *err)
 {
     struct pg_store *store = pg_of(base);
-    // A handle that is going to drop some is an engine by then, so that it is not taken for somebody else.
+    // A handle that is going to drop some is an engine by then, so that it is not taken for another program.
     enum code rc = base->options.mode == STORE_WRITE ? pg_become_engine(store, err) : OK;
     if (!rc) rc = note_engines(store, err);
     return rc ? rc : sql_blobs(base, arena, out, err);

@@ -9,8 +9,8 @@ enum code pg_fenced(struct pg_store *store, struct error *err)
     return shard_fenced(&store->base, err);
 }
 
-// Whoever could not renew while the server was away, or while another took its place, is not dead for that: nobody is taken for dead here
-// for a lease's time after we have found it again. (A server that was started says so itself; one that was a standby does not.)
+// An engine that could not renew while the server was away, or while another took its place, is not dead for that: nobody is taken for
+// dead here for a lease's time after we have found it again. (A server that was started says so itself; one that was a standby does not.)
 static bool is_patient(const struct pg_store *store)
 {
     return os_now().mono_ms < store->patient_until_ms;
@@ -68,7 +68,7 @@ static enum code look(struct pg_store *store, struct shard_map *out, struct erro
     enum code rc = ask(store, PG_SHARDS, look_args, NULL, "look at the shards", &rows, err);
     if (rc) return rc;
     take_map(store, rows, out);
-    // Somebody has brought the store to a format that we may not write to: we end before we do harm.
+    // Another program has brought the store to a format that we may not write to: we end before we do harm.
     int64_t needs = PQntuples(rows) > 0 ? pg_get_int(rows, 0, 5) : 0;
     PQclear(rows);
     if (needs > pg_known_format()) return pg_too_new(store, needs, err);

@@ -22,7 +22,7 @@ static bool find_hash(const struct json *value, struct str wanted, unsigned dept
     return false;
 }
 
-// An event of the run must name the blob: a hash that somebody only knows opens nothing. The last that does counts.
+// An event of the run must name the blob: a hash alone opens nothing. The last that does counts.
 static enum code find_stored(struct store *store, struct str tenant, struct str run, struct str wanted,
                              struct arena *arena, struct digest *out, struct error *err)
 {

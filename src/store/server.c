@@ -269,7 +269,7 @@ static enum code server_read(struct store *base, const struct record_range *rang
 
 // ---- blobs and files
 
-// A blob is told to those who may read a run that refers to it, so it is asked for by the runs that were read lately.
+// A server returns a blob to those who may read a run that refers to it, so it is asked for by the runs that were read lately.
 static enum code server_blob(struct store *base, const struct digest *digest, struct arena *arena, struct str *out,
                              struct error *err)
 {

@@ -15,11 +15,11 @@ enum { SQL_HEAD_END = 31 }; // the first column after them
 // Numbers of runs of which something speaks (events, ledger entries, a row, a head) and that lack their row or their head: number, name
 // as far as it is known, whether there is a row. The tables are walked from number to number.
 #define SQL_MISSING_RUNS                                                                                               \
-    "WITH RECURSIVE told(run_no) AS (SELECT min(run_no) FROM workflow_events UNION ALL SELECT (SELECT min(e.run_no) "  \
-    "FROM workflow_events e WHERE e.run_no>told.run_no) FROM told WHERE told.run_no IS NOT NULL),"                     \
+    "WITH RECURSIVE logged(run_no) AS (SELECT min(run_no) FROM workflow_events UNION ALL SELECT (SELECT min(e.run_no) "  \
+    "FROM workflow_events e WHERE e.run_no>logged.run_no) FROM logged WHERE logged.run_no IS NOT NULL),"                     \
     "entered(run_no) AS (SELECT min(run_no) FROM ledger UNION ALL SELECT (SELECT min(l.run_no) FROM ledger l WHERE "   \
     "l.run_no>entered.run_no) FROM entered WHERE entered.run_no IS NOT NULL),"                                         \
-    "known(run_no) AS (SELECT run_no FROM told UNION SELECT run_no FROM entered UNION SELECT run_no FROM runs UNION "  \
+    "known(run_no) AS (SELECT run_no FROM logged UNION SELECT run_no FROM entered UNION SELECT run_no FROM runs UNION "  \
     "SELECT run_no FROM run_heads) "                                                                                   \
     "SELECT k.run_no,coalesce((SELECT r.run_id FROM runs r WHERE r.run_no=k.run_no),(SELECT e.run_id FROM "            \
     "workflow_events e WHERE e.run_no=k.run_no ORDER BY e.sequence LIMIT 1),''),"                                      \

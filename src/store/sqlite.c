@@ -146,7 +146,7 @@ void sqlite_rollback(struct sqlite_store *store)
 }
 
 // PASSIVE never waits for readers; what they still need is left for the next time, which is not the next commit: as long as
-// somebody reads, the log goes on growing and must not be worked through again and again. A full disk is no harm here
+// a reader is there, the log goes on growing and must not be worked through again and again. A full disk is no harm here
 // either: the events are in the write-ahead log.
 static enum code checkpoint(struct sqlite_store *store, struct error *err)
 {
@@ -384,7 +384,7 @@ void sqlite_disconnect(struct sqlite_store *store)
     if (store->frozen) sqlite_rollback(store);
     if (!ours && store->db) sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     int rc = sqlite3_close(store->db);
-    INVARIANT(rc != SQLITE_BUSY); // somebody kept a statement
+    INVARIANT(rc != SQLITE_BUSY); // a statement was kept
     sqlite_gather_free(store);
 }
 

@@ -5,8 +5,8 @@
 // be taken for "nothing stored".
 //
 // The frames are written in one go while that is so. SQLite writes a frame header and a page at a time; here they are put together and
-// reach the file before the sync of that commit, which is before SQLite tells anybody else of the frames. A write that fails is told by
-// the sync. Only what is synced is put together: a light commit tells of its frames without one.
+// reach the file before the sync of that commit, which is before SQLite shows the frames to another connection. A write that fails is
+// reported by the sync. Only what is synced is put together: a light commit tells of its frames without one.
 //
 // Measured: `cairn bench --store sqlite --only w1,w2`, -O2, runs with and without in turn, on two busy cores. A step of W2 costs 28.3 us
 // of processor time with it and 31.4 us without at 64 runs at once, 26.5 us and 31.1 us at 256 (medians of four and three; the slowest

@@ -4,7 +4,7 @@
 //
 // The lock speaks for the engines that have locked that very file. Where it is gone, is another one by now, or cannot be opened, the
 // row of the engine tells which process it is (os_identity), of which database and which lock file. An engine of another database
-// file is none of ours: the row came with a copy. Whatever cannot be told counts as alive.
+// file is none of ours: the row came with a copy. What is unknown counts as alive.
 //
 // Leases are written without a sync of their own: after a power cut no engine lives, so it does not matter whether
 // the last lease is remembered; after the death of a process the file is what it was.
@@ -85,7 +85,7 @@ static enum code join(struct sqlite_store *store, struct error *err)
         enum code rc = take_number(store, &number, err);
         if (!rc && !store->base.options.vfs) rc = store->lock->disk->ops->lock(store->lock, (uint64_t)number, NULL);
         if (!rc) store->engine = number;
-        // Somebody has the number already: the database was put back from a copy while that engine runs.
+        // Another engine has the number already: the database was put back from a copy while that engine runs.
         if (rc != E_LOCKED) return rc;
     }
     return error_set(err, E_LOCKED, "%s-engines is locked by other processes", store->path);
@@ -372,7 +372,7 @@ enum code sqlite_inbox(struct store *base, struct arena *arena, struct inbox_ite
     if (!rc) rc = look_for_changes(store, err);
     if (rc || !store->inbox_stale) return rc;
     rc = sql_inbox(base, store->engine, arena, items, count, err);
-    // What waits is told again until it is settled.
+    // What waits is reported again until it is settled.
     store->inbox_stale = rc != OK || *count > 0;
     return rc;
 }

@@ -74,7 +74,7 @@ static int write_frames_again(sqlite3_file *file)
     return rc;
 }
 
-// An engine that lives had the log open when the sync failed, and has been told, or came later and has been here.
+// An engine that lives had the log open when the sync failed, and has its error, or came later and has been here.
 static bool any_engine_lives(struct sqlite_store *store)
 {
     int64_t engines[ENGINES_ASKED];

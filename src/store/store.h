@@ -33,7 +33,7 @@
 //     never given again. They belong to this store: a copy of a run has others in its own.
 //  S17 Several engines (ADR 0021). A handle joins them under a number that is never given twice. Every run belongs for ever to a shard,
 //     or to none; a shard belongs to one engine, or to nobody. What a member appends is stored only while the store knows its
-//     number, compared inside the same transaction; whoever takes a shard from an engine that is taken for dead makes it
+//     number, compared inside the same transaction; an engine that takes a shard from one that is taken for dead makes it
 //     unknown in the same transaction (E_CONFLICT from then on, and nothing stored). A run of a shard is claimed and made only by the
 //     owner of the shard. Epochs of shards only rise. Clocks tell when an engine is taken for dead, and nothing else.
 //
@@ -156,7 +156,7 @@ struct run_name {
     struct str tenant, run;
 };
 // Before many claims in a row: does for all of them, in one transaction, what claims of runs of our shards cost most (S17). Each is
-// claimed as ever after it. With `count` 0 when that is over. Whoever does not call it loses nothing but time.
+// claimed as ever after it. With `count` 0 when that is over. A caller that leaves it out loses nothing but time.
 enum code store_claim_ahead(struct store *store, const struct run_name *runs, size_t count,
                             struct error *err) MUST_CHECK;
 // Gives the lease back (not durable work: an owner that died is the same) and frees the log.
@@ -212,7 +212,7 @@ struct notes {
     size_t count;
 };
 
-// Puts for one batch, each held against the store and against those before it. Whoever composes a batch from many requests asks
+// Puts for one batch, each held against the store and against those before it. A caller that composes a batch from many requests asks
 // here first, so that one that does not fit fails alone. Good until the next append of anybody.
 struct note_draft {
     struct store *store;
@@ -346,7 +346,7 @@ struct run_heads {
 // filters are met by many runs each and by few together it is linear in the many, and `span` bounds it.
 enum code store_list(struct store *store, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
                      struct error *err) MUST_CHECK;
-// How many runs a filter means, whatever its cursor and limit, when that can be told without looking at each of them; else
+// How many runs a filter means, whatever its cursor and limit, when that is known without looking at each of them; else
 // E_UNSUPPORTED.
 enum code store_count(struct store *store, const struct run_filter *filter, uint64_t *out,
                       struct error *err) MUST_CHECK;
@@ -400,7 +400,7 @@ enum code store_give_name(struct store *store, int64_t now_ms, struct arena *are
                           struct error *err) MUST_CHECK;
 
 // The lives of a store (I46): one that was put back from a backup goes on in its next life, so that what the former one gave out (leases,
-// tokens, cursors, ids of deliveries) is told from its own. A note, "store"/"life".
+// tokens, cursors, ids of deliveries) is known from its own. A note, "store"/"life".
 #define LIVES_KEPT 32
 struct store_lives {
     uint32_t number;                // 1 = it was never put back
@@ -414,8 +414,8 @@ uint32_t life_of(const struct store_lives *lives, uint64_t position); // in whic
 enum code life_next(const struct store_lives *lives, uint64_t position, int64_t now_ms, struct entropy *entropy,
                     struct arena *arena, struct note_put *out, struct error *err) MUST_CHECK;
 
-// From now on this handle, opened for reading, shows the store as it is at this moment, whoever writes: runs, events, ledger, blobs and
-// notes fit together. Until it is closed. E_UNSUPPORTED: this store cannot do that (files, Postgres, servers).
+// From now on this handle, opened for reading, shows the store as it is at this moment, also while others write: runs, events, ledger,
+// blobs and notes fit together. Until it is closed. E_UNSUPPORTED: this store cannot do that (files, Postgres, servers).
 enum code store_freeze(struct store *store, struct error *err) MUST_CHECK;
 
 struct feed_item {
@@ -513,7 +513,7 @@ struct usages {
 // Where the bytes are, as far as the store can tell without reading everything.
 enum code store_usage(struct store *store, struct arena *arena, struct usages *out, struct error *err) MUST_CHECK;
 
-// ---- inbox: signals from other processes to whoever owns the run
+// ---- inbox: signals from other processes to the owner of the run
 struct inbox_item {
     int64_t id;
     struct str tenant, run, signal_id, bytes;

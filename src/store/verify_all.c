@@ -9,7 +9,7 @@
 
 enum { RUNS_PAGE = 128, THREADS_MAX = 16, RUNS_WORTH = 4 /* so many runs are worth a second thread */ };
 
-// Runs as they were listed. Freed by whoever is the last to look at one of them.
+// Runs as they were listed. The last thread that looks at one of them frees them.
 struct page {
     struct arena arena;
     struct run_heads heads;

@@ -1,4 +1,4 @@
-// What a store tells about runs, as bytes for somebody far away: bundles (docs/format/bundle.md) and servers (docs/format/store-api.md).
+// What a store says about runs, as bytes for a reader far away: bundles (docs/format/bundle.md) and servers (docs/format/store-api.md).
 // Nothing is lost on the way: numbers, hashes and the bytes of records are those of the store.
 //
 // A record travels as a line of JSON and its bytes, so that bytes which are no text any more arrive as they are:
