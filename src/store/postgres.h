@@ -213,9 +213,9 @@ struct str pg_get(const PGresult *result, int row, int column); // lives as long
 bool pg_copy(const PGresult *result, int row, int column, struct arena *arena, struct str *out) MUST_CHECK;
 
 // ---- postgres_schema.c, postgres_tables.c, postgres_doors.c
-#define PG_FORMAT 3
+#define PG_FORMAT 4
 extern const char *const pg_tables[],
-    *const pg_doors[], *const pg_doors_2[], *const pg_doors_3[]; // pieces, @S@ stands for the schema; ended by NULL
+    *const pg_doors[], *const pg_doors_2[], *const pg_doors_3[], *const pg_keys[]; // pieces, @S@ stands for the schema; ended by NULL
 // The newest format that this program knows. Tests make it an older program (CAIRN_PG_FORMAT).
 int64_t pg_known_format(void);
 enum code pg_too_new(const struct pg_store *store, int64_t format, struct error *err); // E_VERSION

@@ -14,8 +14,9 @@ struct migration {
 static const char *const *const first[] = {pg_tables, pg_doors, NULL};
 static const char *const *const second[] = {pg_doors_2, NULL};
 static const char *const *const third[] = {pg_doors_3, NULL};
-// 2: claims of many runs at once. 3: which cost what they claim. Who knows format 1 only goes on beside them.
-static const struct migration migrations[PG_FORMAT] = {{first, 1}, {second, 1}, {third, 1}};
+static const char *const *const fourth[] = {pg_keys, NULL};
+// 2: claims of many runs at once. 3: which cost what they claim. 4: one event a key. Who knows format 1 only goes on beside them.
+static const struct migration migrations[PG_FORMAT] = {{first, 1}, {second, 1}, {third, 1}, {fourth, 1}};
 
 int64_t pg_known_format(void)
 {

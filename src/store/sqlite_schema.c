@@ -1,10 +1,11 @@
 // Why it is laid out like this (numbers: docs/format/sql.md):
 //  - Events go to the end of one table; run_no comes first in its index, so runs of one time share pages.
 //  - What changes with every batch (run_heads) is kept apart from what never changes (runs): four times fewer pages.
-//  - There is no index of keys: it would touch one page for every event of a long run. Keys are unique because the
-//    owner of a run checks them, and because nobody can insert an event that no head has made room for: the head of a
-//    run is moved first, inside the transaction, and the trigger lets in only numbers up to it that are not there yet. The handle
-//    that appends asks all of that by itself and leaves its triggers off (sqlite_guards); every other connection meets them.
+//  - Keys have a unique index, although the owner of a run checks them and nobody can insert an event that no head has made
+//    room for (the head of a run is moved first, inside the transaction, and the trigger lets in only numbers up to it that
+//    are not there yet): the last guard of an append is the store itself, whatever an owner believes.
+//  - The handle that appends asks by itself what the triggers ask and leaves them off (sqlite_guards); every other connection
+//    meets them. The indexes hold for all.
 //  - RAISE(ROLLBACK) instead of ABORT in that trigger, because an ABORT would cost a statement journal for every row.
 #include "store/sqlite.h"
 
@@ -38,6 +39,9 @@
 
 // The same: `created>2h` among a million runs.
 #define TIMES "CREATE INDEX run_heads_by_time ON run_heads(tenant_id,created_ms);"
+
+// The same: one event a key.
+#define KEYS "CREATE UNIQUE INDEX workflow_events_by_key ON workflow_events(run_no,key);"
 
 static const char schema[] =
     "CREATE TABLE runs("
@@ -90,7 +94,7 @@ static const char schema[] =
     " record_prefix TEXT NOT NULL,"
     " record_suffix TEXT NOT NULL,"
     " key BLOB NOT NULL) STRICT;"
-    "CREATE UNIQUE INDEX workflow_events_by_run ON workflow_events(run_no,sequence);"
+    "CREATE UNIQUE INDEX workflow_events_by_run ON workflow_events(run_no,sequence);" KEYS
     "CREATE TABLE ledger("
     " position INTEGER PRIMARY KEY,"
     " run_no INTEGER NOT NULL,"
@@ -125,15 +129,19 @@ static const char schema[] =
     " BEGIN SELECT RAISE(ABORT,'EVENT_LOG_APPEND_ONLY: " why "'); END;"
 #define ROLL_BACK(why) " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: " why "'); END;"
 
+// REPLACE removes whatever stands in its way, without asking the triggers of removal: so what would stand in its way is refused here.
+#define EVENTS_NO_REPLACE                                                                                              \
+    "CREATE TRIGGER workflow_events_no_replace BEFORE INSERT ON workflow_events"                                       \
+    " WHEN EXISTS(SELECT 1 FROM workflow_events WHERE position=NEW.position"                                           \
+    "   OR (run_no=NEW.run_no AND sequence=NEW.sequence) OR (run_no=NEW.run_no AND key=NEW.key))"                      \
+    " OR NEW.sequence<1 OR NEW.sequence>ifnull((SELECT last_seq FROM run_heads WHERE run_no=NEW.run_no),0)"            \
+    ROLL_BACK("only the owner of a run appends to it, and once for each key")
+
 static const char guards[] = // clang-format off
+    EVENTS_NO_REPLACE
     REFUSE("workflow_events", "update", "stored events do not change")
     REFUSE("ledger", "update", "ledger entries do not change")
     REFUSE("runs", "update", "the identity of a run does not change")
-    "CREATE TRIGGER workflow_events_no_replace BEFORE INSERT ON workflow_events"
-    " WHEN EXISTS(SELECT 1 FROM workflow_events WHERE position=NEW.position"
-    "   OR (run_no=NEW.run_no AND sequence=NEW.sequence))"
-    " OR NEW.sequence<1 OR NEW.sequence>ifnull((SELECT last_seq FROM run_heads WHERE run_no=NEW.run_no),0)"
-    ROLL_BACK("only the owner of a run appends to it")
     "CREATE TRIGGER ledger_no_replace BEFORE INSERT ON ledger"
     " WHEN EXISTS(SELECT 1 FROM ledger WHERE position=NEW.position"
     "   OR (run_no=NEW.run_no AND ledger_seq=NEW.ledger_seq)"
@@ -285,6 +293,8 @@ static const struct addition additions[] = {
     {"SELECT count(*) FROM sqlite_schema WHERE name='notes'", {NOTES, note_guards}},
     {"SELECT count(*) FROM sqlite_schema WHERE name='run_heads_by_time'", {TIMES}},
     {"SELECT count(*) FROM sqlite_schema WHERE name='noetl_events'", {PLAYBOOK_VIEW}},
+    {"SELECT count(*) FROM sqlite_schema WHERE name='workflow_events_by_key'",
+     {KEYS, "DROP TRIGGER IF EXISTS workflow_events_no_replace;", EVENTS_NO_REPLACE}},
     {"SELECT count(*) FROM pragma_table_info('engines') WHERE name='who'", {"ALTER TABLE engines ADD COLUMN who TEXT"}},
 };
 
@@ -317,5 +327,9 @@ enum code sqlite_upgrade_schema(struct sqlite_store *store, struct error *err)
     }
     if (!rc) return sqlite_commit_now(store, err);
     sqlite_rollback(store);
-    return rc;
+    if (rc != E_CONFLICT) return rc;
+    COVER(two_events_of_one_key);
+    if (err) *err = (struct error){0}; // what SQLite said of the index
+    return error_set(err, E_CORRUPT, "%s holds two events of one run under one key; cairn log verify --all says where",
+                     store->path);
 }

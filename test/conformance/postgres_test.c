@@ -40,6 +40,7 @@ static PGconn *raw_kept(struct store *store)
         if (link) PQfinish(link);
         link = raw_open(store);
         pg_do(link, "SET session_replication_role=replica"); // no triggers
+        pg_do(link, "DROP INDEX IF EXISTS workflow_events_by_key");
         snprintf(url, sizeof(url), "%s", store_url(store).ptr);
     }
     return link;

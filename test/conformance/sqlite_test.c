@@ -34,7 +34,8 @@ static void drop_guards(sqlite3 *db)
               "DROP TRIGGER IF EXISTS workflow_events_no_replace; DROP TRIGGER IF EXISTS ledger_no_update;"
               "DROP TRIGGER IF EXISTS ledger_no_delete; DROP TRIGGER IF EXISTS ledger_no_replace;"
               "DROP TRIGGER IF EXISTS runs_no_update; DROP TRIGGER IF EXISTS runs_no_delete;"
-              "DROP TRIGGER IF EXISTS run_heads_no_delete;PRAGMA foreign_keys=OFF;");
+              "DROP TRIGGER IF EXISTS run_heads_no_delete; DROP INDEX IF EXISTS workflow_events_by_key;"
+              "PRAGMA foreign_keys=OFF;");
 }
 
 // One connection for thousands of flips.
@@ -250,6 +251,48 @@ static void S15_audit_records_are_kept_by_triggers_on_any_connection(void)
     kit_release(&kit);
 }
 
+// What an owner that has forgotten its keys would do: room at the head, the next number, a key that is there.
+#define AGAIN                                                                                                          \
+    "INTO workflow_events SELECT NULL,run_no,run_id,sequence+1,event_type,timestamp,payload,record_prefix,"            \
+    "record_suffix,key FROM workflow_events WHERE sequence=2"
+static void one_event_a_key(struct store *store)
+{
+    sqlite3 *db = raw_open(store);
+    db_do(db, "UPDATE run_heads SET last_seq=3");
+    refused(db, "INSERT " AGAIN);
+    refused(db, "INSERT OR REPLACE " AGAIN);
+    refused(db, "INSERT " AGAIN " AND true ON CONFLICT DO UPDATE SET payload='{}'");
+    db_do(db, "BEGIN; DROP TRIGGER workflow_events_no_replace"); // without it the index alone
+    CHECK_INT(sqlite3_exec(db, "INSERT " AGAIN, NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    db_do(db, "ROLLBACK; UPDATE run_heads SET last_seq=2");
+    sqlite3_close(db);
+}
+
+static void S5_the_store_itself_refuses_a_second_event_of_a_key_I2(void)
+{
+    struct kit kit;
+    start_columns(&kit);
+    one_event_a_key(kit.store);
+    // A store of before has neither the index nor the trigger's part of it.
+    char url[600];
+    snprintf(url, sizeof(url), "%.*s", STR_ARG(store_url(kit.store)));
+    raw(kit.store, "SELECT 1");
+    store_close(kit.store);
+    struct store_options options = kit_options(&kit, STORE_WRITE);
+    CHECK_OK(store_open(str_from(url), &options, &kit.store, &kit.err), &kit.err);
+    one_event_a_key(kit.store);
+    // One that holds two is not written to, and can be looked at.
+    raw(kit.store, "INSERT " AGAIN);
+    store_close(kit.store);
+    CHECK_INT(store_open(str_from(url), &options, &kit.store, &kit.err), E_CORRUPT);
+    CHECK(strstr(kit.err.message, "under one key"));
+    COVERED(two_events_of_one_key);
+    options = kit_options(&kit, STORE_READ);
+    CHECK_OK(store_open(str_from(url), &options, &kit.store, &kit.err), &kit.err);
+    CHECK(kit_verify(&kit).fault_count > 0);
+    kit_release(&kit);
+}
+
 static void S16_a_vacuum_leaves_positions_as_they_are(void)
 {
     struct kit kit;
@@ -281,6 +324,7 @@ int main(int argc, char **argv)
     static const struct test more[] = {TEST(S15_S16_a_database_of_before_them_opens_and_tells_its_old_events),
                                        TEST(S8_triggers_refuse_every_other_connection_EL_1a),
                                        TEST(S15_audit_records_are_kept_by_triggers_on_any_connection),
+                                       TEST(S5_the_store_itself_refuses_a_second_event_of_a_key_I2),
                                        TEST(S16_a_vacuum_leaves_positions_as_they_are),
                                        TEST(S9_every_flipped_bit_of_a_column_is_found_and_named_I7),
                                        TEST(S9_bytes_moved_between_columns_are_found_I7),

@@ -26,7 +26,7 @@ test_postgres_every_command_works() {
     intact
     equal "$(pg_sql "select count(*) from cairn.tombstones")" 4
     cairn_is 0 doctor "${store[@]}"
-    cairn_is 0 store migrate --check "${store[@]}"; has err 'format 3, up to date'
+    cairn_is 0 store migrate --check "${store[@]}"; has err 'format 4, up to date'
     pg_sql 'alter table cairn.workflow_events disable trigger workflow_events_no_update'
     cairn_is 1 doctor "${store[@]}"; has err 'triggers of workflow_events are disabled'
 }

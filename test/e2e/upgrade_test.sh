@@ -17,7 +17,7 @@ test_upgrade_both_versions_work_on_one_store() {
     wait_for test -s files.token
     start_at old waits g.json
     engine new "$CAIRN"
-    equal "$(formats)" 1,2,3
+    equal "$(formats)" 1,2,3,4
     start_at new n-1 v.json; start_at old o-1 v.json
     wait_for is_at new n-1 COMPLETED; wait_for is_at new o-1 COMPLETED
     wait_for is_at old n-1 COMPLETED
@@ -32,10 +32,14 @@ test_upgrade_both_versions_work_on_one_store() {
 test_upgrade_an_older_version_refuses_a_newer_format() {
     needs_faulty; postgres_up; noop
     old run v.json "${store[@]}" --run-id o-1 --progress none >/dev/null 2>err || fail "run: $(cat err)"
-    cairn_is 20 store migrate --check "${store[@]}"; has err 'format 1, to be brought to 3'
-    cairn_is 0 store migrate "${store[@]}"; has err 'format 3, up to date'
-    old run v.json "${store[@]}" --run-id o-2 --progress none >/dev/null 2>err || fail "format 3 may be used by version 1: $(cat err)"
-    pg_sql "insert into cairn.migrations values(4,4)" >/dev/null
+    cairn_is 20 store migrate --check "${store[@]}"; has err 'format 1, to be brought to 4'
+    pg_sql "insert into cairn.workflow_events select nextval('cairn.feed_position'),run_no,tenant_id,run_id,99,event_type,timestamp,payload,record_prefix,record_suffix,key from cairn.workflow_events where sequence=2"
+    "$CAIRN" store migrate "${store[@]}" >out 2>err && fail 'two events of one key were migrated'
+    has err 'run o-1: events 2 and 99 have one key'; equal "$(formats)" 1
+    pg_sql "set session_replication_role=replica; delete from cairn.workflow_events where sequence=99"
+    cairn_is 0 store migrate "${store[@]}"; has err 'format 4, up to date'
+    old run v.json "${store[@]}" --run-id o-2 --progress none >/dev/null 2>err || fail "format 4 may be used by version 1: $(cat err)"
+    pg_sql "insert into cairn.migrations values(5,5)" >/dev/null
     for program in old "$CAIRN"; do
         "$program" ls "${store[@]}" >out 2>err && fail "$program uses a format that it does not know"
         has err 'use a newer Cairn'
