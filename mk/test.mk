@@ -59,8 +59,9 @@ SECONDS_MAX ?= 600
 soak:
 	@$(MAKE) -j2 V=test sim-bin
 	@build/test/test/sim/sim all --budget $(SECONDS_MAX)
-# Signatures against object stores from npm: make objects OBJECTS=DIRECTORY, with a node_modules (see test/objects/run)
+# Signatures and plans against object stores from npm and PyPI: make objects OBJECTS=DIRECTORY, with a node_modules (see test/objects/run)
 objects:
+	@$(MAKE) -j2 all
 	@$(MAKE) -j2 V=test ONLY=fetch_sign build/test/test/unit/fetch_sign
 	@test/objects/run build/test $(OBJECTS)
 # Signing in at an identity provider from npm: make oidc OIDC=DIRECTORY, with a node_modules (see test/oidc/run)

@@ -181,12 +181,19 @@ enum code azure_target(const struct fetch_policy *policy, const struct uri *uri,
         memcpy(out->uri.host, uri->host, strlen(uri->host)); // at most 24
         memcpy(out->uri.host + strlen(uri->host), ".blob.core.windows.net", sizeof(".blob.core.windows.net"));
     }
-    struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 4, struct http_header);
+    struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 3 + 4, struct http_header);
     if (!headers || !uri_decode(uri->path, arena, &blob)) return error_nomem(err);
     out->path = object_path(cloud->custom ? str_from(uri->host) : STR(""), blob, arena);
     if (!out->path.ptr) return error_nomem(err);
     out->headers = headers;
     enum code rc = add_headers(call, time, arena, headers, &out->header_count, err);
+    if (!rc && account) {
+        static const struct customer_names names = {
+            .algorithm = "x-ms-encryption-algorithm", .key = "x-ms-encryption-key", .hash = "x-ms-encryption-key-sha256"};
+        size_t added = 0;
+        rc = customer_headers(&account->customer, &names, arena, headers + out->header_count, &added, err);
+        out->header_count += added;
+    }
     if (!rc && account) rc = add_signature(account, call, arena, headers, out, err);
     if (!rc && account) rc = add_sas(account, arena, out, err);
     return rc;

@@ -111,11 +111,17 @@ struct plan_ref {
 // From {"uri", "sha256", "schemaVersion", "planId", "planVersion"} and perhaps "sizeBytes", "expiresAt", "compression"; other
 // members are not looked at. Borrows. E_INVALID names the member. Nothing is checked but types: fetch_plan does the rest.
 enum code fetch_plan_ref(const struct json *value, struct plan_ref *out, struct error *err) MUST_CHECK;
-// Downloads, inflates, compares. *actual is the hash of what came and is for the audit alone: to a tenant it would tell what
-// stands behind an address. All zero when nothing came.
-// As fetch_call, and E_CORRUPT (PLAN_INTEGRITY_VALIDATION_FAILED), E_DENIED (expired too), E_NOT_FOUND, E_INVALID (the reference).
+struct plan_trip {
+    // Of what came, for the audit alone: to a tenant it would tell what stands behind an address. All zero: nothing came.
+    struct digest actual;
+    int status;           // what the server answered instead of the plan, or 200; 0: none answered
+    bool object;          // of an object store: the configuration says which server it is, not the reference
+};
+// Downloads, inflates, compares.
+// As fetch_call, and E_CORRUPT (PLAN_INTEGRITY_VALIDATION_FAILED), E_DENIED (expired too), E_NOT_FOUND, E_INVALID (the reference),
+// E_UNREACHABLE (not now: 429, 5xx).
 enum code fetch_plan(const struct fetch_policy *policy, const struct plan_ref *ref, struct arena *arena,
-                     struct str *bytes, struct digest *actual, struct error *err) MUST_CHECK;
+                     struct str *bytes, struct plan_trip *trip, struct error *err) MUST_CHECK;
 
 // ---- a link to our own server
 // Where an http: or https: URI leads, by the grammar that plans are fetched by; addresses are hosts too. E_INVALID says why it cannot

@@ -59,7 +59,7 @@ enum code credential_read(const struct secret_ref *ref, struct arena *arena, str
 
 struct account {
     struct str name;
-    struct secret_ref key, sas;
+    struct secret_ref key, sas, customer;
 };
 
 // Where objects of one scheme live.
@@ -68,6 +68,7 @@ struct cloud {
     struct rule endpoint; // scheme, host, port and who may answer; its host is empty unless custom
     struct str region;
     struct secret_ref key_id, secret, token; // s3, gs; no key: requests are not signed
+    struct secret_ref customer;              // s3: objects are encrypted with this key, which the server does not keep
     const struct account *accounts;          // azure
     size_t account_count;
 };
@@ -162,6 +163,14 @@ enum code azure_target(const struct fetch_policy *policy, const struct uri *uri,
 // "/first/key", escaped as signatures want it. ptr NULL: out of memory.
 struct str object_path(struct str first, struct str key, struct arena *arena);
 bool region_valid(struct str region);
+// The key of the customer that objects are encrypted with, as headers: algorithm, key, hash of the key, in base64. Nothing when `ref`
+// names none. E_INVALID: not 32 bytes in base64; E_NOT_FOUND, E_NOMEM.
+struct customer_names {
+    const char *algorithm, *key, *hash;
+    bool md5; // else SHA-256
+};
+enum code customer_headers(const struct secret_ref *ref, const struct customer_names *names, struct arena *arena,
+                           struct http_header out[3], size_t *count, struct error *err) MUST_CHECK;
 
 struct sigv4 {
     struct str key_id, secret, token, region, service;

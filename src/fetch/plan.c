@@ -79,11 +79,13 @@ static enum code status_check(int status, struct error *err)
     if (status / 100 == 3) return error_set(err, E_DENIED, NOT_ALLOWED "the server sends elsewhere");
     if (status == 404 || status == 410) return error_set(err, E_NOT_FOUND, "the server has no such plan");
     if (status == 401 || status == 403) return error_set(err, E_DENIED, "the server does not hand out the plan");
+    if (status == 429 || status / 100 == 5)
+        return error_set(err, E_UNREACHABLE, "the server does not hand out the plan now (%d)", status);
     return error_set(err, E_IO, "the server answered %d instead of the plan", status);
 }
 
 static enum code download(const struct fetch_policy *policy, const struct plan_ref *ref, bool gzip, struct arena *arena,
-                          struct str *bytes, struct error *err)
+                          struct str *bytes, int *status, struct error *err)
 {
     struct fetch_call call = {.uri = ref->uri};
     struct fetch_answer answer;
@@ -92,7 +94,10 @@ static enum code download(const struct fetch_policy *policy, const struct plan_r
     if (bounded) call.body_max = (size_t)ref->size;
     struct error why = {0};
     enum code rc = fetch_call(policy, &call, arena, &answer, &why);
-    if (!rc) rc = status_check(answer.status, &why);
+    if (!rc) {
+        *status = answer.status;
+        rc = status_check(answer.status, &why);
+    }
     if (rc == E_LIMIT && bounded)
         return error_set(err, E_CORRUPT, INTEGRITY "the plan is longer than its reference says");
     if (rc && err) *err = why;
@@ -101,23 +106,24 @@ static enum code download(const struct fetch_policy *policy, const struct plan_r
 }
 
 static enum code load(const struct fetch_policy *policy, const struct plan_ref *ref, bool gzip, struct arena *arena,
-                      struct str *bytes, struct error *err)
+                      struct str *bytes, struct plan_trip *trip, struct error *err)
 {
     struct uri uri;
     const struct rule *rule;
     enum code rc = policy_match(policy, ref->uri, &uri, &rule, err);
     if (rc) return rc;
-    if (uri.scheme != SCHEME_CAIRN) return download(policy, ref, gzip, arena, bytes, err);
+    trip->object = uri.scheme == SCHEME_S3 || uri.scheme == SCHEME_GS || uri.scheme == SCHEME_AZURE;
+    if (uri.scheme != SCHEME_CAIRN) return download(policy, ref, gzip, arena, bytes, &trip->status, err);
     if (!policy->plans.load) return error_set(err, E_NOT_FOUND, "there is no store of plans here");
     return policy->plans.load(policy->plans.context, str_slice(uri.path, 1, uri.path.len), arena, bytes, err);
 }
 
 enum code fetch_plan(const struct fetch_policy *policy, const struct plan_ref *ref, struct arena *arena,
-                     struct str *bytes, struct digest *actual, struct error *err)
+                     struct str *bytes, struct plan_trip *trip, struct error *err)
 {
     struct digest wanted;
     bool gzip = str_is(ref->compression, "gzip");
-    memset(actual, 0, sizeof(*actual));
+    *trip = (struct plan_trip){0};
     // The text of the URI first, so that nothing else of a refused reference is answered.
     enum code rc = fetch_uri_check(policy, ref->uri, err);
     if (rc) return rc;
@@ -128,14 +134,14 @@ enum code fetch_plan(const struct fetch_policy *policy, const struct plan_ref *r
     if (ref->expires_ms && os_now().wall_ms >= ref->expires_ms)
         return error_set(err, E_DENIED, "the reference has expired");
     struct str stored = {0}, plain = {0};
-    rc = load(policy, ref, gzip, arena, &stored, err);
+    rc = load(policy, ref, gzip, arena, &stored, trip, err);
     if (rc) return rc;
     plain = stored;
     if (gzip) rc = gunzip(stored, arena, &plain, err);
     if (rc) return rc;
-    *actual = sha256(plain);
+    trip->actual = sha256(plain);
     bool sized = !ref->size || ref->size == stored.len || ref->size == plain.len;
-    if (CRYPTO_memcmp(actual->b, wanted.b, sizeof(wanted.b)) != 0 || !sized)
+    if (CRYPTO_memcmp(trip->actual.b, wanted.b, sizeof(wanted.b)) != 0 || !sized)
         return error_set(err, E_CORRUPT, INTEGRITY "the plan is not what its reference promises");
     *bytes = plain;
     return OK;

@@ -6,6 +6,7 @@
 #include "os/os.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define RULES_MAX 4096
 #define SECRET_MAX 65536
@@ -100,6 +101,14 @@ bool region_valid(struct str region)
     return true;
 }
 
+// The key travels with each request: not where others can read along.
+static void read_customer(struct form *form, const struct cloud *cloud, struct secret_ref *out)
+{
+    read_secret(form, "customerKey", out);
+    if ((out->variable.len || out->file.len) && cloud->endpoint.uri.scheme == SCHEME_HTTP && !cloud->endpoint.allow_private)
+        form_fail(form, "customerKey", "needs an endpoint of https");
+}
+
 static void read_buckets(struct form *form, const char *name, const char *region, struct cloud *out)
 {
     struct form part;
@@ -111,19 +120,23 @@ static void read_buckets(struct form *form, const char *name, const char *region
     read_secret(&part, "accessKeyId", &out->key_id);
     read_secret(&part, "secretAccessKey", &out->secret);
     read_secret(&part, "sessionToken", &out->token);
+    if (strcmp(name, "s3") == 0) read_customer(&part, out, &out->customer);
     bool id = out->key_id.variable.len || out->key_id.file.len, key = out->secret.variable.len || out->secret.file.len;
     if (id != key) form_fail(&part, NULL, "\"accessKeyId\" and \"secretAccessKey\" go together");
     form->rc = form_end(&part);
 }
 
-static enum code account_parse(const struct json_member *member, struct account *out, struct error *err)
+static enum code account_parse(const struct json_member *member, const struct cloud *cloud, struct account *out,
+                               struct error *err)
 {
     struct form form;
     form_begin(&form, "azure.accounts", &member->value, NULL, err);
     out->name = member->key;
     read_secret(&form, "key", &out->key);
     read_secret(&form, "sas", &out->sas);
-    if (member->value.count != 1) form_fail(&form, NULL, "give one of \"key\" and \"sas\"");
+    read_customer(&form, cloud, &out->customer);
+    bool keyed = out->key.variable.len || out->key.file.len, shared = out->sas.variable.len || out->sas.file.len;
+    if (keyed == shared) form_fail(&form, NULL, "give one of \"key\" and \"sas\"");
     return form_end(&form);
 }
 
@@ -137,7 +150,7 @@ static void read_azure(struct form *form, struct cloud *out)
     struct account *list = ARENA_ARRAY(form->arena, count + 1, struct account);
     if (!list) form_nomem(&part);
     for (size_t i = 0; !part.rc && i < count; i++)
-        part.rc = account_parse(&accounts->members[i], &list[i], form->err);
+        part.rc = account_parse(&accounts->members[i], out, &list[i], form->err);
     out->accounts = list;
     out->account_count = count;
     form->rc = form_end(&part);

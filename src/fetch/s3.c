@@ -1,11 +1,13 @@
 // Objects behind the S3 interface: AWS Signature Version 4, and where a bucket lives. Google's interface takes the same signatures.
 #include "fetch/inside.h"
 
+#include "base/base64.h"
 #include "base/civil.h"
 #include "base/text.h"
 #include "http/http.h"
 
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -240,30 +242,62 @@ static bool provider(const struct uri *uri, struct str region, struct uri *out)
     return fits;
 }
 
+#define CUSTOMER_KEY_SIZE 32
+
+enum code customer_headers(const struct secret_ref *ref, const struct customer_names *names, struct arena *arena,
+                           struct http_header out[3], size_t *count, struct error *err)
+{
+    struct str text;
+    *count = 0;
+    enum code rc = credential_read(ref, arena, &text, err);
+    if (rc || !text.len) return rc;
+    uint8_t key[CUSTOMER_KEY_SIZE + 3], hash[EVP_MAX_MD_SIZE];
+    size_t size = 0;
+    unsigned hash_size = 0;
+    // 32 bytes are 44 characters: no more is decoded than there is room for.
+    bool right = text.len == 44 && base64_decode(text, key, &size) && size == CUSTOMER_KEY_SIZE;
+    bool good = right && EVP_Digest(key, size, hash, &hash_size, names->md5 ? EVP_md5() : EVP_sha256(), NULL) == 1;
+    OPENSSL_cleanse(key, sizeof(key));
+    if (!right) return error_set(err, E_INVALID, "the customer's key is not 32 bytes in base64");
+    struct buf told = buf_of(128);
+    if (good) buf_base64(&told, (struct str){(const char *)hash, hash_size});
+    struct str hashed = buf_keep(&told, arena);
+    if (!good || !hashed.ptr) return error_nomem(err);
+    out[(*count)++] = (struct http_header){str_from(names->algorithm), STR("AES256")};
+    out[(*count)++] = (struct http_header){str_from(names->key), text};
+    out[(*count)++] = (struct http_header){str_from(names->hash), hashed};
+    return OK;
+}
+
 static enum code sign(const struct cloud *cloud, const struct fetch_call *call, const struct cloud_time *time,
                       struct str region, struct arena *arena, struct target *out, struct error *err)
 {
+    static const struct customer_names customer_names = {
+        .algorithm = "x-amz-server-side-encryption-customer-algorithm",
+        .key = "x-amz-server-side-encryption-customer-key",
+        .hash = "x-amz-server-side-encryption-customer-key-MD5",
+        .md5 = true};
     struct sigv4 request = {.region = region,
                             .service = STR("s3"),
                             .now_ms = time->now_ms,
                             .method = call->method.len ? call->method : STR("GET"),
                             .path = out->path,
-                            .headers = call->headers,
-                            .header_count = call->header_count,
                             .body = sha256(call->body)};
     enum code rc = credential_read(&cloud->key_id, arena, &request.key_id, err);
     if (!rc) rc = credential_read(&cloud->secret, arena, &request.secret, err);
     if (!rc) rc = credential_read(&cloud->token, arena, &request.token, err);
     if (rc) return rc;
-    struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 4, struct http_header);
+    struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 3 + 4, struct http_header);
     request.host = host_header(&out->uri, arena);
     if (!headers || !request.host.ptr) return error_nomem(err);
     if (call->header_count) memcpy(headers, call->headers, call->header_count * sizeof(*headers));
-    out->headers = headers;
-    out->header_count = call->header_count;
-    if (!request.key_id.len) return OK;
     size_t added = 0;
-    bool good = sigv4_sign(&request, arena, headers + call->header_count, &added);
+    rc = customer_headers(&cloud->customer, &customer_names, arena, headers + call->header_count, &added, err);
+    if (rc) return rc;
+    request.headers = out->headers = headers;
+    request.header_count = out->header_count = call->header_count + added;
+    if (!request.key_id.len) return OK;
+    bool good = sigv4_sign(&request, arena, headers + out->header_count, &added);
     OPENSSL_cleanse((void *)(uintptr_t)request.secret.ptr, request.secret.len);
     out->header_count += added;
     return good ? OK : error_nomem(err);

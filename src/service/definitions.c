@@ -99,11 +99,11 @@ bool definitions_has(struct str uri)
 }
 
 enum code definitions_fetch(struct call *call, struct store *store, const struct plan_ref *ref, struct str *bytes,
-                            struct digest *actual, struct error *err)
+                            struct plan_trip *trip, struct error *err)
 {
     typeof(*asking) mine = {call, store};
     asking = &mine;
-    enum code rc = fetch_plan(call->service->own_plans, ref, &call->arena, bytes, actual, err);
+    enum code rc = fetch_plan(call->service->own_plans, ref, &call->arena, bytes, trip, err);
     asking = NULL;
     return rc;
 }

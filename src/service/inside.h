@@ -290,7 +290,7 @@ bool definitions_keep(struct call *call, const struct program *program, struct s
 bool definitions_has(struct str uri); // one of cairn:
 // fetch_plan of such a reference, from what the tenant of the call has brought.
 enum code definitions_fetch(struct call *call, struct store *store, const struct plan_ref *ref, struct str *bytes,
-                            struct digest *actual, struct error *err) MUST_CHECK;
+                            struct plan_trip *trip, struct error *err) MUST_CHECK;
 
 // tokens.c
 enum code tokens_load(struct service *service, struct store *store, struct error *err) MUST_CHECK;

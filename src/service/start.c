@@ -18,7 +18,8 @@ struct starting {
     struct run_ids ids;
     struct digest key; // F3
     bool keyed;
-    struct digest fingerprint, actual;
+    struct digest fingerprint;
+    struct plan_trip trip; // of the reference
     struct limits limits; // that several engines share, and what it holds of them
     struct run_slots slots;
     bool alarm; // what came has another hash
@@ -415,7 +416,7 @@ static enum code audit_refusal(struct call *call, struct error *err)
     record.request = call->request_id;
     if (starting->alarm)
         record.details = JSON_OF(&call->arena, {"expectedSha256", json_string(starting->given.ref.sha256)},
-                                 {"actualSha256", json_digest(&call->arena, &starting->actual)});
+                                 {"actualSha256", json_digest(&call->arena, &starting->trip.actual)});
     if (!json_ok(&record.details)) return error_nomem(err);
     return audit_add(call->service, &record, err);
 }
@@ -521,6 +522,36 @@ static void refused_ref(struct call *call)
     service_post(call, refuse_on_engine);
 }
 
+// What a server answered decides the code of the problem. Where none answered there is one code, so that nobody scans networks with us;
+// but for object stores, whose servers no reference names.
+static void tell_not_fetched(struct call *call, enum code rc, const struct error *err)
+{
+    const struct starting *starting = call->state;
+    const struct plan_trip *trip = &starting->trip;
+    bool own = definitions_has(starting->given.ref.uri), silent = trip->status == 0 && trip->object;
+    if (rc == E_CORRUPT) {
+        call_problem(call, 422, "PLAN_INTEGRITY_VALIDATION_FAILED", "the plan is not what its reference says");
+    } else if (rc == E_NOT_FOUND && own) {
+        call_problem(call, 422, "PLAN_NOT_FOUND", "there is no definition with this hash");
+    } else if (rc == E_NOT_FOUND && trip->status) {
+        call_problem(call, 422, "PLAN_NOT_FOUND", "the server has no such plan (%d)", trip->status);
+    } else if (rc == E_DENIED && (trip->status == 401 || trip->status == 403)) {
+        call_problem(call, 422, "PLAN_ACCESS_DENIED", "the server does not hand the plan to this service (%d)", trip->status);
+    } else if (rc == E_UNREACHABLE || (silent && (rc == E_IO || rc == E_TIMEOUT || rc == E_NOT_FOUND))) {
+        call->answer = (struct answer){.retryable = true, .retry_after_ms = 1000};
+        if (trip->status)
+            call_problem(call, 503, "PLAN_UNAVAILABLE", "the server does not hand out the plan now (%d)", trip->status);
+        else if (rc == E_NOT_FOUND)
+            call_problem(call, 503, "PLAN_UNAVAILABLE", "the service lacks a credential for the object store");
+        else
+            call_problem(call, 503, "PLAN_UNAVAILABLE", "the object store does not answer");
+    } else if (rc == E_DENIED || rc == E_IO || rc == E_TIMEOUT || rc == E_NOT_FOUND) {
+        call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "the plan cannot be had from there");
+    } else {
+        call_failed(call, err);
+    }
+}
+
 static void fetch_on_reader(struct call *call, struct store *store)
 {
     struct service *service = call->service;
@@ -529,23 +560,13 @@ static void fetch_on_reader(struct call *call, struct store *store)
     struct error err = {0};
     struct str bytes;
     enum code rc = definitions_has(ref->uri)
-                       ? definitions_fetch(call, store, ref, &bytes, &starting->actual, &err)
-                       : fetch_plan(service->settings.fetch, ref, &call->arena, &bytes, &starting->actual, &err);
-    if (rc == OK) {
-        compile(call, bytes);
-        return;
-    }
+                       ? definitions_fetch(call, store, ref, &bytes, &starting->trip, &err)
+                       : fetch_plan(service->settings.fetch, ref, &call->arena, &bytes, &starting->trip, &err);
     starting->alarm = rc == E_CORRUPT;
-    if (rc == E_CORRUPT) {
-        call_problem(call, 422, "PLAN_INTEGRITY_VALIDATION_FAILED", "the plan is not what its reference says");
-    } else if (rc == E_NOT_FOUND && definitions_has(ref->uri)) {
-        call_problem(call, 422, "PLAN_NOT_FOUND", "there is no definition with this hash");
-    } else if (rc == E_DENIED || rc == E_IO || rc == E_TIMEOUT ||
-               rc == E_NOT_FOUND) { // one answer, so that nobody scans networks with us
-        call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "the plan cannot be had from there");
-    } else {
-        call_failed(call, &err);
-    }
+    if (rc == OK)
+        compile(call, bytes);
+    else
+        tell_not_fetched(call, rc, &err);
 }
 
 static void compile_on_reader(struct call *call, struct store *store)

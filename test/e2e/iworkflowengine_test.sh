@@ -113,7 +113,7 @@ test_a_reference_that_comes_to_nothing_is_a_failed_run_C_37_WE_4d() {
         equal "$(jq -r '[.items[].eventType] | join(" ")' body)" 'RunQueued RunFailed' "$run"
         equal "$(jq -r '.items[1].payload.errorCode // .items[1].payload.error.code // .items[1].payload.code' body)" "$refused" "$run"
     done <<'END'
-gone nowhere.json PLAN_URI_NOT_ALLOWED
+gone nowhere.json PLAN_NOT_FOUND
 asks asks.json .*CAPABILIT.*
 other other.json PLAN_REF_MISMATCH
 bad bad.json INVALID_.*

@@ -62,9 +62,9 @@ static void refuse_everywhere(const struct fetch_policy *policy, const char *tex
     is_refused(fetch_call(policy, &call, &arena, &answer, &err), &err, text);
     struct plan_ref ref = {.uri = str_from(text), .sha256 = STR(hash)};
     struct str bytes;
-    struct digest actual;
+    struct plan_trip trip;
     err = (struct error){0};
-    is_refused(fetch_plan(policy, &ref, &arena, &bytes, &actual, &err), &err, text);
+    is_refused(fetch_plan(policy, &ref, &arena, &bytes, &trip, &err), &err, text);
 }
 
 static int listen6(uint16_t port)
@@ -150,8 +150,8 @@ static void redirects_are_not_followed(void)
             struct plan_ref ref = {.uri = str_from(uri),
                                    .sha256 = STR("0000000000000000000000000000000000000000000000000000000000000000")};
             struct str bytes;
-            struct digest actual;
-            is_refused(fetch_plan(policy, &ref, &arena, &bytes, &actual, &err), &err, "redirect");
+            struct plan_trip trip;
+            is_refused(fetch_plan(policy, &ref, &arena, &bytes, &trip, &err), &err, "redirect");
             asked += 2;
         }
     }

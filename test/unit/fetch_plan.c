@@ -34,7 +34,7 @@ struct world {
     char uri[128], sha256[SHA256_HEX + 1];
     struct plan_ref ref;
     struct str bytes;
-    struct digest actual;
+    struct plan_trip trip;
     struct error err;
 };
 
@@ -56,7 +56,7 @@ static void world_begin(struct world *world, struct str plan)
 static enum code fetch(struct world *world)
 {
     world->err = (struct error){0};
-    return fetch_plan(world->policy, &world->ref, &arena, &world->bytes, &world->actual, &world->err);
+    return fetch_plan(world->policy, &world->ref, &arena, &world->bytes, &world->trip, &world->err);
 }
 
 static struct str gzip(struct str plain)
@@ -95,7 +95,7 @@ static void other_bytes_are_refused_WE_3_1i_WE_3_1l(void)
     CHECK(strncmp(world.err.message, "PLAN_INTEGRITY_VALIDATION_FAILED", 32) == 0);
     struct digest actual = sha256(str_from(other));
     digest_hex(&actual, hex);
-    CHECK(digest_eq(&actual, &world.actual));
+    CHECK(digest_eq(&actual, &world.trip.actual));
     CHECK(!strstr(world.err.message, hex) && !strstr(world.err.message, "planId"));
 }
 
@@ -172,12 +172,13 @@ static void answers_that_are_no_plan_are_told_apart(void)
         int status;
         enum code want;
     } cases[] = {{404, E_NOT_FOUND}, {410, E_NOT_FOUND}, {401, E_DENIED}, {403, E_DENIED}, {302, E_DENIED},
-                 {500, E_IO},        {503, E_IO},        {206, E_IO},     {201, E_IO}};
+                 {500, E_UNREACHABLE}, {503, E_UNREACHABLE}, {429, E_UNREACHABLE}, {206, E_IO}, {201, E_IO}};
     struct world world;
     world_begin(&world, STR("0123456789"));
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         world.offer.status = cases[i].status;
         CHECK_INT(fetch(&world), cases[i].want);
+        CHECK_INT(world.trip.status, cases[i].status);
     }
 }
 
@@ -265,7 +266,7 @@ static void memory_may_run_out_anywhere(void)
         arena_init(&small, 4096, 64 << 20);
         small.fail_in = n;
         world.err = (struct error){0};
-        enum code rc = fetch_plan(world.policy, &world.ref, &small, &world.bytes, &world.actual, &world.err);
+        enum code rc = fetch_plan(world.policy, &world.ref, &small, &world.bytes, &world.trip, &world.err);
         bool reached = small.fail_in <= 0;
         arena_release(&small);
         if (!reached) {

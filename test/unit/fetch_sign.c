@@ -248,13 +248,14 @@ static struct fetch_policy *live_policy(const char *variable)
 
 static void plan_is(const struct fetch_policy *policy, const char *uri, const char *text)
 {
-    struct digest hash = sha256(str_from(text)), actual;
+    struct digest hash = sha256(str_from(text));
+    struct plan_trip trip;
     char hex[SHA256_HEX + 1];
     digest_hex(&hash, hex);
     struct plan_ref ref = {.uri = str_from(uri), .sha256 = str_from(hex), .size = strlen(text)};
     struct str bytes;
     struct error err = {0};
-    CHECK_OK(fetch_plan(policy, &ref, &arena, &bytes, &actual, &err), &err);
+    CHECK_OK(fetch_plan(policy, &ref, &arena, &bytes, &trip, &err), &err);
     CHECK_STR(bytes, str_from(text));
 }
 

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Plans from object stores: s3, gs and azure, by a server that checks every signature (object_store.py). `make objects` does the same with
+# other people's servers.
+. "$(dirname "$0")/serve_lib.sh"
+
+sha() { sha256sum <"$1" | cut -d' ' -f1; }
+ref() { jq -nc --arg u "$1" --arg s "$(sha plans/plan.json)" '{uri: $u, sha256: $s, schemaVersion: "v1.2", planId: "p", planVersion: "1"}'; }
+start() { ask POST /v1/runs "{\"planRef\":$(ref "$2"),\"runId\":\"$1\"}" 'Prefer: wait=30'; }
+# What came of the last start, in a word; a plan that was not to be had for a moment leaves nothing behind.
+completes() { start "$1" "$2" && answers 200 && equal "$(jq -r .status body)" COMPLETED "$2"; ask GET "/v1/runs/$1" && equal "$(jq -r .planRef.uri body)" "$2"; }
+comes_to() { start "$1" "$2" && answers "$3" && code_is "$4"; }
+
+configure() {
+    cat >cairn.toml <<END
+[serve.fetch]
+allow = ["s3://plans/", "s3://europe/", "s3://moved/", "gs://goods/", "azure://account/container/", "azure://shared/container/"]
+s3 = { endpoint = "$place", allowPrivate = true, accessKeyId = { env = "S3_ID" }, secretAccessKey = { file = "$PWD/s3.secret" }${1:-} }
+gs = { endpoint = "$place", allowPrivate = true, accessKeyId = { env = "S3_ID" }, secretAccessKey = { file = "$PWD/s3.secret" } }
+azure = { endpoint = "$place", allowPrivate = true, accounts = { account = { key = { file = "$PWD/azure.key" }${2:-} }, shared = { sas = { env = "AZURE_SAS" } } } }
+END
+}
+object_store() {
+    mkdir -p plans
+    plan_text p '{"stepId":"a","kind":"noop"}' | jq -r . | tr -d '\n' >plans/plan.json
+    for name in 'a b+c(1)~.json' busy-1.json busy-9.json secret-1.json; do cp plans/plan.json "plans/$name"; done
+    python3 "$e2e/object_store.py" plans &
+    wait_for test -s port
+    place=http://127.0.0.1:$(cat port)
+    export S3_ID=AKIDTEST AZURE_SAS='sv=2021-08-06&sig=right'
+    echo 'sec/ret+key' >s3.secret
+    head -c 64 /dev/zero | tr '\0' k | base64 -w0 >azure.key
+    head -c 32 /dev/zero | tr '\0' c | base64 -w0 >customer.key
+}
+
+test_plans_come_from_servers_that_check_signatures_WE_3_1b() {
+    object_store; configure; serve
+    completes r1 s3://plans/prod/plan.json
+    completes r2 's3://plans/prod/a%20b+c(1)~.json'
+    completes r3 gs://goods/plan.json
+    completes r4 azure://account/container/prod/plan.json
+    completes r5 azure://shared/container/plan.json
+    # A bucket of another region says so, and is asked there; nobody is followed elsewhere.
+    completes r6 s3://europe/plan.json
+    equal "$(grep -c ' /europe/' asked)" 2
+    comes_to r7 s3://moved/plan.json 422 PLAN_URI_NOT_ALLOWED
+    equal "$(tail -n 1 asked)" '307 /moved/plan.json' 'it was followed'
+    stop_serving
+    cairn_is 0 log verify --all --store "sqlite:$PWD/store.db"
+}
+test_what_a_store_answers_decides_the_code() {
+    object_store; configure; serve
+    comes_to no-1 s3://plans/nowhere.json 422 PLAN_NOT_FOUND
+    comes_to no-2 azure://account/container/nowhere.json 422 PLAN_NOT_FOUND
+    for scheme in s3://plans azure://account/container; do
+        comes_to "late-${scheme%%:*}" "$scheme/busy-1.json" 503 PLAN_UNAVAILABLE
+        has head 'etry-After: '
+        ask GET "/v1/runs/late-${scheme%%:*}" && answers 404 # nothing is recorded of it, and the same request is made again
+        completes "late-${scheme%%:*}" "$scheme/busy-1.json"
+    done
+    # Keys are read whenever a request is signed: wrong ones are refused by the server, and neither they nor the right ones are told.
+    cp s3.secret right; echo 'hunter2' >s3.secret; cp azure.key azure.right; echo aHVudGVyMg== >azure.key
+    comes_to wrong-1 s3://plans/plan.json 422 PLAN_ACCESS_DENIED; hasnt body hunter2
+    comes_to wrong-2 gs://goods/plan.json 422 PLAN_ACCESS_DENIED
+    comes_to wrong-3 azure://account/container/plan.json 422 PLAN_ACCESS_DENIED; hasnt body aHVudGVyMg
+    mv right s3.secret; mv azure.right azure.key
+    completes right-1 s3://plans/plan.json; completes right-2 azure://account/container/plan.json
+    rm s3.secret
+    comes_to none-1 s3://plans/plan.json 503 PLAN_UNAVAILABLE
+    hasnt serve.err hunter2; hasnt serve.err sec/ret
+    stop_serving
+}
+test_objects_that_a_customer_encrypted_are_had_with_the_key() {
+    object_store; configure; serve
+    comes_to s-1 s3://plans/secret-1.json 422 PLAN_URI_NOT_ALLOWED
+    stop_serving
+    configure ", customerKey = { file = \"$PWD/customer.key\" }" ", customerKey = { file = \"$PWD/customer.key\" }"; serve
+    completes s-2 s3://plans/secret-1.json
+    completes s-3 azure://account/container/secret-1.json
+    echo 'c2hvcnQ=' >customer.key
+    start s-4 s3://plans/secret-1.json; [ "$status" -ge 400 ] || fail "a short key was sent"
+    hasnt body c2hvcnQ
+    stop_serving
+    sed -i 's/allowPrivate = true, accessKeyId/addresses = ["127.0.0.0\/8"], accessKeyId/; s/http:\/\/127.0.0.1/http:\/\/store.example/' cairn.toml
+    cairn_is 2 serve --store "sqlite:$PWD/other.db" --listen 127.0.0.1:0; has err customerKey
+}
+run_tests "$@"
