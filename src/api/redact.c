@@ -55,7 +55,7 @@ static const struct member {
     {"retrying", OPEN}, {"reusedFrom", OPEN}, {"right", OPEN}, {"role", OPEN}, {"rootCause", BOX}, {"routes", OPEN},
     {"row", OPEN}, {"rule", OPEN}, {"run", OPEN}, {"runId", OPEN}, {"runSeq", OPEN}, {"runStatus", OPEN},
     {"run_id", OPEN}, {"running", OPEN}, {"runningSteps", OPEN}, {"runs", OPEN}, {"schemaVersion", OPEN},
-    {"schema_version", OPEN}, {"selected", OPEN}, {"seq", OPEN}, {"sequence", OPEN}, {"sha256", OPEN},
+    {"schema_version", OPEN}, {"segment", OPEN}, {"selected", OPEN}, {"seq", OPEN}, {"sequence", OPEN}, {"sha256", OPEN},
     {"signalDecisionId", OPEN}, {"signalId", OPEN}, {"signalPayload", BOX}, {"signalType", OPEN}, {"signals", OPEN},
     {"since", OPEN}, {"sink", OPEN}, {"skipReason", OPEN}, {"skipped", OPEN}, {"skippedSteps", OPEN},
     {"source", OPEN}, {"sourceIp", OPEN}, {"sourceStatus", OPEN}, {"stale", OPEN}, {"started", OPEN},

@@ -289,6 +289,12 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
         out->step = PROGRAM_TOP;
         out->logical = moment->logical;
         return true;
+    case MOMENT_SEGMENT_FULL:
+        out->kind = INPUT_FULL;
+        out->events = (uint64_t)json_integer(json_key(&moment->value, "events"), 0);
+        out->bytes = (uint64_t)json_integer(json_key(&moment->value, "bytes"), 0);
+        out->limit = str_is(moment->reason, "bytes") ? "bytes" : "events";
+        return true;
     case MOMENT_STEP_STARTED:
         return step != PROGRAM_TOP && kernel_state(run, step) == NODE_DELAYED &&
                timer_input(run, step, TIMER_RETRY, out);

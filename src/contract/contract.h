@@ -67,6 +67,8 @@ enum vocabulary vocabulary_of_document(struct str kind); // of "plan", "nodes", 
     X(SIGNAL_SETTLED, NULL, NULL, NULL)                                                                                \
     X(DRAIN_TIMEOUT, NULL, NULL, NULL)                                                                                 \
     X(STEP_OVERDUE, NULL, NULL, NULL)                                                                                  \
+    X(SEGMENT_FULL, NULL, NULL, NULL)                                                                                  \
+    X(SEGMENT_STARTED, NULL, NULL, NULL)                                                                               \
     X(LIST_STARTED, NULL, NULL, NULL)                                                                                  \
     X(CHILD_ENDED, NULL, NULL, NULL)
 
@@ -192,7 +194,8 @@ struct moment {
     uint32_t task_run;        // the how-manyth run of that task in this visit and iteration, >= 1
     struct json extracted;    // TASK_DONE, RESULT_STORED: selected parts of a result kept as a blob; type 0 = none
     struct json preview;      // the same: {truncated, bytes, sample}, the beginning of it; type 0 = none
-    uint32_t logical, engine; // attempt ids, >= 1. Pause and resume: logical = pause cycle (C-23)
+    uint32_t logical, engine; // attempt ids, >= 1. Pause and resume: logical = pause cycle (C-23). Segments: their number;
+                              // `engine` of moments of the run is the segment that they are in
     int64_t at_ms;            // emittedAt
     const struct start_facts *start; // RUN_QUEUED, RUN_STARTED
     // STEP_COMPLETED, TASK_DONE: result (type 0 = none, or the value is in `blob`). SIGNAL_ACCEPTED: the payload, of signals that change
@@ -200,6 +203,7 @@ struct moment {
     // Playbooks: RUN_STARTED the workload; ADMIT_EVALUATED {allow, matched_rule_index}; STEP_SCHEDULED the token's arguments;
     // LOOP_STARTED the collection (or `blob`); TASK_STARTED the inputs; ATTEMPT_DONE, ATTEMPT_FAILED, TASK_FAILED the outcome without
     // its result; TASK_DECIDED {matched_rule_index, action, set}; ROUTED {mode, event, matched, selected, set}.
+    // SEGMENT_FULL: {bytes, events} of the segment, and in `reason` which of them was too many.
     // Lists of child runs: LIST_STARTED {as, items, join, most}, items perhaps as `blob`; CHILD_ENDED what the child gave.
     struct json value;
     struct digest blob; // STEP_COMPLETED: result kept as a blob when has_blob

@@ -21,10 +21,10 @@ enum provider provider_parse(struct str text)
 const struct behaviour *behaviour_of(struct str profile)
 {
     static const struct behaviour all[] = {
-        {PROVIDER_CAIRN, true, false},
-        {PROVIDER_TEMPORAL, false, true},
-        {PROVIDER_CONDUCTOR, true, false},
-        {PROVIDER_MOCK, true, false},
+        {PROVIDER_CAIRN, true, false, false},
+        {PROVIDER_TEMPORAL, false, true, true},
+        {PROVIDER_CONDUCTOR, true, false, false},
+        {PROVIDER_MOCK, true, false, false},
     };
     enum provider provider = provider_parse(profile);
     return &all[provider ? provider - PROVIDER_CAIRN : 0];

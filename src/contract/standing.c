@@ -17,6 +17,7 @@ static struct standing of_waiting(const struct standing_in *in)
 
 static struct standing of_running(const struct standing_in *in)
 {
+    if (in->rotating) return (struct standing){.substatus = "CONTINUE_AS_NEW", .goes_on = true};
     if (in->held + in->retrying > 0) {
         bool again = in->retrying > 0;
         return (struct standing){
@@ -52,6 +53,7 @@ struct standing_in standing_stored(enum run_status status, struct str substatus,
     bool approval = str_is(substatus, "WAITING_APPROVAL");
     in.cancelling = str_is(substatus, "CANCELLING");
     in.imported = str_is(substatus, STANDING_IMPORTED);
+    in.rotating = str_is(substatus, "CONTINUE_AS_NEW");
     in.drains = draining;
     in.requires_approval = approval && status == RUN_STATUS_PENDING;
     in.gates = approval;

@@ -14,6 +14,7 @@ struct standing_in {
     bool drains;     // a pause waits for what is in flight, and its patience is not over
     bool driven;     // a process has it
     bool recovering; // that process has just taken it over
+    bool rotating;   // its segment is full, and the next has not begun
     bool imported;
     uint32_t busy; // attempts and child runs in flight: no approvals, no loops around others
     uint32_t gates, delayed, retrying, held; // `retrying` are among `delayed`
@@ -26,7 +27,7 @@ enum need {
 };
 
 struct standing {
-    const char *substatus; // RETRYING, DRAINING, WAITING_APPROVAL, CANCELLING, RECOVERING, IMPORTED or ""
+    const char *substatus; // RETRYING, DRAINING, CONTINUE_AS_NEW, WAITING_APPROVAL, CANCELLING, RECOVERING, IMPORTED or ""
     enum need need;
     bool goes_on; // without a person: it only takes time, and a process that drives it
 };

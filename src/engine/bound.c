@@ -7,6 +7,7 @@
 
 #define EVENTS_MAX UINT64_C(50000)
 #define BYTES_MAX (UINT64_C(1) << 30)
+#define SEGMENT_BYTES_MAX (UINT64_C(50) << 20) // where Temporal ends a history, as it does at 50,000 events
 
 static uint64_t events_max(const struct engine *engine, const struct run *run)
 {
@@ -35,14 +36,53 @@ static enum code stop_run(struct engine *engine, struct resident *resident, cons
     return queue_signal(engine, resident, &signal, 0, err);
 }
 
+void extent_pass(struct extent *extent, const struct moment *moment, uint64_t seq)
+{
+    if (moment->kind != MOMENT_SEGMENT_STARTED) return;
+    extent->segment_bytes = extent->bytes;
+    extent->segment_seq = seq;
+    extent->segment = moment->logical;
+}
+
+static uint64_t said_or(uint64_t said, uint64_t else_said, uint64_t usual)
+{
+    return said ? said : else_said ? else_said : usual;
+}
+
+// The profile rotates: the run goes on in a new segment (ADR 0036). Each segment is asked about once.
+static enum code bound_segment(struct engine *engine, struct resident *resident, struct error *err)
+{
+    const struct run *run = resident->run;
+    const struct extent *extent = &resident->extent;
+    const struct engine_limits *limits = &engine->options.limits;
+    if (resident->full == run->segment || !run->started_ms) return OK;
+    if (run->segment > 1 && extent->segment != run->segment) return OK; // it begins in this batch, further on
+    uint64_t events = run_log_last_seq(resident->log) - extent->segment_seq;
+    uint64_t bytes = extent->bytes - extent->segment_bytes;
+    bool many = events >= said_or(limits->segment_events_max, limits->events_per_run_max, EVENTS_MAX);
+    if (!many && bytes < said_or(limits->segment_bytes_max, limits->bytes_per_run_max, SEGMENT_BYTES_MAX)) return OK;
+    if (limits->segments_max > 0 && run->segment >= limits->segments_max)
+        return stop_run(engine, resident, "segments", run->segment, limits->segments_max, err);
+    struct queued *queued = queue_add(engine, resident, INPUT_FULL);
+    if (!queued) return error_nomem(err);
+    queued->input.events = events;
+    queued->input.bytes = bytes;
+    queued->input.limit = many ? "events" : "bytes";
+    resident->full = run->segment;
+    return OK;
+}
+
 enum code bound_run(struct engine *engine, struct resident *resident, struct error *err)
 {
-    if (resident->gone || resident->idle || resident->limit_hit || resident->run->cancelling) return OK;
+    const struct run *run = resident->run;
+    if (resident->gone || resident->idle || resident->limit_hit || run->cancelling) return OK;
+    if (behaviour_of(run->start.profile)->rotates) return bound_segment(engine, resident, err);
     uint64_t said = engine->options.limits.bytes_per_run_max;
-    uint64_t events = run_log_last_seq(resident->log), most = events_max(engine, resident->run);
+    uint64_t events = run_log_last_seq(resident->log), most = events_max(engine, run);
     if (events >= most) return stop_run(engine, resident, "events", events, most, err);
     most = said ? said : BYTES_MAX;
-    return resident->bytes >= most ? stop_run(engine, resident, "bytes", resident->bytes, most, err) : OK;
+    uint64_t bytes = resident->extent.bytes;
+    return bytes >= most ? stop_run(engine, resident, "bytes", bytes, most, err) : OK;
 }
 
 // ---- configuration
@@ -51,15 +91,22 @@ enum code engine_limits_parse(const struct json *config, struct arena *arena, st
                               uint64_t *sql_bytes, struct error *err)
 {
     int64_t events = (int64_t)out->events_per_run_max, bytes = (int64_t)out->bytes_per_run_max;
-    int64_t sql = sql_bytes ? (int64_t)*sql_bytes : 0;
+    int64_t sql = sql_bytes ? (int64_t)*sql_bytes : 0, segments = (int64_t)out->segments_max;
+    int64_t segment_events = (int64_t)out->segment_events_max, segment_bytes = (int64_t)out->segment_bytes_max;
     struct form form;
     form_begin(&form, "limits", config, arena, err);
     form_number(&form, "events", 100, 2000000000, &events);
     form_number(&form, "bytes", 65536, INT64_C(1) << 50, &bytes);
+    form_number(&form, "segmentEvents", 100, 2000000000, &segment_events);
+    form_number(&form, "segmentBytes", 65536, INT64_C(1) << 50, &segment_bytes);
+    form_number(&form, "segments", 1, 1000000000, &segments);
     form_count(&form, "iterations", 1, 10000000, &out->iterations_max);
     form_number(&form, "sqlBytes", INT64_C(16) << 20, INT64_C(1) << 40, &sql);
     out->events_per_run_max = (uint64_t)events;
     out->bytes_per_run_max = (uint64_t)bytes;
+    out->segment_events_max = (uint64_t)segment_events;
+    out->segment_bytes_max = (uint64_t)segment_bytes;
+    out->segments_max = (uint64_t)segments;
     if (sql_bytes) *sql_bytes = (uint64_t)sql;
     return form_end(&form);
 }

@@ -338,6 +338,8 @@ enum code dispatch(struct engine *engine, struct resident *resident, const struc
         resident_gone(engine, resident);
         return rc;
     }
+    case EFFECT_CONTINUE_AS_NEW:
+        return need_recover(engine, resident, err); // what is in flight stays so: its holds are of this engine
     case EFFECT_RETRY_RUN:
     case EFFECT_DECISION:
         return OK; // turn.c

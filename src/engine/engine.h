@@ -69,8 +69,11 @@ struct engine_limits {
     size_t log_max;               // bytes of a step's log kept per attempt (16 MiB)
     size_t inline_max;            // larger outputs become blobs (64 KiB)
     // Of one run, beyond which it fails (engine_limits_parse): events in its log, 0 = 50,000 times program_scale, of a playbook 20 times
-    // that; bytes of its records and results, 0 = 1 GiB; iterations of one loop, 0 = KERNEL_ITERATIONS_MAX.
+    // that; bytes of its records and results, 0 = 1 GiB; iterations of one loop, 0 = KERNEL_ITERATIONS_MAX. 
     uint64_t events_per_run_max, bytes_per_run_max;
+    // Where the profile rotates, those two do not end a run: at them, or at segment_*, it goes on in a new segment (ADR 0036). 0 = as those
+    // above say, and where they do not, 50,000 events and 50 MiB. It fails when it has filled segments_max of them, 0 = never.
+    uint64_t segment_events_max, segment_bytes_max, segments_max;
     uint32_t iterations_max;
     uint32_t steps_max;           // of documents that runs name when they need them; 0 = PROGRAM_STEPS
     // How long a result may wait for the store (ADR 0019): then its attempt fails with STATE_STORE_WRITE_BUDGET_EXCEEDED,
@@ -79,8 +82,8 @@ struct engine_limits {
 };
 extern const struct engine_limits engine_limits_default;
 
-// "limits" of a service's configuration, or of a command line: {"events":N,"bytes":N,"iterations":N,"sqlBytes":N}; what is missing stays as
-// it is. `sql_bytes` (may be NULL): what a task's SQL may take (task/task.h). E_INVALID.
+// "limits" of a service's configuration, or of a command line: {"events":N,"bytes":N,"segmentEvents":N,"segmentBytes":N,"segments":N,
+// "iterations":N,"sqlBytes":N}; what is missing stays as it is. `sql_bytes` (may be NULL): what a task's SQL may take (task/task.h). E_INVALID.
 enum code engine_limits_parse(const struct json *config, struct arena *arena, struct engine_limits *out,
                               uint64_t *sql_bytes, struct error *err) MUST_CHECK;
 // "stateStore" of a service's configuration: {"writeLatencyBudgetMs":3000,"failOpenForEventClass":[],

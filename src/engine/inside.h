@@ -99,7 +99,12 @@ struct resident {
     bool needs_recover; // an INPUT_RECOVER for all that is owed is on its way: one at a time
     bool adopted;  // its orphans have not been looked for yet
     bool limit_hit;
-    uint64_t bytes; // that its records and results take
+    uint32_t full;  // the segment that was last found to be full; 0 = none
+    struct extent {
+        uint64_t bytes;                       // that its records and results take
+        uint64_t segment_bytes, segment_seq;  // the same when its segment began, and the event before that
+        uint32_t segment;                     // which one that is; 0 = the first
+    } extent;
     struct run_holds holds; // its attempts that are outside. A refold does not touch them
 };
 
@@ -395,7 +400,9 @@ enum code subrun_ended(struct engine *engine, struct resident *child, struct err
 
 // signal.c
 enum code poll_inbox(struct engine *engine, struct error *err) MUST_CHECK;
-enum code bound_run(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK; // bound.c
+// bound.c
+enum code bound_run(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
+void extent_pass(struct extent *extent, const struct moment *moment, uint64_t seq); // a record; the bytes of it are in `extent` already
 enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id,
                        struct error *err) MUST_CHECK;
 enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect,

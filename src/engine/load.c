@@ -119,7 +119,7 @@ static enum code entry_for_head(struct engine *engine, const struct run_head *he
 // ---- the state of a stored run
 struct fold_context {
     struct run *run;
-    uint64_t bytes;
+    struct extent extent;
     struct error *err;
 };
 
@@ -128,14 +128,15 @@ static enum code fold_one(void *context, const struct record *record, const stru
 {
     (void)seal;
     struct fold_context *fold = context;
-    fold->bytes += record->bytes.len + (moment && moment->has_blob ? moment->blob_size : 0);
+    fold->extent.bytes += record->bytes.len + (moment && moment->has_blob ? moment->blob_size : 0);
+    if (moment) extent_pass(&fold->extent, moment, record->seq);
     if (moment) return kernel_fold(fold->run, moment, fold->err);
     return record->signal_id.len > 0 ? kernel_decided(fold->run, record->signal_id, fold->err) : OK;
 }
 
-// log NULL: as the store has it now; else as it was claimed. `bytes`: of its records and results.
+// log NULL: as the store has it now; else as it was claimed.
 static enum code fold_run(struct store *store, const struct program *program, const struct run_ids *ids,
-                          struct run_log *log, struct run **out, uint64_t *bytes, struct error *err)
+                          struct run_log *log, struct run **out, struct extent *extent, struct error *err)
 {
     struct run *run = run_new(program, ids);
     if (!run) return error_nomem(err);
@@ -153,15 +154,15 @@ static enum code fold_run(struct store *store, const struct program *program, co
         return rc;
     }
     *out = run;
-    *bytes = fold.bytes;
+    *extent = fold.extent;
     return OK;
 }
 
 enum code fold_stored(struct store *store, const struct program *program, const struct run_ids *ids, struct run **out,
                       struct error *err)
 {
-    uint64_t bytes;
-    return fold_run(store, program, ids, NULL, out, &bytes, err);
+    struct extent ignored;
+    return fold_run(store, program, ids, NULL, out, &ignored, err);
 }
 
 static enum code has_ended(struct str run, struct error *err)
@@ -176,19 +177,19 @@ static enum code load_head(struct engine *engine, const struct run_head *head, b
     struct program_entry *entry = NULL;
     struct run_log *log = NULL;
     struct run *run = NULL;
-    uint64_t bytes = 0;
+    struct extent extent = {0};
     enum code rc = head->terminal && !even_ended ? has_ended(head->ids.run, err) : OK;
     if (!rc) rc = entry_for_head(engine, head, &entry, err);
     if (!rc) rc = store_claim_run(engine->store, head->ids.tenant, head->ids.run, &log, err);
     if (!rc && run_log_terminal(log) && !even_ended) rc = has_ended(head->ids.run, err);
-    if (!rc) rc = fold_run(engine->store, entry->program, run_log_ids(log), log, &run, &bytes, err);
+    if (!rc) rc = fold_run(engine->store, entry->program, run_log_ids(log), log, &run, &extent, err);
     if (!rc) {
         *out = resident_add(engine, run, log, entry);
         if (!*out)
             rc = error_nomem(err);
         else
             (*out)->terminal = run_log_terminal(log);
-        if (!rc) (*out)->bytes = bytes;
+        if (!rc) (*out)->extent = extent;
         if (!rc) (*out)->idle = !(*out)->terminal;
         if (!rc) (*out)->begun = true;
     }

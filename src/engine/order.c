@@ -206,7 +206,7 @@ enum code orders_render(struct engine *engine, struct resident *resident, const 
     for (size_t i = 0; !rc && i < outcome->effect_count; i++) {
         const struct effect *effect = &outcome->effects[i];
         bool starts = effect->kind == EFFECT_EXECUTE || effect->kind == EFFECT_SUBRUN;
-        INVARIANT(effect->kind >= EFFECT_EXECUTE && effect->kind <= EFFECT_ENDED);
+        INVARIANT(effect->kind >= EFFECT_EXECUTE && effect->kind <= EFFECT_CONTINUE_AS_NEW);
         if (!starts || effect_is_stale(resident, effect)) continue;
         if (!*out) *out = ARENA_ARRAY(&engine->turn, outcome->effect_count, struct order);
         if (!*out) return error_nomem(err);

@@ -385,11 +385,15 @@ static enum code carry_out(struct batch *batch, struct decided *decided, struct 
     struct engine *engine = batch->engine;
     struct resident *resident = decided->queued.resident;
     tell_events(engine, batch, decided);
-    for (size_t i = 0; i < decided->item_count; i++)
-        resident->bytes += batch->sealed.items[decided->first_item + i].bytes.len;
+    struct extent *extent = &resident->extent;
+    for (size_t i = 0; i < decided->item_count; i++) {
+        const struct append_item *item = &batch->sealed.items[decided->first_item + i];
+        extent->bytes += item->bytes.len;
+        if (item->moment) extent_pass(extent, item->moment, item->seq);
+    }
     for (size_t i = 0; !decided->queued.elsewhere && i < decided->queued.blob_count; i++)
-        resident->bytes += decided->queued.blobs[i].bytes.len;
-    for (size_t i = 0; i < decided->outcome.blob_count; i++) resident->bytes += decided->outcome.blobs[i].bytes.len;
+        extent->bytes += decided->queued.blobs[i].bytes.len;
+    for (size_t i = 0; i < decided->outcome.blob_count; i++) extent->bytes += decided->outcome.blobs[i].bytes.len;
     struct str new_run = decided->made ? decided->made->ids.run : (struct str){0};
     for (size_t i = 0; i < decided->outcome.effect_count; i++) {
         const struct effect *effect = &decided->outcome.effects[i];

@@ -163,6 +163,7 @@ static bool look_without_note(struct view_of_step *v)
     if (run->cancelling) return set(v, STATE_WAITING, "RUN_CANCELLING");
     if (parents.waiting > 0) return set(v, STATE_WAITING, "DEPENDENCIES");
     if (run->status == RUN_STATUS_PAUSED) return set(v, STATE_WAITING, "RUN_PAUSED");
+    if (run->rotating) return set(v, STATE_WAITING, "CONTINUE_AS_NEW");
     if (run->failing && parents.tainted == 0) return set(v, STATE_WAITING, "RUN_FAILING");
     return set(v, STATE_WAITING, "DUE");
 }

@@ -119,6 +119,8 @@ static void waiting_told(struct maker *m, struct buf *out, const struct view_of_
         const struct signal_finding *signal = signal_find(e, e->pause_signal);
         buf_text(out, " could start, but the run was paused");
         by_told(out, signal ? signal->actor : (struct str){0}, e->pause_reason);
+    } else if (str_is(reason, "CONTINUE_AS_NEW")) {
+        buf_printf(out, " could start; segment %u of the log is full, and the run goes on in the next", e->run->segment);
     } else if (str_is(reason, "RUN_FAILING")) {
         buf_printf(out, " is not started: %.*s failed, and a failing plan starts no unrelated work",
                    STR_ARG(e->run->failed_step));

@@ -118,7 +118,7 @@ enum code attempt_lost(struct decide *d, uint32_t lane)
     INVARIANT(in_flight(run, lane));
     if (run->cancelling) return OK; // advance() sweeps: it fails as cancelled
     if (lane_ref(run, lane)->engine >= ENGINE_ATTEMPTS_MAX) return poisoned(d, lane);
-    if (d->input->idle || run->status != RUN_STATUS_RUNNING) return OK; // RECOVER or RESUME finds it
+    if (d->input->idle || !run_goes(run)) return OK; // RECOVER or RESUME finds it
     return again_k(d, lane);
 }
 
@@ -186,14 +186,14 @@ enum code attempts_owed(struct decide *d)
         if (!rc && !look) rc = timer_again(d, i);
     }
     if (!rc && !look) rc = drain_timer(d);
-    if (rc || run->status != RUN_STATUS_RUNNING) return rc; // K6: PAUSED starts nothing, RESUME does
+    if (rc || !run_goes(run)) return rc; // K6: PAUSED starts nothing, RESUME does
     return owe_executions(d);
 }
 
 enum code attempts_resume(struct decide *d)
 {
     struct run *run = d->run;
-    INVARIANT(run->status == RUN_STATUS_RUNNING);
+    INVARIANT(run_goes(run));
     enum code rc = owe_executions(d);
     for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) rc = attach(d, i);
     for (uint32_t i = run->first_lane; !rc && run->delayed > 0 && i < run_step_count(run); i++) {
@@ -266,7 +266,7 @@ enum code attempt_timer(struct decide *d)
     const struct run_lane *s = lane_ref(run, lane);
     if (s->logical != d->input->logical || s->due_ms != d->input->due_ms) return OK;
     if (d->input->timer == TIMER_RETRY) // K6: RESUME looks at what is overdue
-        return s->state == NODE_DELAYED && run->status == RUN_STATUS_RUNNING ? run->route->begin(d, lane) : OK;
+        return s->state == NODE_DELAYED && run_goes(run) ? run->route->begin(d, lane) : OK;
     if (!in_flight(run, lane)) return OK;
     enum body body = run->route->body(run, lane);
     if (body != BODY_CHILD && body != BODY_LIST) return run->route->wake(d, lane);

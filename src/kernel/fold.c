@@ -506,6 +506,16 @@ static void fold_settled(struct run *run, const struct moment *m)
     }
 }
 
+static enum code fold_segment(struct run *run, const struct moment *m, struct error *err)
+{
+    bool begins = m->kind == MOMENT_SEGMENT_STARTED;
+    if (run->rotating != begins || m->logical != run->segment + begins) return impossible(run, m, err);
+    run->rotating = !begins;
+    run->segment = m->logical;
+    lists_begin(run);
+    return OK;
+}
+
 static enum code fold_run_moment(struct run *run, const struct moment *m, struct error *err)
 {
     switch ((int)m->kind) {
@@ -531,6 +541,9 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
         run->status = RUN_STATUS_RUNNING;
         lists_begin(run);
         return OK;
+    case MOMENT_SEGMENT_FULL:
+    case MOMENT_SEGMENT_STARTED:
+        return fold_segment(run, m, err);
     case MOMENT_SIGNAL_ACCEPTED:
     case MOMENT_SIGNAL_REJECTED:
         return fold_signal(run, m, err);

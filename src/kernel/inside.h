@@ -112,6 +112,7 @@ enum code step_start(struct decide *d) MUST_CHECK;
 enum code step_signal(struct decide *d) MUST_CHECK;
 enum code step_recover(struct decide *d) MUST_CHECK;
 enum code step_admit(struct decide *d) MUST_CHECK;
+enum code segment_full(struct decide *d) MUST_CHECK; // INPUT_FULL
 
 // Objects are merged, everything else is replaced. False: out of memory.
 bool merge_values(struct arena *arena, const struct json *under, const struct json *over, struct json *out) MUST_CHECK;

@@ -100,7 +100,7 @@ enum moment_kind kernel_end(const struct run *run)
     if (run->cancelling && run->in_flight > 0) return MOMENT_UNKNOWN;
     if (run->cancelling) return run->limited ? MOMENT_RUN_FAILED : MOMENT_RUN_CANCELLED;
     if (run->start.refusal.type) return MOMENT_RUN_FAILED;        // it was queued, and never begins (C-37)
-    if (run->status != RUN_STATUS_RUNNING) return MOMENT_UNKNOWN; // PAUSED: the end is withheld until RESUME (C-15)
+    if (!run_goes(run)) return MOMENT_UNKNOWN; // PAUSED: the end is withheld until RESUME (C-15); K8
     if (run->in_flight + run->delayed + run->held > 0) return MOMENT_UNKNOWN;
     if (run->route->is_busy(run)) return MOMENT_UNKNOWN;
     return run->route->has_failed(run) ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED;

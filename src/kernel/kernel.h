@@ -10,13 +10,16 @@
 //
 // Invariants, checked by run_verify in test builds after every step:
 //  K1 fold(moments) equals the live state.
-//  K2 every run that has not ended has something in flight, a timer, a held failure, a pause or a gate: it can always go on.
+//  K2 every run that has not ended has something in flight, a timer, a held failure, a pause, a gate or a full segment: it can always
+//     go on.
 //     (After an idle input: or a step that the next RECOVER decides.)
 //  K3 a step has at most one outcome per logical attempt, and it belongs to the attempt in flight (I14).
 //  K4 nothing is decided after the terminal moment (I15).
 //  K5 a step starts only when all its dependencies are terminal and its rule and condition hold.
 //  K6 while PAUSED no attempt starts (I25); results are recorded, the end of the run is withheld (C-15).
 //  K7 a cancelled run ends when nothing is in flight any more.
+//  K8 between SEGMENT_FULL and SEGMENT_STARTED no attempt starts and the run does not end, unless it is cancelled; segments are
+//     numbered 1, 2, 3, and only of runs whose profile rotates.
 //
 //            start                          all settled
 //   PENDING ---------> RUNNING ------------------------------> COMPLETED | FAILED
@@ -115,6 +118,8 @@ struct run {
     bool limited;    // so is it because of its limits: it fails
     bool failing;    // plans: a step failed under fail_run; no unrelated work starts
     bool recovering; // taken over, and nothing decided yet (not from the log)
+    bool rotating;   // the segment is full, and the next has not begun (ADR 0036)
+    uint32_t segment; // the one that it is in, from 1
     uint32_t pause_cycle;
     uint32_t drain_over; // pause cycle whose time for draining ran out
     int64_t paused_ms;
@@ -229,7 +234,8 @@ struct past {
 enum { ENGINE_ATTEMPTS_MAX = 20 };
 
 // NOTE: nothing for the run itself; something is to be written into its ledger.
-enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPUT_RECOVER, INPUT_ADMIT, INPUT_NOTE };
+// FULL: its segment has come to a limit. RECOVER begins the next one.
+enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPUT_RECOVER, INPUT_ADMIT, INPUT_NOTE, INPUT_FULL };
 
 struct input {
     enum input_kind kind;
@@ -262,6 +268,8 @@ struct input {
     const struct signal *signal; // SIGNAL
     struct str decision_id;      // SIGNAL: UUID for the decision record
     uint64_t seq;                // SIGNAL with a condition: the run's last event
+    uint64_t events, bytes;      // FULL: of the segment,
+    const char *limit;           // and which of them is too many, "events" or "bytes"
 };
 
 enum effect_kind {
@@ -273,6 +281,9 @@ enum effect_kind {
     EFFECT_RETRY_RUN,     // accepted RETRY_RUN: make the new run
     EFFECT_DECISION,      // the answer to a signal
     EFFECT_ENDED,         // the run has its terminal moment
+    // The segment is full (ADR 0036). Who drives the run ends this execution of it when that suits (attempts in flight may be waited for,
+    // none begins meanwhile), takes the run up from its log and gives it INPUT_RECOVER, which begins the next segment.
+    EFFECT_CONTINUE_AS_NEW,
 };
 
 struct effect {
@@ -535,9 +546,10 @@ enum code kernel_past_of(const struct past *past, const struct revision *revisio
 // Whether a run that has not started waits for INPUT_ADMIT and nothing else.
 bool run_queued(const struct run *run);
 // Detail for lists: RECOVERING (taken over, its first turn is to come), DRAINING (paused, steps in flight; not in the profile
-// "temporal", and not after the drain timeout), RETRYING (an attempt failed and the next one follows, or the failure is held),
-// WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "".
+// "temporal", and not after the drain timeout), CONTINUE_AS_NEW (its segment is full), RETRYING (an attempt failed
+// and the next one follows, or the failure is held), WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "".
 const char *run_substatus(const struct run *run);
+bool run_goes(const struct run *run); // RUNNING, and its segment is not full: attempts may start
 struct standing run_standing(const struct run *run);
 struct standing_in run_standing_in(const struct run *run); // without `recovering`: what its log alone says
 uint32_t run_draining(const struct run *run); // steps in flight that a pause waits for: no approvals, no loops

@@ -19,7 +19,7 @@ struct run_list *list_of(const struct run *run, uint32_t step)
 
 static void begin_members(const struct run *run, struct run_list *list)
 {
-    bool stop = run->status != RUN_STATUS_RUNNING || run->cancelling;
+    bool stop = !run_goes(run) || run->cancelling;
     while (container_next(&list->of, list->most, stop) == CONTAINER_BEGIN) list->of.begun++;
 }
 
@@ -238,7 +238,7 @@ enum code list_look(struct decide *d, uint32_t lane, uint32_t member)
     const struct run *run = d->run;
     const struct run_list *list = list_of(run, lane);
     bool begun = list && member >= 1 && member <= list->of.begun && list->states[member - 1] == MEMBER_OPEN;
-    if (!begun || d->input->idle || run->status != RUN_STATUS_RUNNING || run->cancelling) return OK;
+    if (!begun || d->input->idle || !run_goes(run) || run->cancelling) return OK;
     return order_member(d, lane, member);
 }
 
@@ -373,7 +373,7 @@ enum code list_go_on(struct decide *d, uint32_t lane)
     }
     INVARIANT(list && list->logical == lane_ref(run, lane)->logical);
     if (is_over(run, list)) return end_list(d, lane, list);
-    bool rests = d->input->idle || run->status != RUN_STATUS_RUNNING || run->cancelling;
+    bool rests = d->input->idle || !run_goes(run) || run->cancelling;
     enum code rc = OK;
     for (uint32_t i = 0; !rc && !rests && i < list->of.begun; i++)
         if (list->states[i] == MEMBER_OPEN) rc = order_member(d, lane, i + 1);

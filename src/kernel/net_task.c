@@ -537,7 +537,7 @@ static enum code record_decision(struct decide *d, uint32_t index, const struct 
                       {"set", json_filled(v->set)});
     if (!json_ok(&m.value)) return error_nomem(d->err);
     enum code rc = net_emit(d, &m);
-    if (rc || v->action != NET_RETRY || d->input->idle || d->run->status != RUN_STATUS_RUNNING) return rc;
+    if (rc || v->action != NET_RETRY || d->input->idle || !run_goes(d->run)) return rc;
     return lane_timer(d, index);
 }
 

@@ -103,6 +103,7 @@ static bool is_taken(struct cut *cut, const struct moment *m)
     if (m->kind == MOMENT_UNKNOWN || m->kind == MOMENT_LATE_RESULT) return false;
     if (m->kind == MOMENT_LIST_STARTED || m->kind == MOMENT_CHILD_ENDED) return false; // of its children; the new run has its own
     if (m->kind == MOMENT_SIGNAL_DEFERRED || m->kind == MOMENT_SIGNAL_SETTLED) return false; // asked of that run
+    if (m->kind == MOMENT_SEGMENT_FULL || m->kind == MOMENT_SEGMENT_STARTED) return false;   // the new run counts its own
     if (cancels(m)) cut->lifted = true;
     return !cancels(m) && !(cut->lifted && m->kind == MOMENT_STEP_FAILED);
 }

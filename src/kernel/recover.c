@@ -1,4 +1,5 @@
 // A run folded from its log goes on: what was in flight when the last owner died is owed, and named in the log before it starts.
+#include "json/make.h"
 #include "kernel/route.h"
 
 enum code drain_timer(struct decide *d)
@@ -13,6 +14,29 @@ enum code drain_timer(struct decide *d)
     return rc;
 }
 
+// ---- segments (ADR 0036)
+static enum code segment_begin(struct decide *d)
+{
+    struct moment m = moment_of(d, MOMENT_SEGMENT_STARTED, PROGRAM_TOP);
+    m.logical = m.engine = d->run->segment + 1;
+    return emit(d, &m, PROGRAM_TOP);
+}
+
+enum code segment_full(struct decide *d)
+{
+    const struct run *run = d->run;
+    const struct input *in = d->input;
+    bool open = run->status == RUN_STATUS_RUNNING || run->status == RUN_STATUS_PAUSED;
+    if (!open || run->cancelling || run->rotating || !behaviour_of(run->start.profile)->rotates) return OK;
+    struct moment m = moment_of(d, MOMENT_SEGMENT_FULL, PROGRAM_TOP);
+    m.logical = run->segment;
+    m.reason = str_from(in->limit);
+    m.value = JSON_OF(d->out->turn, {"bytes", json_int((int64_t)in->bytes)}, {"events", json_int((int64_t)in->events)});
+    if (!json_ok(&m.value)) return error_nomem(d->err);
+    enum code rc = emit(d, &m, PROGRAM_TOP);
+    return rc ? rc : effect_add(d, EFFECT_CONTINUE_AS_NEW, PROGRAM_TOP) ? OK : E_NOMEM;
+}
+
 enum code step_recover(struct decide *d)
 {
     struct run *run = d->run;
@@ -24,5 +48,6 @@ enum code step_recover(struct decide *d)
         return OK;
     }
     enum code rc = may_begin(run) ? run->route->open(d) : OK;
+    if (!rc && run->rotating && d->input->timer != TIMER_LOOK) rc = segment_begin(d);
     return rc ? rc : attempts_owed(d);
 }

@@ -87,7 +87,7 @@ enum code fail_step(struct decide *d, uint32_t step, const struct fault *why)
     if (rc) return rc;
 
     int64_t delay = retry_delay_ms(&run->program->steps[step].retry, s->logical - s->base, d->input->random);
-    if (delay == 0 && run->status == RUN_STATUS_RUNNING && !d->input->idle) {
+    if (delay == 0 && run_goes(run) && !d->input->idle) {
         COVER(retry_at_once);
         return start_attempt(d, step, s->logical + 1);
     }
@@ -263,7 +263,7 @@ static enum code dag_advance(struct decide *d)
 {
     struct run *run = d->run;
     if (d->input->idle && !run->cancelling && any_due(run)) return OK; // RECOVER decides them
-    while (run->status == RUN_STATUS_RUNNING && !run->cancelling) {
+    while (run_goes(run) && !run->cancelling) {
         uint32_t step = ready_pop(run);
         if (step == PROGRAM_TOP) break;
         enum code rc = OK;

@@ -548,7 +548,7 @@ static enum code look_at(struct decide *d, uint32_t step)
 static enum code look_at_all(struct decide *d)
 {
     struct run *run = d->run;
-    while (run->status == RUN_STATUS_RUNNING && !run->cancelling && run->ready_head != PROGRAM_TOP) {
+    while (run_goes(run) && !run->cancelling && run->ready_head != PROGRAM_TOP) {
         if (d->input->idle) return OK;                 // RECOVER goes on
         if (d->out->moment_count >= NET_MOMENTS_MAX) { // the rest in the next turn
             return timer_add(d, PROGRAM_TOP, TIMER_LOOK, d->input->now_ms, d->input->now_ms);

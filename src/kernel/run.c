@@ -40,6 +40,7 @@ struct run *run_new(const struct program *program, const struct run_ids *ids)
     run->program = program;
     run->route = program->net ? &route_net : &route_dag;
     run->status = RUN_STATUS_PENDING;
+    run->segment = 1;
     run->links = links;
     run->counts.total = program->top_count;
     run->ready_head = run->ready_tail = PROGRAM_TOP;
@@ -172,6 +173,11 @@ struct parents kernel_parents(const struct run *run, uint32_t step)
     return (struct parents){node->waiting, node->success, node->failed, node->skipped, node->tainted_parents};
 }
 
+bool run_goes(const struct run *run)
+{
+    return run->status == RUN_STATUS_RUNNING && !run->rotating;
+}
+
 uint32_t run_draining(const struct run *run)
 {
     INVARIANT(run->in_flight >= run->gates + run->loops);
@@ -186,6 +192,7 @@ struct standing_in run_standing_in(const struct run *run)
         .cancelling = run->cancelling,
         .drains = behaviour_of(run->start.profile)->drains && run->drain_over != run->pause_cycle,
         .driven = true,
+        .rotating = run->rotating,
         .busy = run_draining(run),
         .gates = run->gates,
         .delayed = run->delayed,
@@ -217,5 +224,5 @@ void run_verify(const struct run *run)
 
     INVARIANT(!fault);
     bool goes = run->in_flight + run->delayed + run->held > 0 || run->ready_head != PROGRAM_TOP;
-    INVARIANT(goes || run->status != RUN_STATUS_RUNNING || run->cancelling); // K2: it can always go on
+    INVARIANT(goes || !run_goes(run) || run->cancelling); // K2: it can always go on
 }

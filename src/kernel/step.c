@@ -7,7 +7,10 @@
 struct moment moment_of(const struct decide *d, enum moment_kind kind, uint32_t step)
 {
     struct moment m = {.kind = kind, .by = EMITTER_ENGINE, .logical = 1, .engine = 1, .at_ms = d->input->now_ms};
-    if (step == PROGRAM_TOP) return m;
+    if (step == PROGRAM_TOP) {
+        m.engine = d->run->segment; // RE-5c: a run that continues as new is one execution further
+        return m;
+    }
     const struct run_lane *s = lane_ref(d->run, step);
     m.step = kernel_path(d->run, step, d->out->turn);
     m.logical = s->logical > 0 ? s->logical : 1;
@@ -150,6 +153,9 @@ enum code kernel_step(struct run *run, struct run_holds *holds, const struct inp
         break;
     case INPUT_ADMIT:
         rc = step_admit(&d);
+        break;
+    case INPUT_FULL:
+        rc = segment_full(&d);
         break;
     case INPUT_NOTE:
         return OK;

@@ -252,7 +252,7 @@ static enum code resume_run(struct decide *d, const struct signal *signal)
     m.signal_id = signal->id;
     m.reason = signal->reason;
     enum code rc = emit(d, &m, PROGRAM_TOP);
-    if (rc || d->input->idle) return rc;
+    if (rc || d->input->idle || !run_goes(run)) return rc; // full: what is owed is found when the next segment begins
     return attempts_resume(d);
 }
 

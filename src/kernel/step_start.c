@@ -61,7 +61,7 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
     struct moment m = moment_of(d, MOMENT_STEP_STARTED, step);
     m.by = EMITTER_WORKER;
     INVARIANT(logical > d->run->lanes[step].logical && !d->run->cancelling); // K3
-    INVARIANT(d->run->status == RUN_STATUS_RUNNING);                          // K6
+    INVARIANT(run_goes(d->run));                                              // K6, K8
     m.logical = logical;
     m.engine = 1;
     struct fault fault = {0};

@@ -22,6 +22,8 @@ static struct str message_of(const struct run_summary *summary, struct arena *ar
     if (str_is(str_from(summary->substatus), "DRAINING"))
         return arena_format(arena, "waiting for %u step%s in flight", summary->running,
                             summary->running == 1 ? "" : "s");
+    if (str_is(str_from(summary->substatus), "CONTINUE_AS_NEW"))
+        return STR("a segment of its log is full: it goes on in the next");
     bool waits = summary->status == RUN_STATUS_PENDING || summary->status == RUN_STATUS_APPROVED;
     if (waits && str_is(str_from(summary->substatus), "WAITING_APPROVAL"))
         return STR("waiting for the approval of its start");

@@ -139,7 +139,10 @@ bool view_json(const struct run_view *view, struct arena *arena, struct json *ou
     for (size_t i = 0; i < view->step_count; i++) json_append(arena, &steps, step_json(&view->steps[i], arena));
     *out = ids_json(view, arena);
     add_status(view, arena, out);
-    JSON_ADD(arena, out, {"lastEventSeq", json_count(view->last_seq)},
+    struct json segment = json_none();
+    if (view->segment > 1)
+        segment = JSON_OF(arena, {"afterSeq", json_count(view->segment_seq)}, {"number", json_int(view->segment)});
+    JSON_ADD(arena, out, {"lastEventSeq", json_count(view->last_seq)}, {"segment", segment},
              {"engineRunRef", view->started_ms ? json_text_made(contract_run_ref(&view->ids, &view->start, arena)) : json_none()},
              {"planRef", plan_json(view, arena)},
              {"queuedAt", json_time_some(arena, view->queued_ms)},

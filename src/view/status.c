@@ -37,6 +37,7 @@ struct standing_in view_standing_in(const struct run_view *view)
         .cancelling = view->cancelling,
         .drains = behaviour_of(view->start.profile)->drains && view->drain_over != view->pause_cycle,
         .driven = true, // a log does not say
+        .rotating = view->rotating,
     };
     for (size_t i = 0; !run_status_terminal(view->status) && i < view->step_count; i++) {
         const struct step_view *step = &view->steps[i];
@@ -70,6 +71,8 @@ static void name_gates(const struct run_view *view, struct buf *out)
 static void tell_running(const struct run_view *view, struct str substatus, struct buf *out)
 {
     const struct step_view *step = find_retried(view);
+    if (str_is(substatus, "CONTINUE_AS_NEW"))
+        buf_printf(out, "segment %u of its log is full: it goes on in the next", view->segment);
     if (str_is(substatus, "RETRYING") && step)
         buf_printf(out,
                    step->held ? "step %.*s failed and waits for RETRY_STEP or SKIP_STEP"

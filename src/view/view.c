@@ -260,6 +260,15 @@ static bool fold_accepted(struct run_view *view, const struct moment *moment)
     return !first || run_status_terminal(view->status) || view_keep(view, moment->reason, &view->cancel_reason);
 }
 
+static void fold_segment(struct run_view *view, const struct moment *moment, uint64_t seq)
+{
+    bool begins = moment->kind == MOMENT_SEGMENT_STARTED;
+    if (moment->logical < view->segment + begins) return; // a record that says it again
+    view->rotating = !begins;
+    view->segment = moment->logical;
+    if (begins) view->segment_seq = seq;
+}
+
 static bool fold_moment(struct run_view *view, const struct moment *moment, uint64_t seq)
 {
     if (moment_is_step(moment->kind)) return view_fold_step(view, moment, seq);
@@ -269,6 +278,7 @@ static bool fold_moment(struct run_view *view, const struct moment *moment, uint
     if (moment->kind == MOMENT_RUN_PAUSED) return fold_paused(view, moment);
     if (moment->kind == MOMENT_RUN_APPROVED) fold_approved(view);
     if (moment->kind == MOMENT_DRAIN_TIMEOUT) view->drain_over = moment->logical;
+    if (moment->kind == MOMENT_SEGMENT_FULL || moment->kind == MOMENT_SEGMENT_STARTED) fold_segment(view, moment, seq);
     if (moment->kind == MOMENT_RUN_RESUMED) fold_resumed(view, moment);
     if (moment->kind == MOMENT_SIGNAL_ACCEPTED) return fold_accepted(view, moment);
     return true; // signals and whatever else has no state of its own

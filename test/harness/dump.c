@@ -96,6 +96,8 @@ static void dump_run(const struct run *run, struct buf *out)
     put_number(out, "pauses", run->pause_cycle);
     put_number(out, "drained", run->drain_over);
     put_number(out, "paused", run->paused_ms);
+    put_number(out, "rotating", run->rotating);
+    put_number(out, "segment", run->segment);
     put_number(out, "flight", run->in_flight);
     put_number(out, "gates", run->gates);
     put_number(out, "loops", run->loops);

@@ -224,6 +224,7 @@ static void check_standing(struct checker *checker, const struct model_run *run,
 static void absorb_moment(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq)
 {
     bool past = model_check_past(checker, run, m);
+    model_segment(checker, run, m);
     if (run->net && m->kind != MOMENT_SIGNAL_ACCEPTED && m->kind != MOMENT_SIGNAL_REJECTED &&
         m->kind != MOMENT_RUN_PAUSED && m->kind != MOMENT_RUN_RESUMED) {
         net_model_absorb(checker, run, m, seq);

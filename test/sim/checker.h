@@ -21,6 +21,8 @@
 //  S15 notes are as acknowledged; those of the batch under way are there with its records, or not at all (S3)
 //  S16 the feed tells every event once, in the order of each run; what was seen at a position stays there
 //  F1  a fork begins with what its source recorded up to the event, whole and in order, and starts none of it once more
+//  G1  segments: full at their limit and not long after, numbered, nothing begins or ends in one that is full (checker_segment.c)
+//  RE-5 the end of a run is of the execution, which is the segment, that the run is in
 // Of playbooks (checker_net.c, a model of the net written apart from src/kernel):
 //  N0  the end is the one that the run comes to when nothing crashes
 //  N1  a token is taken once: a step is visited for a token that arrived, and a run that ends has none left
@@ -108,6 +110,9 @@ struct model_run {
     size_t dumped_at;
     struct run_view view;
     bool paused, cancel_asked, terminal;
+    bool segment_full;      // and the next has not begun
+    uint32_t segment;       // segments that are over
+    uint64_t segment_after; // events when this one began
     uint64_t paused_seq;
     enum run_status status;
     uint64_t fed;   // events of it that the feed has told
@@ -146,6 +151,8 @@ struct checker {
     struct kernel_env env;    // which finds them
     struct model_fork *forks; // that were asked for
     bool unknown;             // the batch under way got no answer
+    uint64_t segment_events;  // at which a segment is full
+    uint64_t rotations;       // that were seen
     bool visited;             // somebody decides signals, nobody drives the runs
     const char *failed;       // name of the first invariant that did not hold; NULL = none
     char message[600];
@@ -188,6 +195,7 @@ void checker_net_same(struct checker *checker, const struct model_run *run, stru
 struct model_net *net_model_new(struct checker *checker, const struct program *program);
 void net_model_absorb(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq);
 void net_model_start(struct checker *checker, struct model_run *run, const struct tool_request *request);
+void model_segment(struct checker *checker, struct model_run *run, const struct moment *m);
 void model_offer_notes(struct checker *checker, const struct commit *commit);
 void model_absorb_notes(struct checker *checker);
 int model_find_notes(struct checker *checker, struct store *store);

@@ -76,6 +76,7 @@ struct model_fork *checker_fork(struct checker *checker, struct str run, const s
         lifted = lifted || cancels(&m);
         bool own = m.kind == MOMENT_LATE_RESULT || m.kind == MOMENT_SIGNAL_DEFERRED ||
                    m.kind == MOMENT_SIGNAL_SETTLED || m.kind == MOMENT_LIST_STARTED || m.kind == MOMENT_CHILD_ENDED ||
+                   m.kind == MOMENT_SEGMENT_FULL || m.kind == MOMENT_SEGMENT_STARTED ||
                    cancels(&m) || (lifted && m.kind == MOMENT_STEP_FAILED);
         if (own || is_again(source, again, m.step) || is_again(source, again, m.signal_step)) continue;
         add(checker, fork, &m);

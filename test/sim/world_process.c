@@ -61,6 +61,8 @@ void process_crash(struct world *w, const char *why)
     w->result.crashes++;
 }
 
+enum { SEGMENT_EVENTS = 8 }; // of runs in the temporal profile: most of them come to a second one
+
 static bool knows_all(void *context, struct str function)
 {
     (void)context, (void)function;
@@ -82,6 +84,7 @@ static enum code open_with(struct world *w, struct sim_tool *tool, bool only_sig
         .observer = {.context = w, .event = on_event, .decision = on_decision, .refused = on_refused}};
     options.limits.inputs_per_turn_max = w->batch_max;
     options.limits.inline_max = w->inline_max;
+    options.limits.segment_events_max = w->checker.segment_events = SEGMENT_EVENTS;
     return engine_open(&options, out, err);
 }
 

@@ -376,35 +376,6 @@ static void degraded_run_says_so_when_it_starts_WE_4e(void)
     kit_close(&k);
 }
 
-// ADR 0020: what continue-as-new is for is that a long run goes on, and it does; what bounds it is the number of its events.
-static void long_run_goes_on_without_rotation_until_its_limit_ES_6a_C_57(void)
-{
-    struct kit k;
-    struct error err = {0};
-    struct buf text;
-    char out[129];
-    buf_init(&text, 65536);
-    buf_text(&text,
-             "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\",\"targetAdapter\":"
-             "\"temporal\"},\"steps\":[");
-    for (int i = 0; i < 60; i++) buf_printf(&text, "%s{\"stepId\":\"s%d\",\"kind\":\"noop\"}", i ? "," : "", i);
-    buf_text(&text, "]}");
-    buf_byte(&text, '\0');
-    kit_open(&k, text.ptr);
-    kit_start(&k, "r1");
-    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
-    CHECK_INT(kit_head(&k, "r1").last_seq, 3 + 2 * 60);
-    k.limits.events_per_run_max = 20;
-    kit_crash(&k);
-    struct start_request request = {.program = k.program, .run = STR("r2")};
-    CHECK_OK(engine_start(k.engine, &request, out, &err), &err);
-    kit_idle(&k);
-    CHECK_INT(kit_head(&k, "r2").summary.status, RUN_STATUS_FAILED);
-    CHECK(strstr(kit_head(&k, "r2").summary.cause, "RUN_LIMIT_EXCEEDED"));
-    buf_release(&text);
-    kit_close(&k);
-}
-
 // A plan that was refused: queued, failed with the code, nothing started; asked again after a crash it stays so.
 static void a_refused_plan_is_queued_and_fails_C_37(void)
 {
@@ -478,7 +449,6 @@ int main(int argc, char **argv)
         TEST(a_refused_plan_is_queued_and_fails_C_37),
         TEST(unsupported_plan_is_refused_and_leaves_nothing_WE_4d_WE_4c),
         TEST(degraded_run_says_so_when_it_starts_WE_4e),
-        TEST(long_run_goes_on_without_rotation_until_its_limit_ES_6a_C_57),
         TEST(pause_drains_for_so_long_and_a_taken_up_run_recovers_ES_6_6b_WE_2_1_2f),
         TEST(pause_is_as_the_start_the_plan_or_the_service_says_ES_6_6a),
         TEST(queued_run_survives_a_restart_and_starts_once_ES_3b_ES_3d_ES_3e),
