@@ -126,6 +126,7 @@ void handle_alert_list(struct ask *ask)
     struct alert_filter *filter = CALL_NEW(ask->call, struct alert_filter);
     if (!filter) return;
     filter->tenant = ask->call->who.tenant;
+    filter->of_none = ask->call->who.roles & ROLE_PLATFORM;
     if (!query_text(ask, "run", &filter->run) || !query_text(ask, "state", &state)) return;
     filter->open = str_is(state, "open");
     ask->state = filter;

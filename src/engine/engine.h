@@ -82,8 +82,9 @@ struct engine_limits {
 };
 extern const struct engine_limits engine_limits_default;
 
-// "limits" of a service's configuration, or of a command line: {"events":N,"bytes":N,"segmentEvents":N,"segmentBytes":N,"segments":N,
-// "iterations":N,"sqlBytes":N}; what is missing stays as it is. `sql_bytes` (may be NULL): what a task's SQL may take (task/task.h). E_INVALID.
+// "limits" of a service's configuration, or of a command line: {"events":N,"bytes":N,"segmentEvents":N,"segmentBytes":N,
+// "segments":N,"iterations":N,"sqlBytes":N}; what is missing stays as it is. `sql_bytes` (may be NULL): what a task's SQL may take
+// (task/task.h). E_INVALID.
 enum code engine_limits_parse(const struct json *config, struct arena *arena, struct engine_limits *out,
                               uint64_t *sql_bytes, struct error *err) MUST_CHECK;
 // "stateStore" of a service's configuration: {"writeLatencyBudgetMs":3000,"failOpenForEventClass":[],

@@ -117,11 +117,15 @@ bool service_alerts(struct service *service, const struct alert_filter *filter, 
 
 // ---- acknowledged
 
-// The alert of that id, if it is the tenant's.
-static const struct alert *find(const struct alerts *alerts, struct str tenant, struct str id)
+// The alert of that id, if it is the tenant's, or the installation's and the caller looks after that.
+static const struct alert *find(const struct call *call)
 {
-    for (size_t i = 0; i < alerts->count; i++)
-        if (str_is(id, alerts->items[i].id) && str_is(tenant, alerts->items[i].tenant)) return &alerts->items[i];
+    const struct alerts *alerts = &call->service->alarm.alerts;
+    for (size_t i = 0; i < alerts->count; i++) {
+        const struct alert *alert = &alerts->items[i];
+        bool of_none = !alert->tenant[0] && call->who.roles & ROLE_PLATFORM;
+        if (str_is(call->resource, alert->id) && (of_none || str_is(call->who.tenant, alert->tenant))) return alert;
+    }
     return NULL;
 }
 
@@ -135,7 +139,7 @@ static void kept(void *context, enum code rc, const struct error *why)
         return;
     }
     pthread_mutex_lock(&call->service->alarm.mutex);
-    const struct alert *alert = find(&call->service->alarm.alerts, call->who.tenant, call->resource);
+    const struct alert *alert = find(call);
     bool ok = alert && alert_json(alert, &call->arena, &one);
     pthread_mutex_unlock(&call->service->alarm.mutex);
     if (ok)
@@ -165,7 +169,7 @@ static void look_up(struct call *call, struct store *store)
 {
     struct service *service = call->service;
     pthread_mutex_lock(&service->alarm.mutex);
-    const struct alert *alert = find(&service->alarm.alerts, call->who.tenant, call->resource);
+    const struct alert *alert = find(call);
     struct str run = alert ? arena_copy(&call->arena, str_from(alert->run)) : (struct str){0};
     pthread_mutex_unlock(&service->alarm.mutex);
     struct auth_object object = {.tenant = call->who.tenant, .exists = alert && service_sees_run(call, store, run)};

@@ -37,6 +37,25 @@ static int64_t lag_of(const struct service *service, int64_t mono_ms)
     return since && mono_ms > since ? mono_ms - since : 0;
 }
 
+// What a projector reports is a line on stderr, with the name of the alert that it opens or closes. Those that close are lines, too: who
+// was woken by the first one wants to see the second.
+static void raise_report(struct service *service, const struct project_report *report)
+{
+    enum alert_name alert = alert_of_report(report->kind);
+    bool closes = report->kind == PROJECT_LAG_NORMAL || report->kind == PROJECT_GAP_CLOSED;
+    const char *kind = project_report_name(report->kind);
+    struct str tenant = report->ids->tenant, run = report->ids->run;
+    if (alert)
+        os_log(LOG_WARN, "projector report=%s alert=%s state=%s tenant=%.*s run=%.*s why=\"%s\"", kind,
+               alert_name_text(alert), closes ? "closed" : "open", STR_ARG(tenant), STR_ARG(run), report->text);
+    else
+        os_log(LOG_WARN, "projector report=%s tenant=%.*s run=%.*s why=\"%s\"", kind, STR_ARG(tenant), STR_ARG(run),
+               report->text);
+    pthread_mutex_lock(&service->alarm.mutex);
+    alerts_projector(&service->alarm.alerts, report);
+    pthread_mutex_unlock(&service->alarm.mutex);
+}
+
 // A projector that hangs cannot say so itself; the late pages of one that does not are reported by tenant.
 void projecting_tick(struct service *service, int64_t mono_ms)
 {
@@ -56,9 +75,7 @@ void projecting_tick(struct service *service, int64_t mono_ms)
         return;
     }
     projecting->late = report.kind == PROJECT_LAG_HIGH;
-    pthread_mutex_lock(&service->alarm.mutex);
-    alerts_projector(&service->alarm.alerts, &report);
-    pthread_mutex_unlock(&service->alarm.mutex);
+    raise_report(service, &report);
 }
 
 // ---- its thread
@@ -67,12 +84,7 @@ static void on_report(void *context, const struct project_report *report)
 {
     struct projecting *projecting = context;
     struct service *service = projecting->thread.service;
-    bool quiet = report->kind == PROJECT_LAG_NORMAL || report->kind == PROJECT_GAP_CLOSED;
-    os_log(quiet ? LOG_INFO : LOG_WARN, "projector report=%s tenant=%.*s run=%.*s why=\"%s\"",
-           project_report_name(report->kind), STR_ARG(report->ids->tenant), STR_ARG(report->ids->run), report->text);
-    pthread_mutex_lock(&service->alarm.mutex);
-    alerts_projector(&service->alarm.alerts, report);
-    pthread_mutex_unlock(&service->alarm.mutex);
+    raise_report(service, report);
 }
 
 static bool on_stopped(void *context)

@@ -352,9 +352,13 @@ static enum code open_engine(struct service *service, struct error *err)
                      .appended = on_appended}};
     if (settings->processes) options.limits.process_max = settings->processes;
     options.limits.steps_max = settings->steps_max;
-    options.limits.events_per_run_max = settings->limits.events_per_run_max;
-    options.limits.bytes_per_run_max = settings->limits.bytes_per_run_max;
-    options.limits.iterations_max = settings->limits.iterations_max;
+    const struct engine_limits *limits = &settings->limits;
+    options.limits.events_per_run_max = limits->events_per_run_max;
+    options.limits.bytes_per_run_max = limits->bytes_per_run_max;
+    options.limits.segment_events_max = limits->segment_events_max;
+    options.limits.segment_bytes_max = limits->segment_bytes_max;
+    options.limits.segments_max = limits->segments_max;
+    options.limits.iterations_max = limits->iterations_max;
     options.limits.write_budget_ms = settings->write_budget_ms ? settings->write_budget_ms : 3000;
     options.drain_timeout_ms = settings->drain_timeout_ms;
     options.cancel_on_pause = settings->cancel_on_pause;

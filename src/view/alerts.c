@@ -243,7 +243,7 @@ void alerts_decision(struct alerts *alerts, const struct run_ids *ids, const str
     }
 }
 
-static enum alert_name name_of(enum project_report_kind kind)
+enum alert_name alert_of_report(enum project_report_kind kind)
 {
     switch (kind) {
     case PROJECT_GAP:
@@ -266,7 +266,7 @@ static enum alert_name name_of(enum project_report_kind kind)
 
 void alerts_projector(struct alerts *alerts, const struct project_report *report)
 {
-    enum alert_name name = name_of(report->kind);
+    enum alert_name name = alert_of_report(report->kind);
     if (name == ALERT_NONE) return;
     struct alert_fact fact = fact_of(name, report->ids, report->at_ms);
     struct error subject = {0};
@@ -331,7 +331,8 @@ bool alert_json(const struct alert *alert, struct arena *arena, struct json *out
 
 static bool is_wanted(const struct alert *alert, const struct alert_filter *filter)
 {
-    if (filter->tenant.len && !str_is(filter->tenant, alert->tenant)) return false;
+    bool of_none = filter->of_none && !alert->tenant[0];
+    if (filter->tenant.len && !of_none && !str_is(filter->tenant, alert->tenant)) return false;
     if (filter->run.len && !str_is(filter->run, alert->run)) return false;
     if (filter->priority && alert->priority > filter->priority) return false;
     return alert->open || !filter->open;

@@ -81,6 +81,7 @@ bool alerts_acknowledge(struct alerts *alerts, struct str id, struct str by, int
 void alerts_moment(struct alerts *alerts, const struct run_ids *ids, const struct moment *moment, uint64_t seq);
 // A decision record (schemas/decision.json): says of an escalation at which level.
 void alerts_decision(struct alerts *alerts, const struct run_ids *ids, const struct json *decision, int64_t at_ms);
+enum alert_name alert_of_report(enum project_report_kind kind); // ALERT_NONE: a line in the log of the process
 void alerts_projector(struct alerts *alerts, const struct project_report *report);
 
 struct sink_report {
@@ -95,6 +96,7 @@ void alerts_delivered(struct alerts *alerts, struct str tenant, struct str sink,
 
 struct alert_filter {
     struct str tenant, run; // empty = any
+    bool of_none;           // those of no tenant too: of the installation
     bool open;              // open ones only
     int priority;           // 0 = any, else at least as urgent
 };

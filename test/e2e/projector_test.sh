@@ -59,6 +59,45 @@ test_es_1_0c_a_restart_goes_on_at_its_position() {
     equal "$(alerts)" ''
 }
 
+# Stops one thread of the service, by ptrace, until the file `go` is there: the one that is nicer than the others.
+hold_the_projector() {
+    python3 - "$server" <<'PY' &
+import ctypes, os, sys, time
+pid = int(sys.argv[1])
+def nice(tid): return int(open(f"/proc/{pid}/task/{tid}/stat").read().rsplit(")", 1)[1].split()[16])
+tid = next(t for t in map(int, os.listdir(f"/proc/{pid}/task")) if nice(t) == 10)
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+ptrace.argtypes = [ctypes.c_long] * 2 + [ctypes.c_void_p] * 2
+if ptrace(0x4206, tid, None, None) != 0 or ptrace(0x4207, tid, None, None) != 0: open("refused", "w"); sys.exit()
+os.waitpid(tid, 0x40000000)
+open("held", "w").close()
+while not os.path.exists("go"): time.sleep(0.02)
+ptrace(17, tid, None, None)
+PY
+    wait_for eval '[ -e held ] || [ -e refused ]'
+    [ -e held ] || skip 'this system lets nobody stop a thread'
+}
+
+test_a_projector_that_does_not_move_is_an_alert_by_name_while_it_lasts_ES_1_4e_ES_1_5_5a() {
+    serve
+    start r1
+    wait_for has_seen_all "$(metric cairn_events_total)"
+    hold_the_projector
+    start r2
+    lags() { [ "$(alerts | grep -v '^PROJECTOR_LAG_HIGH [a-z]* - -$'; alerts | awk '{ print $1, $2 }' | sort -u)" = "PROJECTOR_LAG_HIGH $1" ]; }
+    wait_for lags open
+    equal "$(jq -r '.items[] | [.priority, .tenantId // "-"] | @tsv' body)" 'P2	-' 'of the installation'
+    has serve.err 'report=LAG_HIGH alert=PROJECTOR_LAG_HIGH state=open'
+    # Who looks after one tenant of the installation does not see it.
+    ask POST /v1/tokens '{"roles": ["Admin"], "tenantId": "default"}' && answers 201
+    other=$(jq -r .token body)
+    equal "$(curl -s -H "Authorization: Bearer $other" "$url/v1/alerts" | jq -c .items)" '[]' 'for an administrator of a tenant'
+    ask GET /v1/runs/r2 && equal "$(jq -r .status body)" COMPLETED 'nobody waits for the projector'
+    : >go
+    wait_for lags closed
+    wait_for grep -q 'report=LAG_NORMAL alert=PROJECTOR_LAG_HIGH state=closed' serve.err
+}
+
 test_es_1_5_5b_es_1_1i_a_gap_in_a_log_is_told_once() {
     serve
     start r1 r2
@@ -69,7 +108,7 @@ test_es_1_5_5b_es_1_1i_a_gap_in_a_log_is_told_once() {
     wait_for told
     equal "$(alerts | grep NON_CONTIGUOUS)" 'PROJECTOR_NON_CONTIGUOUS_FETCH_DETECTED closed r1 3-5'
     equal "$(jq -r '.items[] | select(.name | test("CONTIGUOUS")) | [.priority, .count] | @tsv' body)" "P2	1"
-    has serve.err 'report=GAP tenant=default run=r1'
+    has serve.err 'report=GAP alert=PROJECTOR_NON_CONTIGUOUS_FETCH_DETECTED state=open tenant=default run=r1'
     equal "$(metric cairn_projector_stale)" 0 stale
     stop_serving
     spoil "update notes set value = value where space = 'projector'" # everything once more

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # A run of the profile temporal continues as new at its limits (ADR 0036), on every store, and is one run to everybody who reads it.
 . "$(dirname "$0")/postgres_lib.sh"
+. "$(dirname "$0")/serve_lib.sh"
+unconfined
 
 # long ADAPTER STEPS: a chain
 long() {
@@ -64,6 +66,21 @@ test_other_profiles_end_at_a_limit_that_names_itself_ES_6a() {
     cairn_is 0 get r2 "${store[@]}"; has out 'limits.segments allows 2'
     cairn_is 2 run long.json "${store[@]}" --limits segments=0; has err segments
     cairn_is 2 run long.json "${store[@]}" --limits segmentEvents=1; has err segmentEvents
+}
+
+# The setting of a service; its answers validate against the contract, and an administrator reads the segment.
+test_a_service_rotates_at_its_own_limit_WE_2_1_2d_ES_6a() {
+    printf '[serve.limits]\nsegmentEvents = 100\nevents = 300\n' >cairn.toml
+    serve
+    long temporal 200
+    ask POST /v1/runs "{\"document\":$(cat long.json),\"runId\":\"r1\"}" 'Prefer: wait=30' && answers 200
+    equal "$(jq -r '[.status, .lastEventSeq] | join(" ")' body)" 'COMPLETED 403'
+    ask GET /v1/runs/r1 && equal "$(jq -r '.segment.number > 3' body)" true
+    long conductor 200
+    ask POST /v1/runs "{\"document\":$(cat long.json),\"runId\":\"r2\"}" 'Prefer: wait=30' && answers 200
+    equal "$(jq -r '.status' body)" FAILED
+    stop_serving
+    intact
 }
 
 run_tests "$@"

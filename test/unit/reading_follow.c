@@ -216,6 +216,35 @@ static void a_gap_in_the_log_is_taken_once_ES_1_1j_ES_1_5_5b_C_14(void)
     }
 }
 
+static enum code pass(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+{
+    (void)context, (void)record, (void)moment, (void)seal;
+    return OK;
+}
+
+// A number that a feed skips says nothing about the store. One that the log lacks, and whose hash the next record holds, was there.
+static void only_the_log_proves_a_loss_ES_1_0b_ES_1_1b(void)
+{
+    struct kit k;
+    struct following following;
+    struct error err = {0};
+    kit_open(&k, LINEAR);
+    veil_put(&k);
+    veil.hidden_in_feed = 4;
+    struct follower *follower = following_open(&following, 0, 0, k.now.wall_ms);
+    kit_start(&k, "r1");
+    kit_done(&k, "a", "one");
+    following_round(follower, k.store, k.now.wall_ms);
+    CHECK(strncmp(following.told, "GAP ", 4) == 0);
+    CHECK_OK(store_replay(k.store, STR("default"), STR("r1"), pass, NULL, &err), &err);
+    veil.hidden_in_log = 4;
+    CHECK_INT(store_replay(k.store, STR("default"), STR("r1"), pass, NULL, &err), E_CORRUPT);
+    CHECK(strstr(err.message, "event 4 is missing"));
+    following_close(&following, follower);
+    veil_lift(&k);
+    kit_close(&k);
+}
+
 // What the state machine does not allow, a result without a start and a type that nobody knows: told by event, and passed.
 static void wrong_events_are_told_and_passed_C_15_ES_1_5_6a(void)
 {
@@ -367,6 +396,7 @@ int main(int argc, char **argv)
         TEST(a_restart_goes_on_where_it_was_ES_1_5_4),
         TEST(a_gap_in_the_feed_is_read_again_ES_1_5_1b_ES_1_5_1c_C_13),
         TEST(a_gap_in_the_log_is_taken_once_ES_1_1j_ES_1_5_5b_C_14),
+        TEST(only_the_log_proves_a_loss_ES_1_0b_ES_1_1b),
         TEST(wrong_events_are_told_and_passed_C_15_ES_1_5_6a),
         TEST(failed_readings_are_tried_again_and_hold_up_nobody_ES_1_5d),
         TEST(late_pages_are_one_alert_for_their_tenant_ES_1_5_5a),
