@@ -2,6 +2,8 @@
 // GROWTH_MAX, so a small thing (a parked run) costs one small block and a big one few mallocs.
 #include "base/arena.h"
 
+#include "base/error.h"
+
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,8 +89,9 @@ static bool must_fail(struct arena *arena)
 static size_t room_for(const struct arena *arena, size_t size)
 {
     size_t left = arena->limit > arena->size ? arena->limit - arena->size : 0;
-    if (left < header_size || left - header_size < size) return 0;
-    return left - header_size;
+    if (left >= header_size && left - header_size >= size) return left - header_size;
+    memory_ceiling_hit();
+    return 0;
 }
 
 #ifdef CAIRN_ARENA_SINGLE

@@ -1,5 +1,7 @@
 #include "base/buf.h"
 
+#include "base/error.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +66,9 @@ char *buf_reserve(struct buf *buf, size_t size)
     if (buf->failed) return NULL;
     if (size < buf->capacity - buf->len) return buf->ptr + buf->len;
     INVARIANT(buf->len <= buf->max);
-    if (size > buf->max - buf->len || !grow(buf, buf->len + size + 1)) {
+    buf->full = size > buf->max - buf->len;
+    if (buf->full) memory_ceiling_hit();
+    if (buf->full || !grow(buf, buf->len + size + 1)) {
         buf->failed = true;
         return NULL;
     }

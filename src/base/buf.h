@@ -14,6 +14,7 @@ struct buf {
     size_t capacity;
     size_t max;
     bool failed;
+    bool full; // it failed at its ceiling, and not for want of memory
 };
 
 struct buf buf_of(size_t max) MUST_CHECK;

@@ -124,3 +124,15 @@ const char *code_text(enum code code)
     }
     return "unknown code";
 }
+
+static _Thread_local uint64_t ceilings;
+
+uint64_t memory_ceilings(void)
+{
+    return ceilings;
+}
+
+void memory_ceiling_hit(void)
+{
+    ceilings++;
+}

@@ -58,4 +58,9 @@ const char *code_text(enum code code);
 #define error_at(err, code, ...) (error_at(err, code, __VA_ARGS__), (code))
 #endif
 
+// How often a ceiling (the limit of an arena, that of a buf) and not the system has refused memory to this thread: E_NOMEM then comes
+// again with the same work, however much memory the machine has.
+uint64_t memory_ceilings(void);
+void memory_ceiling_hit(void);
+
 #endif

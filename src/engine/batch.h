@@ -43,6 +43,8 @@ struct batch {
     struct note_draft notes;
     struct put *puts; // that ride in this batch
     bool together;    // of all runs; else of one of a batch that could not be stored
+    size_t at;        // the input that is decided now; `taken`: all are
+    uint64_t ceilings; // memory_ceilings before it
     bool waits;       // for a result that is elsewhere and cannot be had: nothing was stored
 };
 

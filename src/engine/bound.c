@@ -16,14 +16,9 @@ static uint64_t events_max(const struct engine *engine, const struct run *run)
     return said ? said : run->net ? 20 * most : most; // a task of a playbook is four events and more
 }
 
-static enum code stop_run(struct engine *engine, struct resident *resident, const char *what, uint64_t has,
-                          uint64_t most, struct error *err)
+static enum code stop_run(struct engine *engine, struct resident *resident, struct str reason, struct error *err)
 {
     char id[UUID_SIZE];
-    struct str reason = arena_format(&engine->turn,
-                                     FAULT_RUN_LIMIT ": the run has %llu %s, and the setting limits.%s allows %llu: see that "
-                                                     "its loops end, divide it among child runs, or raise the setting",
-                                     (unsigned long long)has, what, what, (unsigned long long)most);
     if (!reason.ptr) return error_nomem(err);
     new_uuid(engine, id);
     struct signal signal = {.type = SIGNAL_EMERGENCY_STOP,
@@ -34,6 +29,24 @@ static enum code stop_run(struct engine *engine, struct resident *resident, cons
     resident->limit_hit = true;
     os_log(LOG_WARN, "run stopped run=%.*s why=\"%.*s\"", STR_ARG(resident->ids.run), STR_ARG(reason));
     return queue_signal(engine, resident, &signal, 0, err);
+}
+
+static enum code stop_past(struct engine *engine, struct resident *resident, const char *what, uint64_t has,
+                           uint64_t most, struct error *err)
+{
+    struct str reason = arena_format(&engine->turn,
+                                     FAULT_RUN_LIMIT ": the run has %llu %s, and the setting limits.%s allows %llu: see that "
+                                                     "its loops end, divide it among child runs, or raise the setting",
+                                     (unsigned long long)has, what, what, (unsigned long long)most);
+    return stop_run(engine, resident, reason, err);
+}
+
+enum code stop_too_large(struct engine *engine, struct resident *resident, struct error *err)
+{
+    return stop_run(engine, resident,
+                    STR(FAULT_RUN_LIMIT ": what the run has to decide next takes more memory than a turn has: its values are "
+                                        "too large, or too many at once; divide it among child runs"),
+                    err);
 }
 
 void extent_pass(struct extent *extent, const struct moment *moment, uint64_t seq)
@@ -62,7 +75,7 @@ static enum code bound_segment(struct engine *engine, struct resident *resident,
     bool many = events >= said_or(limits->segment_events_max, limits->events_per_run_max, EVENTS_MAX);
     if (!many && bytes < said_or(limits->segment_bytes_max, limits->bytes_per_run_max, SEGMENT_BYTES_MAX)) return OK;
     if (limits->segments_max > 0 && run->segment >= limits->segments_max)
-        return stop_run(engine, resident, "segments", run->segment, limits->segments_max, err);
+        return stop_past(engine, resident, "segments", run->segment, limits->segments_max, err);
     struct queued *queued = queue_add(engine, resident, INPUT_FULL);
     if (!queued) return error_nomem(err);
     queued->input.events = events;
@@ -79,10 +92,10 @@ enum code bound_run(struct engine *engine, struct resident *resident, struct err
     if (behaviour_of(run->start.profile)->rotates) return bound_segment(engine, resident, err);
     uint64_t said = engine->options.limits.bytes_per_run_max;
     uint64_t events = run_log_last_seq(resident->log), most = events_max(engine, run);
-    if (events >= most) return stop_run(engine, resident, "events", events, most, err);
+    if (events >= most) return stop_past(engine, resident, "events", events, most, err);
     most = said ? said : BYTES_MAX;
     uint64_t bytes = resident->extent.bytes;
-    return bytes >= most ? stop_run(engine, resident, "bytes", bytes, most, err) : OK;
+    return bytes >= most ? stop_past(engine, resident, "bytes", bytes, most, err) : OK;
 }
 
 // ---- configuration

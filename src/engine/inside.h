@@ -196,6 +196,7 @@ struct engine {
     struct queue queue;
     uint64_t spent; // steps of templates that were rendered here
     const struct batch *deciding; // the batch whose inputs the kernel is asked about now; NULL: none
+    size_t take_max; // inputs of the next turn: with more of them a turn went beyond its memory. 0: as many as there may be
     struct put *puts, **last_put; // waiting for the next turn; last_put NULL: none
     struct aside *asides;         // inputs that are not in the queue now (elsewhere.c)
     struct keeper *keeper;        // the thread that puts results elsewhere; NULL: not needed yet
@@ -403,6 +404,8 @@ enum code poll_inbox(struct engine *engine, struct error *err) MUST_CHECK;
 // bound.c
 enum code bound_run(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
 void extent_pass(struct extent *extent, const struct moment *moment, uint64_t seq); // a record; the bytes of it are in `extent` already
+// A run that no input can be decided of within the memory of a turn.
+enum code stop_too_large(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
 enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id,
                        struct error *err) MUST_CHECK;
 enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect,

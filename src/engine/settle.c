@@ -258,6 +258,32 @@ static enum code settle_lost(struct batch *batch, struct error *err)
     return rc;
 }
 
+// One input that cannot be decided within the memory of a turn, though it is alone in it: no other waits for it any longer.
+static enum code too_large(struct batch *batch, struct error *err)
+{
+    struct engine *engine = batch->engine;
+    struct queued *queued = &batch->decided[0].queued;
+    struct resident *resident = queued->resident;
+    struct error told = {0};
+    COVER(input_takes_more_than_a_turn_has);
+    (void)error_set(&told, E_LIMIT, "deciding takes more memory than a turn has: its values are too large, or too many");
+    *err = (struct error){0};
+    if (queued->input.kind == INPUT_RESULT && !queued->second_chance) {
+        queued_fail(queued, (struct fault){.code = STR("PAYLOAD_TOO_LARGE"),
+                                           .message = STR("what follows from the result takes more memory than a turn has"),
+                                           .category = STR("validation")});
+        queued->second_chance = true;
+        engine->take_max = 1;
+        return OK;
+    }
+    batch->decided[0].done = true;
+    if (queued->input.kind == INPUT_NOTE) return OK;
+    if (queued->input.kind == INPUT_START) return refuse_start(engine, queued, &told, err);
+    if (resident->limit_hit || !resident->begun) return drop_run(engine, resident, &told);
+    if (queued->input.kind == INPUT_SIGNAL) return refuse_signal(engine, queued, &told);
+    return stop_too_large(engine, resident, err);
+}
+
 enum code batch_settle(struct batch *batch, enum code rc, struct error *err)
 {
     struct engine *engine = batch->engine;
@@ -268,11 +294,17 @@ enum code batch_settle(struct batch *batch, enum code rc, struct error *err)
     }
     if (is_lost(engine, rc)) return settle_lost(batch, err);
     if (rc == E_FULL || rc == E_NOMEM || rc == E_LOCKED) {
-        // Nothing was stored and nothing was done. Try again when there may be room.
+        // Nothing was stored and nothing was done. Try again when there may be room: with fewer inputs, where these alone have come
+        // to a ceiling. The one that does is alone before long.
+        bool ceiling = rc == E_NOMEM && memory_ceilings() != batch->ceilings;
         enum code taken = take_part_back(batch, err);
         if (taken) return taken;
-        rc = requeue(batch, err);
-        if (!rc) put_off(engine, err);
+        size_t before = batch->at < batch->taken ? batch->at : batch->taken / 2;
+        if (ceiling && batch->taken > 1) engine->take_max = before > 0 ? before : 1;
+        rc = ceiling && batch->taken == 1 ? too_large(batch, err) : OK;
+        if (!rc) rc = requeue(batch, err);
+        if (!rc && !ceiling) put_off(engine, err);
+        if (!rc) *err = (struct error){0};
     }
     if (rc)
         puts_tell(batch->puts, rc, err);

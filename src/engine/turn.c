@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TURN_STEPS = 200000 }; // of templates: after so many the other inputs wait for the next turn
+// Of templates, and of memory: after so many the other inputs wait for the next turn.
+enum { TURN_STEPS = 200000, TURN_BYTES = 64 << 20 };
 
 // ---- decide
 
@@ -242,17 +243,20 @@ static enum code step_all(struct batch *batch, struct error *err)
 {
     enum code rc = OK;
     uint64_t first = batch->engine->spent;
-    for (size_t i = 0; !rc && i < batch->taken; i++) {
+    for (size_t i = batch->at = 0; !rc && i < batch->taken; i++) {
         uint64_t before = batch->engine->spent;
+        batch->at = i;
         rc = draft_start(batch, &batch->decided[i], err);
         if (rc || batch->decided[i].refused) continue;
         rc = step_one(batch, &batch->decided[i], err);
         if (!rc) rc = make_runs(batch, &batch->decided[i], err);
         if (!rc) rc = make_child(batch, &batch->decided[i], err);
         batch->decided[i].spent = batch->engine->spent - before;
-        bool enough = batch->engine->spent - first >= TURN_STEPS && batch->together;
+        bool much = batch->engine->spent - first >= TURN_STEPS || batch->engine->turn.size >= TURN_BYTES;
+        bool enough = much && batch->together;
         if (!rc && enough && i + 1 < batch->taken) rc = leave_rest(batch, i + 1, err);
     }
+    if (!rc) batch->at = batch->taken;
     return rc;
 }
 
@@ -470,13 +474,16 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     engine->now = now;
     engine->append_ms = 0;
     arena_reset(&engine->turn);
-    struct batch batch = {.engine = engine, .together = true};
+    struct batch batch = {.engine = engine, .together = true, .ceilings = memory_ceilings()};
     enum code rc = gather(engine, err); // also while nothing may be stored, or the mailbox would keep us awake
     if (!rc) rc = prepare_adopted(engine, err);
     if (is_lost(engine, rc)) return lose_all(engine, err);
     bool idle = engine->queue.count == 0 && !engine->puts;
     if (!rc && (idle || now.mono_ms < engine->full_until_mono)) return OK;
-    if (!rc && !take_inputs(&batch, engine->options.limits.inputs_per_turn_max)) rc = error_nomem(err);
+    size_t most = engine->options.limits.inputs_per_turn_max;
+    if (engine->take_max > 0 && engine->take_max < most) most = engine->take_max;
+    engine->take_max = 0;
+    if (!rc && !take_inputs(&batch, most)) rc = error_nomem(err);
     if (rc == E_NOMEM) {
         put_off(engine, err);
         return OK;

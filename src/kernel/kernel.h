@@ -184,6 +184,7 @@ struct kernel_env {
                       struct error *err);
     size_t inline_max; // bytes of a result in the log: a longer one is a blob. 0: KERNEL_INLINE_MAX
     uint64_t *spent; // steps of templates that were rendered are added here; may be NULL
+    struct template_meter *meter; // what the templates of one decision share; kernel_step has one of its own
     uint32_t iterations_max; // of one loop, and items of a list of child runs. 0: KERNEL_ITERATIONS_MAX
 };
 #define KERNEL_ITERATIONS_MAX 100000

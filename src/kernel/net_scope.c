@@ -485,8 +485,12 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
 
 struct template_scope net_scope(struct net_view *view)
 {
-    uint64_t *spent = view->env ? view->env->spent : NULL;
-    return (struct template_scope){.context = view, .lookup = look_up, .instead = instead, .spent = spent};
+    const struct kernel_env *env = view->env;
+    return (struct template_scope){.context = view,
+                                   .lookup = look_up,
+                                   .instead = instead,
+                                   .spent = env ? env->spent : NULL,
+                                   .meter = env ? env->meter : NULL};
 }
 
 // The input of a task: what it says itself, then what the arc gave, then what the step says.

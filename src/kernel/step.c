@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+// Of templates. What one input leads to (arcs, `set`, conditions of a hundred iterations that begin) is decided by the thread of all
+// runs, in one go. Beyond it the templates fail, as one fails beyond its own budget: the same on every machine and in a replay.
+enum { DECISION_STEPS = 400000 };
+
 struct moment moment_of(const struct decide *d, enum moment_kind kind, uint32_t step)
 {
     struct moment m = {.kind = kind, .by = EMITTER_ENGINE, .logical = 1, .engine = 1, .at_ms = d->input->now_ms};
@@ -132,8 +136,11 @@ enum code try_end(struct decide *d)
 enum code kernel_step(struct run *run, struct run_holds *holds, const struct input *input, const struct kernel_env *env,
                       struct outcome *outcome, struct error *err)
 {
-    struct decide d = {.run = run, .holds = holds, .input = input, .env = env, .out = outcome, .err = err};
+    struct template_meter meter = {.max = DECISION_STEPS, .of = "one decision"};
+    struct kernel_env within = *env;
+    struct decide d = {.run = run, .holds = holds, .input = input, .env = &within, .out = outcome, .err = err};
     enum code rc = OK;
+    within.meter = &meter;
     run->env = env;
     switch (input->kind) {
     case INPUT_START:

@@ -67,8 +67,9 @@ enum code pattern_compile(struct str text, struct arena *arena, const struct pat
 // Is there a match anywhere in `subject`?
 bool pattern_match(const struct pattern *pattern, struct str subject);
 // End of the longest of the matches that begin first, from byte `from` on, and where it begins; SIZE_MAX: there is none. One walk, whatever
-// the pattern: *work grows by what it cost.
-size_t pattern_search(const struct pattern *pattern, struct str subject, size_t from, size_t *start, size_t *work);
+// the pattern: *work grows by what it cost, and a walk that has cost more than `most` ends without a match.
+size_t pattern_search(const struct pattern *pattern, struct str subject, size_t from, size_t most, size_t *start,
+                      size_t *work);
 
 // The table of a compiled automaton; *out stays NULL when it would be too large.
 enum code pattern_table_build(const struct pattern *pattern, struct arena *arena,

@@ -186,7 +186,8 @@ static void consume_from(const struct pattern *pattern, const struct begun *from
     }
 }
 
-size_t pattern_search(const struct pattern *pattern, struct str subject, size_t from, size_t *start, size_t *work)
+size_t pattern_search(const struct pattern *pattern, struct str subject, size_t from, size_t most, size_t *start,
+                      size_t *work)
 {
     struct begun sets[2];
     struct begun *now = &sets[0], *next = &sets[1];
@@ -210,6 +211,7 @@ size_t pattern_search(const struct pattern *pattern, struct str subject, size_t 
             found = walk.start;
         }
         *work += 1 + next->set.count;
+        if (*work > most) return SIZE_MAX;
         if (walk.end) break;
         consume_from(pattern, next, walk.c, now);
         walk.before = walk.word;

@@ -29,7 +29,8 @@ enum code eval_undefined(struct eval *e, const char *what)
 static enum code spent(struct eval *e)
 {
     e->steps = e->limits.step_count_max;
-    if (e->tree_max) return eval_fault(e, E_LIMIT, "more than %u steps in all templates of one value", e->tree_max);
+    if (e->shared_max)
+        return eval_fault(e, E_LIMIT, "more than %u steps in all templates of %s", e->shared_max, e->shared_by);
     return eval_fault(e, E_LIMIT, "more than %u steps", e->limits.step_count_max);
 }
 
@@ -38,6 +39,11 @@ enum code eval_charge(struct eval *e, size_t steps)
     if (steps > e->limits.step_count_max - e->steps) return spent(e);
     e->steps += (uint32_t)steps;
     return OK;
+}
+
+enum code eval_walk(struct eval *e, struct str s)
+{
+    return eval_charge(e, s.len / BYTES_WALKED);
 }
 
 enum code eval_use(struct eval *e, const struct json *v)
@@ -54,8 +60,8 @@ void eval_buf(struct eval *e, struct buf *buf)
 enum code eval_take(struct eval *e, struct buf *buf, enum code rc, struct json *out)
 {
     if (!buf_ok(buf) && !rc)
-        rc = buf->len >= buf->max / 2 ? eval_fault(e, E_LIMIT, "more than %zu bytes of text", e->limits.output_size_max)
-                                      : error_nomem(e->err);
+        rc = buf->full ? eval_fault(e, E_LIMIT, "more than %zu bytes of text", e->limits.output_size_max)
+                       : error_nomem(e->err);
     if (!rc && e->out != buf) rc = eval_charge(e, buf->len / BYTES_PER_STEP);
     if (!rc) {
         *out = json_string(arena_copy(e->arena, buf_str(buf)));

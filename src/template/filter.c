@@ -178,6 +178,7 @@ static enum code run_escape(struct eval *e, struct function_call *call, struct j
     struct str s;
     struct buf buf;
     enum code rc = value_str(e, &call->self, &s);
+    if (!rc) rc = eval_walk(e, s);
     if (rc) return rc;
     eval_buf(e, &buf);
     for (size_t i = 0; i < s.len; i++) {

@@ -15,6 +15,7 @@ static enum code run_b64encode(struct eval *e, struct function_call *call, struc
     struct str s;
     struct buf buf;
     enum code rc = value_str(e, &call->self, &s);
+    if (!rc) rc = eval_walk(e, s);
     if (rc) return rc;
     eval_buf(e, &buf);
     for (size_t i = 0; i < s.len; i += 3) {
@@ -48,6 +49,7 @@ static enum code run_b64decode(struct eval *e, struct function_call *call, struc
     struct str s;
     struct buf buf;
     enum code rc = value_str(e, &call->self, &s);
+    if (!rc) rc = eval_walk(e, s);
     if (rc) return rc;
     eval_buf(e, &buf);
     return eval_take(e, &buf, decode_into(e, str_trim(s), &buf), out);
@@ -72,6 +74,7 @@ static enum code url_value(struct eval *e, const struct json *v, struct buf *out
 {
     struct str s;
     enum code rc = value_str(e, v, &s);
+    if (!rc) rc = eval_walk(e, s);
     if (rc) return rc;
     for (size_t at = 0; at <= s.len; at++) { // a blank is a plus in a query
         size_t end = str_find(s, ' ', at);
@@ -101,6 +104,7 @@ static enum code run_urlencode(struct eval *e, struct function_call *call, struc
         }
     } else {
         rc = value_str(e, v, &s);
+        if (!rc) rc = eval_walk(e, s);
         if (!rc) url_text(&buf, s, "_.-~/");
     }
     return eval_take(e, &buf, rc, out);
@@ -128,6 +132,15 @@ static enum code compile(struct eval *e, struct str text, const struct pattern *
     return OK;
 }
 
+// Ends where the budget does.
+static enum code search(struct eval *e, const struct pattern *pattern, struct str s, size_t from, size_t *start,
+                        size_t *end)
+{
+    size_t work = 0, most = (size_t)(e->limits.step_count_max - e->steps) * BYTES_WALKED;
+    *end = pattern_search(pattern, s, from, most, start, &work);
+    return eval_charge(e, 2 + work / BYTES_WALKED);
+}
+
 static enum code run_regex_replace(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s, text = {0}, by;
@@ -142,8 +155,8 @@ static enum code run_regex_replace(struct eval *e, struct function_call *call, s
         return eval_fault(e, E_UNSUPPORTED, "regex_replace: a backslash in the replacement (groups are not kept)");
     eval_buf(e, &buf);
     for (size_t at = 0, done = 0; at <= s.len && !rc;) {
-        size_t work = 0, start = 0, end = pattern_search(pattern, s, at, &start, &work);
-        rc = eval_charge(e, 1 + work / BYTES_PER_STEP);
+        size_t start = 0, end;
+        rc = search(e, pattern, s, at, &start, &end);
         if (end == SIZE_MAX || rc) {
             buf_add(&buf, str_slice(s, done, s.len));
             break;
@@ -166,9 +179,10 @@ static enum code run_regex_search(struct eval *e, struct function_call *call, st
     if (!rc) rc = compile(e, text, &pattern);
     *out = json_null();
     if (rc) return rc;
-    size_t work = 0, start = 0, end = pattern_search(pattern, s, 0, &start, &work);
-    if (end != SIZE_MAX) *out = json_string(str_slice(s, start, end));
-    return eval_charge(e, 1 + work / BYTES_PER_STEP);
+    size_t start = 0, end;
+    rc = search(e, pattern, s, 0, &start, &end);
+    if (!rc && end != SIZE_MAX) *out = json_string(str_slice(s, start, end));
+    return rc;
 }
 
 // ---- times
@@ -315,7 +329,8 @@ static enum code run_truncate(struct eval *e, struct function_call *call, struct
     int64_t tail = (int64_t)text_count(end);
     if (most < tail || leeway < 0) return eval_fault(e, E_INVALID, "truncate: there is no room for its end");
     *out = json_string(s);
-    if ((int64_t)text_count(s) <= most + leeway) return OK;
+    rc = eval_charge(e, s.len / BYTES_COUNTED);
+    if (rc || (int64_t)text_count(s) <= most + leeway) return rc;
     struct str kept = str_slice(s, 0, text_offset(s, (size_t)(most - tail)));
     bool whole = !(call_arg(call, 1) && value_truth(&call->args[1]));
     size_t blank = kept.len;

@@ -13,6 +13,8 @@ enum {
     TARGET_COUNT_MAX = 8,
     BRANCH_COUNT_MAX = 200, // of one if
     BYTES_PER_STEP = 64,    // what making a string costs
+    BYTES_WALKED = 12,      // the same where each character is looked at, or a pattern is
+    BYTES_COUNTED = 128,    // where the characters are only counted
 };
 
 // Types of struct json that exist only while a template runs.
@@ -228,7 +230,8 @@ struct eval {
     struct json caller; // of the macro that is about to be called
     uint32_t calls;     // of macros, within each other
     uint32_t steps;     // taken
-    uint32_t tree_max;  // not 0: what stops it is that all templates of a tree together may take so many
+    uint32_t shared_max; // step_count_max is what others left of so many; 0: it is its own
+    const char *shared_by;
     uint32_t at;        // offset of what is being evaluated
 };
 
@@ -267,6 +270,7 @@ enum code eval_undefined(struct eval *e, const char *what);
 #define eval_undefined(e, what) (eval_undefined(e, what), E_NOT_FOUND)
 #endif
 enum code eval_charge(struct eval *e, size_t steps) MUST_CHECK;
+enum code eval_walk(struct eval *e, struct str s) MUST_CHECK; // before each character of it is looked at
 struct tree_steps { // of all templates of one tree
     uint32_t max, taken;
 };

@@ -176,6 +176,9 @@ static enum code repeat(struct eval *e, const struct json *v, int64_t times, str
     enum code rc = OK;
     if (v->type == JSON_STRING) {
         struct buf buf;
+        rc = eval_walk(e, v->text);
+        if (!rc && times > 0) rc = eval_charge(e, (uint64_t)times / BYTES_WALKED);
+        if (rc) return rc;
         eval_buf(e, &buf);
         for (int64_t i = 0; i < times && v->text.len && !buf.failed; i++) buf_add(&buf, v->text);
         return eval_take(e, &buf, OK, out);

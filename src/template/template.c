@@ -118,11 +118,19 @@ enum code render_within(const struct template *t, const struct template_scope *s
     e.limits = limits ? *limits : template_limits_default;
     if (tree && tree->max - tree->taken < e.limits.step_count_max) {
         e.limits.step_count_max = tree->max - tree->taken;
-        e.tree_max = tree->max;
+        e.shared_max = tree->max;
+        e.shared_by = "one value";
+    }
+    struct template_meter *meter = e.scope->meter;
+    if (meter && meter->max - meter->taken < e.limits.step_count_max) {
+        e.limits.step_count_max = meter->max - meter->taken;
+        e.shared_max = meter->max;
+        e.shared_by = meter->of;
     }
     enum code rc = render(&e, t, out);
     uint32_t taken = e.steps < e.limits.step_count_max ? e.steps : e.limits.step_count_max;
     if (tree) tree->taken += taken;
+    if (meter) meter->taken += taken;
     if (e.scope->spent) *e.scope->spent += taken;
     return rc;
 }

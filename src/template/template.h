@@ -25,7 +25,7 @@ enum template_undefined {
 };
 
 struct template_limits {
-    uint32_t step_count_max; // of one template; ten times as many are for all templates of one tree
+    uint32_t step_count_max; // of one template; twice as many are for all templates of one tree
     uint32_t loop_count_max; // rounds of one {% for %}
     size_t output_size_max;  // of the result and of every string on the way to it
     enum template_undefined undefined;
@@ -35,6 +35,11 @@ extern const struct template_limits template_limits_default; // reliability §4.
 struct template_local {
     struct str name;
     struct json value;
+};
+
+struct template_meter {
+    uint32_t taken, max; // steps
+    const char *of;      // "one decision": what has as many, in messages
 };
 
 #define TEMPLATE_NOW "{now}"
@@ -50,6 +55,7 @@ struct template_scope {
     enum code (*instead)(void *context, struct str name, const struct json *value, struct str member, struct json *out,
                          struct error *err);
     uint64_t *spent; // the steps that renderings take are added here; may be NULL
+    struct template_meter *meter; // what several renderings share; NULL: nothing
     const struct template_local *locals; // seen before `lookup` is asked
     size_t local_count;
 };

@@ -93,6 +93,8 @@ enum code text_case(struct eval *e, struct str s, char mode, struct json *out)
 {
     struct buf buf;
     bool start = true;
+    enum code rc = eval_walk(e, s);
+    if (rc) return rc;
     eval_buf(e, &buf);
     for (size_t at = 0; at < s.len;) {
         uint32_t c = pattern_decode(s, &at);
@@ -112,6 +114,8 @@ enum code text_replace(struct eval *e, struct str s, struct str old, struct str 
 {
     struct buf buf;
     size_t at = 0;
+    enum code rc = eval_walk(e, s);
+    if (rc) return rc;
     eval_buf(e, &buf);
     for (; count && !buf.failed; count -= count > 0) {
         size_t found = text_find(s, old, at);

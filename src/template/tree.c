@@ -94,7 +94,7 @@ enum code template_tree_render(const struct template_tree *tree, const struct te
                                const struct template_limits *limits, struct arena *arena, struct json *out,
                                struct error *err)
 {
-    enum { TREE_TIMES = 10 };
+    enum { TREE_TIMES = 2 };
     struct tree_steps steps = {.max = TREE_TIMES * (limits ? limits : &template_limits_default)->step_count_max};
     return render(tree, scope, limits, &steps, arena, out, err);
 }

@@ -297,8 +297,9 @@ enum code value_length(struct eval *e, const struct json *v, int64_t *out)
     *out = 0;
     if (rc || v->type == TEMPLATE_UNDEFINED) return rc;
     if (v->type == JSON_STRING) {
-        *out = (int64_t)text_count(v->text);
-        return eval_charge(e, v->text.len / 1024);
+        rc = eval_charge(e, v->text.len / BYTES_COUNTED);
+        if (!rc) *out = (int64_t)text_count(v->text);
+        return rc;
     }
     if (v->type == VALUE_LOOP) {
         *out = ((const struct loop *)(const void *)v->text.ptr)->count;
@@ -381,6 +382,8 @@ enum code value_item(struct eval *e, const struct json *v, const struct json *ke
     if (!value_number(key, &n) || n.is_float || n.is_large) return OK;
     bool text = v->type == JSON_STRING;
     if (!text && !value_is_list(v)) return OK;
+    enum code rc = text ? eval_charge(e, v->text.len / (BYTES_COUNTED / 2)) : OK;
+    if (rc) return rc;
     int64_t count = text ? (int64_t)text_count(v->text) : v->count;
     int64_t index = n.integer < 0 ? n.integer + count : n.integer;
     if (index < 0 || index >= count) return OK;
@@ -390,7 +393,7 @@ enum code value_item(struct eval *e, const struct json *v, const struct json *ke
     }
     size_t from = text_offset(v->text, (size_t)index), to = text_offset(v->text, (size_t)index + 1);
     *out = json_string(str_slice(v->text, from, to));
-    return eval_charge(e, v->text.len / 1024);
+    return OK;
 }
 
 // Python's rule for the ends of a slice.

@@ -92,6 +92,8 @@ static void repr_text(struct str s, struct buf *out)
         if (c == (uint32_t)quote || c == '\\') {
             buf_byte(out, '\\');
             buf_byte(out, (char)c);
+        } else if (c >= ' ' && c < 0x7F) {
+            buf_byte(out, (char)c);
         } else if (c == '\n' || c == '\r' || c == '\t') {
             buf_text(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
         } else if (is_printable(c)) {
@@ -110,6 +112,8 @@ static enum code repr_items(struct eval *e, const struct json *v, struct buf *ou
     buf_byte(out, tuple ? '(' : dict ? '{' : '[');
     for (uint32_t i = 0; i < v->count && !rc; i++) {
         if (i) buf_text(out, ", ");
+        if (dict) rc = eval_walk(e, v->members[i].key);
+        if (rc) return rc;
         if (dict) {
             repr_text(v->members[i].key, out);
             buf_text(out, ": ");
@@ -124,6 +128,7 @@ static enum code repr_items(struct eval *e, const struct json *v, struct buf *ou
 enum code value_repr(struct eval *e, const struct json *v, struct buf *out, uint32_t depth)
 {
     struct number n;
+    enum code rc;
     if (depth > VALUE_DEPTH) return eval_fault(e, E_LIMIT, "values of more than %d levels", VALUE_DEPTH);
     if (out->failed) return OK; // the output is full: its owner says so
     switch (v->type) {
@@ -149,8 +154,9 @@ enum code value_repr(struct eval *e, const struct json *v, struct buf *out, uint
             buf_add(out, v->text);
         return OK;
     case JSON_STRING:
-        repr_text(v->text, out);
-        return OK;
+        rc = eval_walk(e, v->text);
+        if (!rc) repr_text(v->text, out);
+        return rc;
     case VALUE_LOOP:
     case VALUE_NAMESPACE:
     case VALUE_MACRO:
@@ -261,6 +267,8 @@ static enum code dump_items(const struct dump *d, const struct json *v, uint32_t
     for (uint32_t i = 0; i < v->count && !rc; i++) {
         if (i) buf_text(d->out, d->indent < 0 ? ", " : ",");
         break_line(d, depth + 1);
+        if (dict) rc = eval_walk(d->e, members[i]->key);
+        if (rc) return rc;
         if (dict) {
             json_text_write(members[i]->key, d->out);
             buf_text(d->out, ": ");
@@ -274,6 +282,7 @@ static enum code dump_items(const struct dump *d, const struct json *v, uint32_t
 
 static enum code dump_value(const struct dump *d, const struct json *v, uint32_t depth)
 {
+    enum code rc;
     if (depth > VALUE_DEPTH) return eval_fault(d->e, E_LIMIT, "values of more than %d levels", VALUE_DEPTH);
     if (d->out->failed) return OK;
     switch (v->type) {
@@ -286,8 +295,9 @@ static enum code dump_value(const struct dump *d, const struct json *v, uint32_t
         buf_text(d->out, v->boolean ? "true" : "false");
         return OK;
     case JSON_STRING:
-        json_text_write(v->text, d->out);
-        return OK;
+        rc = eval_walk(d->e, v->text);
+        if (!rc) json_text_write(v->text, d->out);
+        return rc;
     case JSON_ARRAY:
     case VALUE_TUPLE:
     case JSON_OBJECT:

@@ -205,7 +205,7 @@ static void a_search_finds_the_longest_of_the_first(void)
                     {"\\bc", "bc c", 1, 3, 4},      {"a(bc)?|bcd", "abcd", 0, 0, 3}};
     for (size_t i = 0; i < ARRAY_COUNT(searches); i++) {
         size_t start = 0, work = 0;
-        size_t end = pattern_search(compile(searches[i].pattern), str_from(searches[i].subject), searches[i].from, &start, &work);
+        size_t end = pattern_search(compile(searches[i].pattern), str_from(searches[i].subject), searches[i].from, SIZE_MAX, &start, &work);
         CHECK_INT(end, searches[i].end);
         if (end != SIZE_MAX) CHECK_INT(start, searches[i].start);
     }
@@ -220,7 +220,7 @@ static void a_search_is_one_walk(void)
     for (size_t i = 0; i < ARRAY_COUNT(hostile); i++) {
         size_t start = 0, work = 0;
         const struct pattern *pattern = compile(hostile[i]);
-        CHECK(pattern_search(pattern, str_from(subject), 0, &start, &work) == SIZE_MAX);
+        CHECK(pattern_search(pattern, str_from(subject), 0, SIZE_MAX, &start, &work) == SIZE_MAX);
         CHECK(work <= sizeof(subject) * (pattern->code_count + 1));
     }
 }
