@@ -82,8 +82,12 @@ static void drop_hold(struct resident *resident, const struct effect *effect)
 static bool is_result_of(const struct queued *queued, const struct resident *resident, const struct run_hold *hold)
 {
     const struct input *input = &queued->input;
-    return queued->resident == resident && input->kind == INPUT_RESULT && input->step == hold->lane &&
-           input->logical == hold->logical && input->engine == hold->engine;
+    const struct effect *ordered = &queued->ordered;
+    if (queued->resident != resident) return false;
+    if (ordered->kind)
+        return ordered->step == hold->lane && ordered->logical == hold->logical && ordered->engine == hold->engine;
+    return input->kind == INPUT_RESULT && input->step == hold->lane && input->logical == hold->logical &&
+           input->engine == hold->engine;
 }
 
 static bool is_ticket_of(const struct ticket *ticket, const struct resident *resident, const struct run_hold *hold)
@@ -293,15 +297,22 @@ bool effect_is_stale(const struct resident *resident, const struct effect *effec
     return hold_of(resident, effect) == NULL;
 }
 
+static const struct fault cancelled_fault = {.code = STR_INIT("CANCELLED"),
+                                             .message = STR_INIT("cancelled before it was started")};
+
 static enum code hand_out(struct engine *engine, struct resident *resident, const struct effect *effect,
                           const struct order *order, struct error *err)
 {
     struct run_hold *hold = hold_of(resident, effect);
     if (!hold) return OK;
-    INVARIANT(order && hold->state == HOLD_ORDERED); // E1: what is out already is not handed out again
+    // E1: what is out already is not handed out again.
+    INVARIANT(order && (hold->state == HOLD_ORDERED || hold->stop == STOP_ASKED));
     hold->state = HOLD_OUT;
-    enum code rc = effect->kind == EFFECT_EXECUTE ? execute(engine, resident, effect, order, err)
-                                                  : subrun_start(engine, resident, effect, order, err);
+    if (hold->stop == STOP_ASKED) // while it was in the queue
+        return input_fault(engine, resident, effect->step, effect->logical, effect->engine, cancelled_fault, err);
+    enum code rc = order->later                     ? order_later(engine, resident, effect, err)
+                   : effect->kind == EFFECT_EXECUTE ? execute(engine, resident, effect, order, err)
+                                                    : subrun_start(engine, resident, effect, order, err);
     hold = hold_of(resident, effect);
     if (rc && hold) hold->state = HOLD_ORDERED; // owed
     return rc;

@@ -162,6 +162,7 @@ struct queued {
     uint32_t waits;              // for a result that is elsewhere and cannot be had
     const struct note_put *puts; // START: notes that are stored with it; in `arena`
     size_t put_count;
+    struct effect ordered;       // NOTE: an attempt that was ordered before and could not be rendered then; kind 0: none
     char decision_id[UUID_SIZE];
     bool second_chance;     // RESULT: what came out cannot be an event, and this is the failure in its place
     uint32_t storage_tries; // that found no room, no memory or a lock
@@ -317,6 +318,7 @@ void executors_close(struct engine *engine);
 // order.c: what effects say, rendered when they are decided. All of it lives in the arena of the turn.
 struct order {
     bool failed; // it cannot be rendered: the attempt fails with `fault`
+    bool later;  // it is not yet: those before it took as much as one input may
     struct fault fault;
     struct str path; // of the step
     struct str pool; // where a person sent it
@@ -334,6 +336,11 @@ struct order {
 // One for each effect; *out NULL: none of them starts anything. E_NOMEM, E_IO.
 enum code orders_render(struct engine *engine, struct resident *resident, const struct outcome *outcome,
                         struct order **out, struct error *err) MUST_CHECK;
+// An order that is `later` goes into the queue, behind what others wait for, and is rendered there.
+enum code order_later(struct engine *engine, struct resident *resident, const struct effect *effect,
+                      struct error *err) MUST_CHECK;
+enum code order_again(const struct resident *resident, const struct queued *queued, struct outcome *outcome,
+                      struct error *err) MUST_CHECK; // the effect of such an input
 enum executor order_form(const struct run *run, uint32_t step, struct str *kind);
 
 // dispatch.c: effects, after they are durable

@@ -198,10 +198,39 @@ static enum code render_attempt(struct engine *engine, struct resident *resident
     return OK;
 }
 
+// Of the orders of one input, rendered in one go: a loop may begin a hundred thousand iterations at once.
+enum { ORDER_STEPS = 100000, ORDER_BYTES = 64 << 20 };
+
+enum code order_later(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err)
+{
+    struct queued *queued = queue_add(engine, resident, INPUT_NOTE);
+    if (!queued) return error_nomem(err);
+    INVARIANT(effect->kind == EFFECT_EXECUTE);
+    queued->ordered = *effect;
+    COVER(order_is_rendered_later);
+    return OK;
+}
+
+// Since then the run has gone on: what the attempt is told is what the run knows now, as after a crash.
+enum code order_again(const struct resident *resident, const struct queued *queued, struct outcome *outcome,
+                      struct error *err)
+{
+    struct run_hold whose = whose_of(&queued->ordered), *hold = hold_find(&resident->holds, &whose);
+    if (!hold) return OK; // it has ended meanwhile
+    outcome->effects = ARENA_NEW(outcome->turn, struct effect);
+    if (!outcome->effects) return error_nomem(err);
+    outcome->effects[0] = queued->ordered;
+    outcome->effect_count = outcome->effect_capacity = 1;
+    hold->state = HOLD_ORDERED;
+    return OK;
+}
+
 enum code orders_render(struct engine *engine, struct resident *resident, const struct outcome *outcome,
                         struct order **out, struct error *err)
 {
     enum code rc = OK;
+    uint64_t first = engine->spent;
+    size_t size = engine->turn.size;
     *out = NULL;
     for (size_t i = 0; !rc && i < outcome->effect_count; i++) {
         const struct effect *effect = &outcome->effects[i];
@@ -210,6 +239,9 @@ enum code orders_render(struct engine *engine, struct resident *resident, const 
         if (!starts || effect_is_stale(resident, effect)) continue;
         if (!*out) *out = ARENA_ARRAY(&engine->turn, outcome->effect_count, struct order);
         if (!*out) return error_nomem(err);
+        bool much = engine->spent - first >= ORDER_STEPS || engine->turn.size - size >= ORDER_BYTES;
+        (*out)[i].later = much && effect->kind == EFFECT_EXECUTE;
+        if ((*out)[i].later) continue;
         rc = effect->kind == EFFECT_EXECUTE ? render_attempt(engine, resident, effect->step, &(*out)[i], err)
                                             : subrun_render(engine, resident, effect, &(*out)[i], err);
     }

@@ -265,18 +265,22 @@ static enum code too_large(struct batch *batch, struct error *err)
     struct queued *queued = &batch->decided[0].queued;
     struct resident *resident = queued->resident;
     struct error told = {0};
+    struct fault large = {.code = STR("PAYLOAD_TOO_LARGE"),
+                          .message = STR("deciding about it takes more memory than a turn has"),
+                          .category = STR("validation")};
     COVER(input_takes_more_than_a_turn_has);
     (void)error_set(&told, E_LIMIT, "deciding takes more memory than a turn has: its values are too large, or too many");
     *err = (struct error){0};
     if (queued->input.kind == INPUT_RESULT && !queued->second_chance) {
-        queued_fail(queued, (struct fault){.code = STR("PAYLOAD_TOO_LARGE"),
-                                           .message = STR("what follows from the result takes more memory than a turn has"),
-                                           .category = STR("validation")});
+        queued_fail(queued, large);
         queued->second_chance = true;
         engine->take_max = 1;
         return OK;
     }
     batch->decided[0].done = true;
+    const struct effect *ordered = &queued->ordered;
+    if (ordered->kind)
+        return input_fault(engine, resident, ordered->step, ordered->logical, ordered->engine, large, err);
     if (queued->input.kind == INPUT_NOTE) return OK;
     if (queued->input.kind == INPUT_START) return refuse_start(engine, queued, &told, err);
     if (resident->limit_hit || !resident->begun) return drop_run(engine, resident, &told);

@@ -140,6 +140,7 @@ static enum code step_one(struct batch *batch, struct decided *decided, struct e
     decided->outcome = (struct outcome){.turn = &engine->turn};
     engine->deciding = batch;
     rc = kernel_step(queued->resident->run, &queued->resident->holds, input, &engine->env, &decided->outcome, err);
+    if (!rc && queued->ordered.kind) rc = order_again(queued->resident, queued, &decided->outcome, err);
     if (!rc) rc = orders_render(engine, queued->resident, &decided->outcome, &decided->orders, err);
     engine->deciding = NULL;
     return rc;

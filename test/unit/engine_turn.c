@@ -233,6 +233,65 @@ static void tenants_take_turns_when_templates_are_heavy(void)
     kit_close(&k);
 }
 
+static bool knows_all(const void *context, struct str kind)
+{
+    (void)context, (void)kind;
+    return true;
+}
+
+// A loop begins all of its iterations at once, and each takes 60,000 steps to tell its task what to do. One turn renders a few of
+// them, and other runs go on between the turns. Steps are counted, not time.
+#define WIDE                                                                                                           \
+    "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\n"                                         \
+    "workflow:\n- step: start\n"                                                                                       \
+    "  loop: {in: \"{{ range(40) | list }}\", iterator: i, mode: parallel, spec: {max_in_flight: 40}}\n"               \
+    "  tool: {kind: shell, cmds: ['true'], env: {A: \"{{ range(60000) | list | length }}\"}}\n"
+
+static void one_input_renders_so_much_and_the_rest_in_turns_of_its_own(void)
+{
+    struct kit k;
+    kit_open(&k, WIDE);
+    k.engine->options.tasks = (struct engine_host){.tools = &k.tools, .knows = knows_all};
+    kit_queue_start(&k, "r1");
+    uint64_t before = k.engine->spent, most = 0;
+    size_t turns = 0;
+    for (; turns < 200 && kit_turn(&k); turns++) {
+        uint64_t took = k.engine->spent - before;
+        before = k.engine->spent;
+        if (took > most) most = took;
+    }
+    CHECK_INT(k.attempt_count, 40);
+    CHECK(turns >= 8);
+    CHECK(most <= 300000);
+    COVERED(order_is_rendered_later);
+    kit_close(&k);
+}
+
+// What one run cannot decide within the memory of a turn is its own trouble.
+static void an_input_that_takes_more_memory_than_a_turn_has_keeps_nobody_waiting(void)
+{
+    struct kit k;
+    struct error err = {0};
+    char out[129];
+    kit_open(&k, HEAVY);
+    k.engine->options.tasks = (struct engine_host){.tools = &k.tools, .knows = knows};
+    struct program *small = kit_program(&k, "name: n\nnodes:\n  - {id: a, bash: ok}\n", NULL);
+    k.engine->turn.limit = 3 << 20; // a list of 80,000 takes more
+    struct start_request first = {.program = small, .run = STR("small1")}, last = {.program = small, .run = STR("small2")};
+    CHECK_OK(engine_start(k.engine, &first, out, &err), &err);
+    kit_queue_start(&k, "large");
+    CHECK_OK(engine_start(k.engine, &last, out, &err), &err);
+    for (int i = 0; i < 20 && kit_turn(&k); i++) continue;
+    CHECK(kit_told(&k, "small1 RUN_STARTED"));
+    CHECK(kit_told(&k, "small2 RUN_STARTED"));
+    CHECK(!kit_told(&k, "large RUN_STARTED"));
+    CHECK_INT(k.start_refused, E_LIMIT);
+    CHECK_INT(k.engine->queue.count, 0);
+    COVERED(input_takes_more_than_a_turn_has);
+    program_release(small);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -244,6 +303,8 @@ int main(int argc, char **argv)
         TEST(parameters_that_change_in_the_same_batch_are_for_later_attempts),
         TEST(a_list_that_begins_leaves_room_for_the_runs_that_are_made_in_its_batch),
         TEST(tenants_take_turns_when_templates_are_heavy),
+        TEST(one_input_renders_so_much_and_the_rest_in_turns_of_its_own),
+        TEST(an_input_that_takes_more_memory_than_a_turn_has_keeps_nobody_waiting),
     };
     return test_main("engine_turn", tests, ARRAY_COUNT(tests), argc, argv);
 }
