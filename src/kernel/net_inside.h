@@ -141,7 +141,8 @@ static inline bool net_is_grave(enum code rc)
 }
 struct json net_job(const struct run *run, struct arena *arena);
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
-// Whether it holds; one that cannot be evaluated does not. What is grave.
+// Whether it holds; one that cannot be evaluated does not. What is grave; E_LIMIT: it takes more than it may, and what is to happen then
+// is not for it to say.
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;
 // Patches of `sets` as {ctx: {path: value}, iter: {...}} added to *out; evaluated one after the other over what they have changed.
 enum code net_patches(struct net_view *view, const struct net_sets *sets, struct json *out,

@@ -545,7 +545,7 @@ enum code net_holds(struct net_view *view, const struct net_when *when, bool *ou
     struct template_scope scope = net_scope(view);
     struct error local = {0};
     enum code rc = template_condition(when->test, &scope, &net_limits, view->arena, out, &local);
-    if (net_is_grave(rc)) return error_set(err, rc, "%s", local.message);
+    if (net_is_grave(rc) || rc == E_LIMIT) return error_set(err, rc, "%s", local.message);
     if (rc) *out = false;
     return OK;
 }

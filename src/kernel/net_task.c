@@ -470,8 +470,15 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     }
     struct net_view view = view_of(d, index);
     view.outcome = &seen;
+    struct error why = {0}, *err = d->err;
+    d->err = &why;
     rc = match(d, &view, task, v);
-    if (rc) return rc;
+    d->err = err;
+    if (rc == E_LIMIT) {
+        struct fault fault = kernel_template_fault(d->out->turn, &why);
+        return refuse(v, &fault);
+    }
+    if (rc) return error_set(d->err, rc, "%s", why.message);
     v->action = ok ? NET_CONTINUE : NET_FAIL;
     if (d->run->net->places[lane->place].overdue) { // nothing begins any more
         v->rule = NULL;

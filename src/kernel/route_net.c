@@ -58,8 +58,13 @@ static enum code admit(struct decide *d, uint32_t place, bool *allowed)
     *allowed = ns->admit_count == 0;
     for (uint32_t i = 0; i < ns->admit_count && matched == UINT32_MAX; i++) {
         bool holds;
-        enum code rc = net_holds(&view, &ns->admit[i].when, &holds, d->err);
-        if (rc) return rc;
+        struct error local = {0};
+        enum code rc = net_holds(&view, &ns->admit[i].when, &holds, &local);
+        if (rc == E_LIMIT) { // nobody knows what it would have said: not let in
+            *allowed = false;
+            break;
+        }
+        if (rc) return error_set(d->err, rc, "%s", local.message);
         if (holds) {
             matched = i;
             *allowed = ns->admit[i].allow;

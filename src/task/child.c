@@ -81,6 +81,14 @@ uint64_t sql_bytes(const struct task_call *call)
     return said ? said : TASK_SQL_BYTES;
 }
 
+bool call_sql_memory(struct task_call *call)
+{
+    return call_fail(call, TASK_CLIENT, "SQL_MEMORY_LIMIT",
+                     "the statement needs more memory than the setting limits.sqlBytes allows (%llu bytes): let it work on "
+                     "fewer rows at once, or raise the setting",
+                     (unsigned long long)sql_bytes(call));
+}
+
 static bool write_parcel(struct parcel *parcel, struct buf *out)
 {
     struct task_call *call = parcel->call;

@@ -106,6 +106,7 @@ void bases_release(struct task_bases *bases);
 const struct task_options *tasks_options(const struct tasks *tasks);
 void sqlite_memory(uint64_t bytes); // of this process, which runs the SQL of one task
 uint64_t sql_bytes(const struct task_call *call); // that a process of its own may take
+bool call_sql_memory(struct task_call *call); // fails it: the statement needs more; false
 struct str task_script(const char *path); // a script of this directory that the binary carries, for an interpreter's -c
 const struct tool_request *call_request(const struct task_call *call); // without its input
 // Whether it is to end: cancelled, too late, or everything ends. `call` as void * so that it fits callbacks.

@@ -39,10 +39,7 @@ static bool failed(struct task_call *call, sqlite3 *db, int rc)
 {
     int code = sqlite3_extended_errcode(db);
     if ((rc & 0xFF) == SQLITE_NOMEM && tasks_options(call->tasks)->sql_bytes)
-        return call_fail(call, TASK_CLIENT, "SQL_MEMORY_LIMIT",
-                         "the statement needs more memory than the setting limits.sqlBytes allows (%llu bytes): let it work on "
-                         "fewer rows at once, or raise the setting",
-                         (unsigned long long)sql_bytes(call));
+        return call_sql_memory(call);
     call_fail(call, error_of(rc), call_printf(call, "SQLITE_%d", code).ptr, "%s", sqlite3_errmsg(db));
     call->out.retryable = (rc & 0xFF) == SQLITE_BUSY || (rc & 0xFF) == SQLITE_LOCKED;
     return false;

@@ -15,14 +15,17 @@ static enum code run_b64encode(struct eval *e, struct function_call *call, struc
     struct str s;
     struct buf buf;
     enum code rc = value_str(e, &call->self, &s);
-    if (!rc) rc = eval_walk(e, s);
+    if (!rc) rc = eval_charge(e, s.len / BYTES_PER_STEP);
     if (rc) return rc;
     eval_buf(e, &buf);
-    for (size_t i = 0; i < s.len; i += 3) {
+    char *to = buf_reserve(&buf, (s.len + 2) / 3 * 4);
+    for (size_t i = 0; to && i < s.len; i += 3) {
         uint32_t bits = 0;
         for (size_t j = 0; j < 3; j++) bits = bits << 8 | (i + j < s.len ? (unsigned char)s.ptr[i + j] : 0);
-        for (size_t j = 0; j < 4; j++) buf_byte(&buf, i + j > s.len ? '=' : alphabet[bits >> (18 - 6 * j) & 63]);
+        for (size_t j = 0; j < 4; j++) *to++ = i + j > s.len ? '=' : alphabet[bits >> (18 - 6 * j) & 63];
+        buf.len += 4;
     }
+    if (to) *to = '\0';
     return eval_take(e, &buf, OK, out);
 }
 

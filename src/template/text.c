@@ -114,10 +114,11 @@ enum code text_replace(struct eval *e, struct str s, struct str old, struct str 
 {
     struct buf buf;
     size_t at = 0;
-    enum code rc = eval_walk(e, s);
+    enum code rc = eval_charge(e, s.len / BYTES_PER_STEP);
     if (rc) return rc;
     eval_buf(e, &buf);
-    for (; count && !buf.failed; count -= count > 0) {
+    for (; count && !buf.failed && !rc; count -= count > 0) {
+        if (count % 2 == 0 || count < 0) rc = eval_charge(e, 1);
         size_t found = text_find(s, old, at);
         if (found == SIZE_MAX) break;
         buf_add(&buf, str_slice(s, at, found));
@@ -131,7 +132,7 @@ enum code text_replace(struct eval *e, struct str s, struct str old, struct str 
         at = next;
     }
     if (at < s.len) buf_add(&buf, str_slice(s, at, s.len));
-    return eval_take(e, &buf, OK, out);
+    return eval_take(e, &buf, rc, out);
 }
 
 // ---- splitting

@@ -81,18 +81,37 @@ static bool is_printable(uint32_t c)
     return true;
 }
 
-static void repr_text(struct str s, struct buf *out)
+// Plain characters are copied in runs, which cost what making a string does. Others are looked at one by one: two are a step.
+enum { ODD_PER_STEP = 2 };
+static const bool odd_in_repr[128] = {['\''] = true, ['"'] = true, ['\\'] = true};
+static const bool odd_in_json[128] = {
+    ['"'] = true, ['\\'] = true, ['<'] = true, ['>'] = true, ['&'] = true, ['\''] = true};
+
+static enum code copy_plain(struct eval *e, struct str s, size_t *at, const bool odd[128], struct buf *out)
+{
+    size_t start = *at;
+    for (; *at < s.len; (*at)++) {
+        unsigned char c = (unsigned char)s.ptr[*at];
+        if (c < ' ' || c > '~' || odd[c]) break;
+    }
+    buf_add(out, str_slice(s, start, *at));
+    return eval_charge(e, (*at - start) / BYTES_PER_STEP);
+}
+
+static enum code repr_text(struct eval *e, struct str s, struct buf *out)
 {
     bool single = memchr(s.ptr ? s.ptr : "", '\'', s.len), twice = memchr(s.ptr ? s.ptr : "", '"', s.len);
     char quote = single && !twice ? '"' : '\'';
+    size_t count = 0;
+    enum code rc = eval_charge(e, s.len / BYTES_PER_STEP);
     buf_byte(out, quote);
-    for (size_t at = 0; at < s.len;) {
+    for (size_t at = 0; at < s.len && !rc;) {
+        rc = copy_plain(e, s, &at, odd_in_repr, out);
+        if (rc || at == s.len) break;
         size_t start = at;
         uint32_t c = pattern_decode(s, &at);
         if (c == (uint32_t)quote || c == '\\') {
             buf_byte(out, '\\');
-            buf_byte(out, (char)c);
-        } else if (c >= ' ' && c < 0x7F) {
             buf_byte(out, (char)c);
         } else if (c == '\n' || c == '\r' || c == '\t') {
             buf_text(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
@@ -101,8 +120,10 @@ static void repr_text(struct str s, struct buf *out)
         } else {
             buf_printf(out, c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
         }
+        if (++count % ODD_PER_STEP == 0) rc = eval_charge(e, 1);
     }
     buf_byte(out, quote);
+    return rc;
 }
 
 static enum code repr_items(struct eval *e, const struct json *v, struct buf *out, uint32_t depth)
@@ -112,10 +133,9 @@ static enum code repr_items(struct eval *e, const struct json *v, struct buf *ou
     buf_byte(out, tuple ? '(' : dict ? '{' : '[');
     for (uint32_t i = 0; i < v->count && !rc; i++) {
         if (i) buf_text(out, ", ");
-        if (dict) rc = eval_walk(e, v->members[i].key);
-        if (rc) return rc;
         if (dict) {
-            repr_text(v->members[i].key, out);
+            rc = repr_text(e, v->members[i].key, out);
+            if (rc) return rc;
             buf_text(out, ": ");
         }
         rc = value_repr(e, dict ? &v->members[i].value : &v->items[i], out, depth + 1);
@@ -128,7 +148,6 @@ static enum code repr_items(struct eval *e, const struct json *v, struct buf *ou
 enum code value_repr(struct eval *e, const struct json *v, struct buf *out, uint32_t depth)
 {
     struct number n;
-    enum code rc;
     if (depth > VALUE_DEPTH) return eval_fault(e, E_LIMIT, "values of more than %d levels", VALUE_DEPTH);
     if (out->failed) return OK; // the output is full: its owner says so
     switch (v->type) {
@@ -154,9 +173,7 @@ enum code value_repr(struct eval *e, const struct json *v, struct buf *out, uint
             buf_add(out, v->text);
         return OK;
     case JSON_STRING:
-        rc = eval_walk(e, v->text);
-        if (!rc) repr_text(v->text, out);
-        return rc;
+        return repr_text(e, v->text, out);
     case VALUE_LOOP:
     case VALUE_NAMESPACE:
     case VALUE_MACRO:
@@ -198,11 +215,15 @@ static void json_code_unit(struct buf *out, uint32_t c)
 }
 
 // As json.dumps does it, and then Jinja: nothing but ASCII, and nothing that HTML would read.
-static void json_text_write(struct str s, struct buf *out)
+static enum code json_text_write(struct eval *e, struct str s, struct buf *out)
 {
     static const char shorts[] = "\"\"\\\\b\bf\fn\nr\rt\t";
+    size_t count = 0;
+    enum code rc = OK;
     buf_byte(out, '"');
-    for (size_t at = 0; at < s.len;) {
+    for (size_t at = 0; at < s.len && !rc;) {
+        rc = copy_plain(e, s, &at, odd_in_json, out);
+        if (rc || at == s.len) break;
         uint32_t c = pattern_decode(s, &at);
         size_t i = 0;
         while (i + 1 < sizeof(shorts) && (unsigned char)shorts[i + 1] != c) i += 2;
@@ -212,16 +233,15 @@ static void json_text_write(struct str s, struct buf *out)
         } else if (c >= 0x10000) {
             json_code_unit(out, 0xD800 + ((c - 0x10000) >> 10));
             json_code_unit(out, 0xDC00 + ((c - 0x10000) & 0x3FF));
-        } else if (c < 0x20 || c > 0x7E || c == '<' || c == '>' || c == '&' || c == '\'') {
-            if (c == 0x7F)
-                buf_byte(out, 0x7F);
-            else
-                json_code_unit(out, c);
+        } else if (c == 0x7F) {
+            buf_byte(out, 0x7F);
         } else {
-            buf_byte(out, (char)c);
+            json_code_unit(out, c); // plain ones were copied
         }
+        if (++count % ODD_PER_STEP == 0) rc = eval_charge(e, 1);
     }
     buf_byte(out, '"');
+    return rc;
 }
 
 struct dump {
@@ -267,10 +287,9 @@ static enum code dump_items(const struct dump *d, const struct json *v, uint32_t
     for (uint32_t i = 0; i < v->count && !rc; i++) {
         if (i) buf_text(d->out, d->indent < 0 ? ", " : ",");
         break_line(d, depth + 1);
-        if (dict) rc = eval_walk(d->e, members[i]->key);
-        if (rc) return rc;
         if (dict) {
-            json_text_write(members[i]->key, d->out);
+            rc = json_text_write(d->e, members[i]->key, d->out);
+            if (rc) return rc;
             buf_text(d->out, ": ");
         }
         rc = dump_value(d, dict ? &members[i]->value : &v->items[i], depth + 1);
@@ -282,7 +301,6 @@ static enum code dump_items(const struct dump *d, const struct json *v, uint32_t
 
 static enum code dump_value(const struct dump *d, const struct json *v, uint32_t depth)
 {
-    enum code rc;
     if (depth > VALUE_DEPTH) return eval_fault(d->e, E_LIMIT, "values of more than %d levels", VALUE_DEPTH);
     if (d->out->failed) return OK;
     switch (v->type) {
@@ -295,9 +313,7 @@ static enum code dump_value(const struct dump *d, const struct json *v, uint32_t
         buf_text(d->out, v->boolean ? "true" : "false");
         return OK;
     case JSON_STRING:
-        rc = eval_walk(d->e, v->text);
-        if (!rc) json_text_write(v->text, d->out);
-        return rc;
+        return json_text_write(d->e, v->text, d->out);
     case JSON_ARRAY:
     case VALUE_TUPLE:
     case JSON_OBJECT:

@@ -191,6 +191,7 @@ struct job {
     size_t argc, env_count, secret_count, hidden_count;
     const struct str *reads;
     size_t read_count;
+    uint64_t memory_max;
     bool network;
     int report, report_as;
     struct str input, home, cwd, artifacts_dir;

@@ -103,6 +103,7 @@ static bool copy_lists(struct job *job, const struct tool_request *request)
     job->reads = reads;
     job->read_count = request->read_count;
     job->network = request->network;
+    job->memory_max = request->memory_max;
     job->hidden = hidden;
     job->hidden_count = request->hidden_count;
     job->argv = argv;
@@ -331,6 +332,8 @@ static bool launch_confined(struct job *job, struct environment *with, const str
     own.read = reads;
     own.read_count += job->read_count;
     own.network = job->network;
+    bool lower = job->memory_max && (!own.limits.memory || job->memory_max < own.limits.memory);
+    if (lower) own.limits.memory = job->memory_max;
     confinement_separate(confinement, job->tenant, job->artifacts_dir, str_from(job->argv[0]), &searches);
     struct cage cage = {.ruleset = -1};
     int dirs[DIR_COUNT] = {-1, -1, -1};
