@@ -327,6 +327,9 @@ static struct json node_of(struct converter *c, uint32_t index)
     JSON_ADD(c->arena, &out, {"depends_on", ps->dep_count > 0 ? ids_of(c, ps) : json_none()},
              {"trigger_rule", ps->rule != RULE_ALL_SUCCESS ? json_word(rule_name(ps->rule)) : json_none()},
              {"when", json_some(ps->when_text)});
+    static const char *const overflows[] = OVERFLOW_NAMES;
+    if (ps->overflow)
+        JSON_ADD(c->arena, &out, {"output", JSON_OF(c->arena, {"on_overflow", json_word(overflows[ps->overflow])})});
     node_body(c, ps, &out);
     JSON_ADD(c->arena, &out, {"timeout", json_nonzero(ps->timeout_ms)});
     node_retry(c, ps, &out);

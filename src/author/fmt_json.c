@@ -66,6 +66,7 @@ static const char *const step_keys[] = {"stepId",
                                         "always_run",
                                         "secrets",
                                         "artifacts",
+                                        "output",
                                         "simulateError",
                                         NULL};
 static const char *const retry_keys[] = {"maxAttempts", "max_attempts", "delay",         "delayMs", "delay_ms",

@@ -159,6 +159,7 @@ bool artifact_name(struct str uri, struct str dir, struct str *out);
 
 #define FAULT_LATE "timed out after %s (its field timeout)" // message of TIMEOUT; %s: a duration
 bool code_is_ours(struct str code); // one that Cairn gives; any other was chosen by a program, and may say anything
+#define FAULT_OVERFLOW "its output has %llu bytes, above the limit of %zu" // message of PAYLOAD_TOO_LARGE
 #define FAULT_EXIT "EXIT_NONZERO" // a command ended with another exit than 0
 struct fault {
     struct str code; // "TIMEOUT", FAULT_EXIT, ...; empty = no fault

@@ -51,6 +51,22 @@ struct declared_files *declared_files_new(uint64_t ticket, struct str dir, bool 
     return NULL;
 }
 
+// What a function gave is one text already: the thread that delivers it writes the file that a process would have written.
+static void spill_value(struct declared_files *files, struct tool_result *result)
+{
+    struct error err = {0};
+    int root;
+    if (!files->spill || result->spilled || !result->is_json || result->output.len <= RESULT_MAX) return;
+    enum code rc = os_make_dirs(files->dir, &err);
+    if (!rc) rc = reach_root(files->dir, &root, &err);
+    if (!rc) {
+        rc = reach_write(root, str_from(files->names[files->count - 1]), result->output, &err);
+        close(root);
+    }
+    if (rc) os_log(LOG_WARN, "a result was not kept as an artifact why=\"%s\"", err.message);
+    result->spilled = rc == OK;
+}
+
 // What the descriptor has, up to the size that it had when it was opened. Takes it over.
 static bool hash(int fd, uint64_t size, struct digest *out)
 {
@@ -82,8 +98,9 @@ static bool open_declared(const struct declared_files *files, const char *name, 
     return there;
 }
 
-void declared_files_look(struct declared_files *files)
+void declared_files_look(struct declared_files *files, struct tool_result *result)
 {
+    spill_value(files, result);
     for (size_t i = 0; i < files->count; i++) {
         struct found_file *found = &files->found[i];
         int fd;

@@ -1,6 +1,8 @@
 // Effects, carried out once the moments that ordered them are durable (E1).
 #include "engine/inside.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -147,13 +149,40 @@ static struct str log_path(struct engine *engine, const struct run_ids *ids, str
     return str_from(text);
 }
 
+// The files that an attempt may leave: those that its step declares, and behind them the one for an output that is too long.
+struct files_of {
+    const struct artifact_decl *items;
+    size_t count;
+    enum overflow overflow;
+};
+
+static bool files_of(struct engine *engine, const struct run *run, const struct effect *effect, struct str path,
+                     struct files_of *out)
+{
+    const struct program_step *ps = &run->program->steps[kernel_place(run, effect->step)];
+    bool lane = effect->step >= run->program->step_count;
+    char name[TOOL_LOG_NAME_SIZE];
+    *out = (struct files_of){ps->artifacts, ps->artifact_count,
+                             lane ? kernel_task_of(run, effect->step)->overflow : ps->overflow};
+    if (out->overflow != OVERFLOW_ARTIFACT) return true;
+    struct artifact_decl *items = ARENA_ARRAY(&engine->turn, out->count + 1, struct artifact_decl);
+    tool_log_name(path, effect->logical, effect->engine, name);
+    for (char *at = name; *at; at++)
+        if (*at == '%') *at = '='; // in a URI, that would stand for what it escapes
+    struct str file = arena_format(&engine->turn, "outputs/%.*s.txt", (int)(strlen(name) - strlen(".log")), name);
+    if (!items || !file.ptr) return false;
+    if (out->count > 0) memcpy(items, out->items, out->count * sizeof(*items));
+    items[out->count++] = (struct artifact_decl){.path = file, .kind = STR("output")};
+    out->items = items;
+    return true;
+}
+
 // What every attempt tells its executor, whatever that is.
 static struct tool_request request_of(struct engine *engine, const struct resident *resident,
                                       const struct effect *effect, const struct order *order,
-                                      const struct execution *execution)
+                                      const struct execution *execution, const struct files_of *files)
 {
     const struct run *run = resident->run;
-    const struct program_step *ps = &run->program->steps[kernel_place(run, effect->step)];
     return (struct tool_request){.ticket = execution->ticket,
                                  .tenant = run->ids.tenant,
                                  .project = run->ids.project,
@@ -163,8 +192,9 @@ static struct tool_request request_of(struct engine *engine, const struct reside
                                  .kind = execution->kind,
                                  .input = order->input,
                                  .artifacts_dir = run_artifacts_dir(run),
-                                 .artifacts = ps->artifacts,
-                                 .artifact_count = ps->artifact_count,
+                                 .artifacts = files->items,
+                                 .artifact_count = files->count,
+                                 .overflow = files->overflow,
                                  .epoch = run_log_epoch(resident->log),
                                  .step = order->path,
                                  .log = log_path(engine, &run->ids, order->path, effect),
@@ -184,16 +214,18 @@ static void make_artifacts_dir(const struct run *run)
 }
 
 // The thread that delivers the result looks for them. False: out of memory, and the ticket is closed.
-static bool expect_files(struct engine *engine, const struct run *run, const struct program_step *ps, uint64_t ticket)
+static bool expect_files(struct engine *engine, const struct run *run, const struct files_of *of, uint64_t ticket)
 {
-    if (ps->artifact_count == 0) return true;
+    if (of->count == 0) return true;
     const struct tool_confinement *cage = engine->options.confinement;
     struct declared_files *files =
-        declared_files_new(ticket, run_artifacts_dir(run), cage && cage->level != TOOL_LEVEL_NONE, ps->artifacts, ps->artifact_count);
-    if (files)
+        declared_files_new(ticket, run_artifacts_dir(run), cage && cage->level != TOOL_LEVEL_NONE, of->items, of->count);
+    if (files) {
+        files->spill = of->overflow == OVERFLOW_ARTIFACT;
         mailbox_expect(&engine->mailbox, files);
-    else
+    } else {
         ticket_close(engine, ticket);
+    }
     return files != NULL;
 }
 
@@ -213,11 +245,13 @@ static enum code start(struct engine *engine, struct resident *resident, const s
     const struct program_step *ps = &run->program->steps[kernel_place(run, effect->step)];
     bool process = execution->form == EXECUTOR_PROCESS;
     struct error local = {0};
+    struct files_of files;
+    if (!files_of(engine, run, effect, order->path, &files)) return error_nomem(err);
     execution->ticket = ticket_open(engine, resident, effect, execution->with);
     if (execution->ticket == 0) return error_nomem(err);
-    if (process || ps->artifact_count > 0) make_artifacts_dir(run);
-    if (!expect_files(engine, run, ps, execution->ticket)) return error_nomem(err);
-    struct tool_request request = request_of(engine, resident, effect, order, execution);
+    if (process || files.count > 0) make_artifacts_dir(run);
+    if (!expect_files(engine, run, &files, execution->ticket)) return error_nomem(err);
+    struct tool_request request = request_of(engine, resident, effect, order, execution, &files);
     if (process) {
         request.argv = order->argv;
         request.argc = order->argc;

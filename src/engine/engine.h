@@ -283,10 +283,11 @@ void engine_wake(struct engine *engine); // any thread
 // For tools that the caller brought: hands in the result of a ticket. Takes over its memory. Any thread.
 void engine_deliver(struct engine *engine, struct tool_result *result);
 // The same for a caller that delivers under a lock of its own. The artifacts that the step declared are opened and hashed by
-// declared_files_look, which takes its time and needs no engine: before the lock. NULL: it declares none. Any thread.
+// declared_files_look, which takes its time and needs no engine: before the lock. A result that is too long becomes one of them, where
+// its step asks for it. NULL: it declares none. Any thread.
 struct declared_files;
 struct declared_files *engine_declared(struct engine *engine, uint64_t ticket); // until the result is delivered they are the caller's
-void declared_files_look(struct declared_files *files);
+void declared_files_look(struct declared_files *files, struct tool_result *result);
 void declared_files_free(struct declared_files *files); // NULL: nothing
 void engine_deliver_looked(struct engine *engine, struct tool_result *result, struct declared_files *files); // takes over both
 void engine_line(struct engine *engine, uint64_t ticket, bool is_stderr, struct str line); // a live line; any thread

@@ -28,6 +28,7 @@ struct declared_files {
     char *dir;     // of the run's artifacts
     char **names;  // as declared
     bool confined; // steps of this engine are
+    bool spill;    // the last one is where an output goes that is too long: it need not be there
 };
 
 struct declared_files *declared_files_new(uint64_t ticket, struct str dir, bool confined,

@@ -88,7 +88,7 @@ void mailbox_looked(struct mailbox *mailbox, struct tool_result *result, struct 
 void mailbox_result(void *context, struct tool_result *result)
 {
     struct declared_files *files = result->only_reports ? NULL : mailbox_files(context, result->ticket);
-    if (files && result->ok) declared_files_look(files);
+    if (files && result->ok) declared_files_look(files, result);
     mailbox_looked(context, result, files);
 }
 

@@ -124,6 +124,25 @@ static struct json artifact_ref(const struct run *run, const struct artifact_dec
                    {"sizeBytes", json_count(file->size)}, {"uri", uri});
 }
 
+static struct json spill_ref(const struct run *run, const struct declared_files *files, struct arena *arena)
+{
+    struct artifact_decl decl = {.path = str_from(files->names[files->count - 1]), .kind = STR("output")};
+    return artifact_ref(run, &decl, &files->found[files->count - 1], arena);
+}
+
+// What the next steps get instead of an output that is too long: the reference, with its name beneath $ARTIFACTS_DIR.
+static struct json spill_value(const struct run *run, const struct declared_files *files, struct arena *arena)
+{
+    struct json ref = spill_ref(run, files, arena);
+    JSON_ADD(arena, &ref, {"name", json_copied(arena, str_from(files->names[files->count - 1]))});
+    return ref;
+}
+
+static bool is_spilled(const struct tool_result *result, const struct declared_files *files)
+{
+    return result->spilled && files && files->spill && files->found[files->count - 1].there;
+}
+
 static enum code artifact_missing(struct queued *queued, struct str path, struct error *err)
 {
     struct buf text = buf_of(16384);
@@ -137,19 +156,20 @@ static enum code artifact_missing(struct queued *queued, struct str path, struct
     return OK;
 }
 
-static enum code collect_artifacts(const struct resident *resident, const struct declared_files *files,
+static enum code collect_artifacts(const struct resident *resident, const struct declared_files *files, bool spilled,
                                    struct queued *queued, struct error *err)
 {
     const struct run *run = resident->run;
     const struct program_step *ps = &run->program->steps[kernel_place(run, queued->input.step)];
-    if (ps->artifact_count == 0 || !queued->input.ok) return OK;
+    if ((ps->artifact_count == 0 && !spilled) || !queued->input.ok) return OK;
     if (!need_arena(queued)) return error_nomem(err);
-    INVARIANT(files && files->count == ps->artifact_count); // start_process, start_function
+    INVARIANT(files && files->count == ps->artifact_count + files->spill); // start
     struct json list = json_array();
     for (uint32_t i = 0; i < ps->artifact_count; i++) {
         if (!files->found[i].there) return artifact_missing(queued, ps->artifacts[i].path, err);
         json_append(queued->arena, &list, artifact_ref(run, &ps->artifacts[i], &files->found[i], queued->arena));
     }
+    if (spilled) json_append(queued->arena, &list, spill_ref(run, files, queued->arena));
     queued->input.artifacts = list;
     return json_made(&list, err);
 }
@@ -173,16 +193,43 @@ static enum code mark_cut(struct engine *engine, struct str output, struct json 
     return OK;
 }
 
+static enum code too_long(struct queued *queued, uint64_t size, size_t max, bool lost, struct error *err)
+{
+    if (!need_arena(queued)) return error_nomem(err);
+    const char *more = lost ? "; the file with all of it did not arrive" : "";
+    struct str message =
+        size > 0 ? arena_format(queued->arena, FAULT_OVERFLOW "%s", (unsigned long long)size, max, more)
+                 : arena_format(queued->arena, "its output is above the limit of %zu bytes%s", max, more);
+    if (!message.ptr) return error_nomem(err);
+    queued->input.ok = false;
+    queued->input.fault =
+        (struct fault){.code = STR("PAYLOAD_TOO_LARGE"), .message = message, .category = STR("validation")};
+    return OK;
+}
+
+// An output that is longer than is kept: what its step says of that.
+static enum code overflown(struct engine *engine, const struct resident *resident, const struct program_step *ps,
+                           const struct tool_result *result, const struct declared_files *files, size_t max,
+                           struct queued *queued, struct error *err)
+{
+    struct json value;
+    uint64_t size = result->output_size ? result->output_size : result->is_json ? result->output.len : 0;
+    if (is_spilled(result, files)) {
+        value = spill_value(resident->run, files, &engine->turn);
+        enum code rc = json_made(&value, err);
+        return rc ? rc : input_value(engine, queued, &value, err);
+    }
+    if (ps->overflow != OVERFLOW_TRUNCATE) return too_long(queued, size, max, ps->overflow == OVERFLOW_ARTIFACT, err);
+    queued->input.truncated = true;
+    enum code rc = mark_cut(engine, result->output, &value, err);
+    return rc ? rc : input_value(engine, queued, &value, err);
+}
+
 // What a function gave must be JSON; anything else is its fault, and trying again would not change it.
 static enum code function_value(struct engine *engine, struct queued *queued, struct str output, struct error *err)
 {
     struct json value = json_null();
     struct error local = {0};
-    if (output.len > RESULT_MAX) {
-        queued->input.fault = (struct fault){
-            .code = STR("PAYLOAD_TOO_LARGE"), .message = STR(RESULT_TOO_LARGE), .category = STR("validation")};
-        return OK;
-    }
     enum code rc = output.len > 0 ? json_parse(output, &json_limits_result, &engine->turn, &value, &local) : OK;
     if (rc == OK) return input_value(engine, queued, &value, err);
     if (rc == E_NOMEM || !need_arena(queued)) return error_nomem(err);
@@ -222,9 +269,9 @@ static enum code result_apart(struct queued *queued, const struct json *result, 
     return OK;
 }
 
-// What the tool of a task gave (task/task.h).
+// What the tool of a task gave (task/task.h). `spilled`: the file that has what it wrote; type 0 = none.
 static enum code outcome_value(struct engine *engine, struct queued *queued, const struct net_task *task,
-                               struct str output, struct error *err)
+                               struct str output, const struct json *spilled, struct error *err)
 {
     struct json outcome;
     struct error local = {0};
@@ -241,6 +288,12 @@ static enum code outcome_value(struct engine *engine, struct queued *queued, con
         else
             outcome_fault(queued, "OUTPUT_NOT_JSON", rc ? told : STR("what the tool gave is not an outcome"));
         return OK;
+    }
+    for (uint32_t i = 0; spilled->type && i < outcome.count; i++) {
+        struct json *given = &outcome.members[i].value;
+        if (!str_is(outcome.members[i].key, "result") || !json_is(given, JSON_OBJECT)) continue;
+        JSON_ADD(&engine->turn, given, {"artifact", *spilled});
+        if (json_made(given, err)) return err->code;
     }
     struct buf bytes = buf_of((size_t)64 << 20);
     json_canon(&bytes, &outcome);
@@ -265,7 +318,8 @@ enum code input_outcome(struct engine *engine, struct resident *resident, uint32
     struct json outcome = JSON_OF(&engine->turn, {"result", result && result->type != 0 ? *result : json_null()},
                                   {"status", json_word("ok")});
     struct str bytes = json_canon_kept(&engine->turn, &outcome, (size_t)64 << 20);
-    enum code rc = bytes.ptr ? outcome_value(engine, queued, kernel_task_of(resident->run, step), bytes, err)
+    struct json none = json_none();
+    enum code rc = bytes.ptr ? outcome_value(engine, queued, kernel_task_of(resident->run, step), bytes, &none, err)
                              : error_nomem(err);
     return undo(engine, rc);
 }
@@ -334,16 +388,20 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
     } else if (result->ok && lane && !is_of_now(resident->run, ticket)) {
         queued->input.ok = true; // too late: the lane does something else by now, and what came out is nobody's
     } else if (result->ok && lane) {
-        rc = outcome_value(engine, queued, kernel_task_of(resident->run, ticket->step), result->output, err);
-    } else if (result->ok && result->is_json) {
-        rc = function_value(engine, queued, result->output, err);
-        if (!rc) rc = collect_artifacts(resident, files, queued, err);
+        struct json spilled = json_none();
+        if (is_spilled(result, files)) spilled = spill_value(resident->run, files, &engine->turn);
+        rc = outcome_value(engine, queued, kernel_task_of(resident->run, ticket->step), result->output, &spilled, err);
     } else if (result->ok) {
+        const struct program_step *ps = &resident->run->program->steps[kernel_place(resident->run, ticket->step)];
         struct json text = json_string(result->output);
-        queued->input.truncated = result->truncated;
-        if (result->truncated) rc = mark_cut(engine, result->output, &text, err);
-        if (!rc) rc = input_value(engine, queued, &text, err);
-        if (!rc) rc = collect_artifacts(resident, files, queued, err);
+        size_t max = result->is_json ? RESULT_MAX : engine->options.limits.output_max;
+        if (result->truncated || result->spilled || (result->is_json && result->output.len > max))
+            rc = overflown(engine, resident, ps, result, files, max, queued, err);
+        else if (result->is_json)
+            rc = function_value(engine, queued, result->output, err);
+        else
+            rc = input_value(engine, queued, &text, err);
+        if (!rc) rc = collect_artifacts(resident, files, is_spilled(result, files), queued, err);
     } else {
         queued->input.fault = result->fault;
     }

@@ -1,6 +1,8 @@
 // Attempts of every document: what comes of one from outside, when it runs again, when it is stopped. A lane carries out bodies one
 // after the other; a step of a plan or of a node workflow is a lane itself, a visit of a playbook has one, or one for each iteration.
 // What an outcome means for the steps around is the route's business (route.h).
+#include "base/civil.h"
+#include "base/text.h"
 #include "kernel/list.h"
 #include "kernel/route.h"
 
@@ -253,6 +255,17 @@ enum code attempts_cancel(struct decide *d)
 }
 
 // ---- time
+enum code late_fault(struct decide *d, const char *message, int64_t ms, struct fault *out)
+{
+    char duration[24];
+    duration_format(ms, duration);
+    struct str text = str_from(message), before = str_cut(text, '%', &text);
+    struct str told = arena_format(d->out->turn, "%.*s%s%.*s", STR_ARG(before), duration,
+                                   STR_ARG(str_slice(text, 1, text.len))); // behind the s of %s
+    *out = (struct fault){.code = STR("TIMEOUT"), .message = told, .category = STR("timeout"), .retryable = true};
+    return told.ptr ? OK : error_nomem(d->err);
+}
+
 // A timer that the kernel asked for is due. The engine measures durations on the monotonic clock, so its word counts even when the wall
 // clock has been set back; an old timer is known by its attempt and by what it was set to (attempts count anew in every iteration of a
 // loop).
@@ -270,11 +283,10 @@ enum code attempt_timer(struct decide *d)
     if (!in_flight(run, lane)) return OK;
     enum body body = run->route->body(run, lane);
     if (body != BODY_CHILD && body != BODY_LIST) return run->route->wake(d, lane);
-    struct fault fault = {.code = STR("TIMEOUT"),
-                          .message = str_from(run->route->child_late),
-                          .category = STR("timeout"),
-                          .retryable = true};
-    enum code rc = body == BODY_LIST ? list_stop(d, lane, false) : cancel_child(d, lane, 0);
+    struct fault fault;
+    enum code rc = late_fault(d, run->route->child_late, s->due_ms - s->started_ms, &fault);
+    if (rc) return rc;
+    rc = body == BODY_LIST ? list_stop(d, lane, false) : cancel_child(d, lane, 0);
     return rc ? rc : run->route->fail(d, lane, &fault);
 }
 

@@ -10,7 +10,9 @@ enum {
 };
 
 const struct fault timeout_fault = {
-    .code = STR_INIT("TIMEOUT"), .message = STR_INIT("the step took too long"), .category = STR_INIT("timeout")};
+    .code = STR_INIT("TIMEOUT"),
+    .message = STR_INIT("the step took longer than timeout_s or deadline_s of its spec.policy.lifecycle"),
+    .category = STR_INIT("timeout")};
 
 enum code keep_apart(struct decide *d, struct moment *m)
 {

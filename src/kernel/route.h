@@ -30,7 +30,7 @@ struct run_route {
     bool (*overdue)(const struct run *run, uint32_t lane);     // what it is part of has no time left
     enum code (*due)(struct decide *d, uint32_t step);         // a timer of a step that is no lane
     enum code (*owed)(struct decide *d);                       // RECOVER: those timers
-    const char *lost, *child_late;                             // messages
+    const char *lost, *child_late;                             // messages; child_late with its timeout for %s
     // ---- the run
     enum code (*start)(struct decide *d); // INPUT_START
     enum code (*open)(struct decide *d);  // it begins
@@ -69,6 +69,8 @@ enum code attempts_cancel(struct decide *d) MUST_CHECK;
 enum code attempt_stop(struct decide *d, uint32_t lane, const struct fault *otherwise) MUST_CHECK;
 enum code lane_timer(struct decide *d, uint32_t lane) MUST_CHECK; // of one that waits, has a deadline or is delayed
 extern const struct fault timeout_fault; // of a visit
+// TIMEOUT after so many ms, by the field that the message names; %s in it is the duration.
+enum code late_fault(struct decide *d, const char *message, int64_t ms, struct fault *out) MUST_CHECK;
 extern const struct fault cancelled_fault;
 
 #endif

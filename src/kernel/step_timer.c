@@ -34,8 +34,9 @@ static enum code approval_deadline(struct decide *d, uint32_t step)
         m.duration_ms = elapsed_ms(d, lane_ref(d->run, step)->started_ms);
         return emit(d, &m, step);
     }
-    struct fault fault = {
-        .code = STR("APPROVAL_TIMEOUT"), .message = STR("nobody answered in time"), .category = STR("timeout")};
+    struct fault fault = {.code = STR("APPROVAL_TIMEOUT"),
+                          .message = STR("nobody answered in time (the field timeout of the approval)"),
+                          .category = STR("timeout")};
     if (str_is(what, "reject"))
         fault = (struct fault){
             .code = STR("APPROVAL_REJECTED"), .message = STR("rejected by timeout"), .category = STR("business")};
@@ -54,11 +55,10 @@ enum code dag_wake(struct decide *d, uint32_t step)
     switch (d->run->program->steps[step].kind) {
     case STEP_WAIT: {
         if (wait_cut_short(d, step)) {
-            struct fault fault = {.code = STR("TIMEOUT"),
-                                  .message = STR("the step took too long"),
-                                  .category = STR("timeout"),
-                                  .retryable = true};
-            return fail_step(d, step, &fault);
+            struct fault fault;
+            int64_t ms = d->run->program->steps[step].timeout_ms;
+            enum code rc = late_fault(d, "the wait was cut short after %s (its field timeout)", ms, &fault);
+            return rc ? rc : fail_step(d, step, &fault);
         }
         struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
         m.duration_ms = elapsed_ms(d, lane_ref(d->run, step)->started_ms);

@@ -85,6 +85,8 @@ static void write_step(struct buf *out, const struct program *program, uint32_t 
         buf_byte(out, ':');
         buf_add(out, step->artifacts[i].kind);
     }
+    static const char *const overflows[] = OVERFLOW_NAMES;
+    if (step->overflow) buf_printf(out, " on_overflow=%s", overflows[step->overflow]);
     if (step->kind == STEP_HOST) {
         buf_text(out, " function=");
         buf_add(out, step->function);

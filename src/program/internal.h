@@ -160,6 +160,9 @@ void read_inputs(struct reader *r, const struct json *value);
 void read_rule(struct reader *r, const struct json *value, const char *name, enum trigger_rule *out);
 void read_secrets(struct reader *r, const struct json *value, struct program_step *step);
 void read_artifacts(struct reader *r, const struct json *value, struct program_step *step);
+void read_overflow(struct reader *r, const struct json *value, enum overflow *out);
+// After the kind of the step is known.
+void read_output(struct reader *r, const struct json *value, struct program_step *step);
 void read_when(struct reader *r, const struct json *value, struct draft *draft);
 void read_deps(struct reader *r, const struct json *value, const char *name, struct draft *draft);
 void read_retry_plan(struct reader *r, const struct json *value, struct retry_policy *retry);

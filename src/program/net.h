@@ -83,6 +83,7 @@ struct net_task {
     uint64_t inline_max;  // bytes of a result in the log; more is kept by reference
     uint64_t preview_max;
     enum net_store store;
+    enum overflow overflow;
     const struct net_select *selects;
     uint32_t select_count;
     struct net_names expects; // of its inputs: one that is missing fails it before it begins

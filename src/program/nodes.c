@@ -35,6 +35,7 @@ static const struct node_field {
     {"env", COMMON},
     {"cwd", COMMON},
     {"secrets", COMMON},
+    {"output", COMMON},
     {"output_type", COMMON},
     {"output_format", COMMON},
     {"bash", BODY},
@@ -497,6 +498,7 @@ static void read_node(struct reader *r, const struct json *object, uint32_t dept
     if (always) read_bool(r, always, "always_run", &step->always_run);
     read_secrets(r, field(object, "secrets", NULL), step);
     if (body) read_body(r, object, body, depth, draft);
+    if (body) read_output(r, field(object, "output", NULL), step);
     const struct json *timeout = field(object, "timeout", NULL);
     if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
     if (step->kind == STEP_LOOP && timeout) {

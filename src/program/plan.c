@@ -220,6 +220,7 @@ static const struct field step_fields[] = {
     {"onStepFailure", NULL},
     {"secrets", NULL},
     {"artifacts", NULL},
+    {"output", NULL},
     {"simulateError", NULL},
 };
 
@@ -321,6 +322,7 @@ static void read_step(struct reader *r, const struct json *object, struct draft 
     if (read_kind(r, object, draft, &kind)) {
         body_plan(r, draft, kind, field(object, "with", "config"), draft->at);
         read_simulate_error(r, field(object, "simulateError", NULL), draft);
+        read_output(r, field(object, "output", NULL), step);
     }
 }
 

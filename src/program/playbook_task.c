@@ -250,6 +250,7 @@ static void read_results(struct playbook *pb, const struct layers *layers, const
         task->preview_max = (uint64_t)number;
     read_selects(pb, field(&controls, "select", "output_select"), task);
     read_store(pb, field(&controls, "store", NULL), task);
+    read_overflow(pb->r, field(&controls, "on_overflow", NULL), &task->overflow);
 }
 
 // ---- kinds

@@ -67,6 +67,14 @@ struct artifact_decl {
 #define PROGRAM_TOP UINT32_MAX
 enum { FAN_OUT_MAX = 1000, FAN_OUT_PARALLEL = 5 }; // items of a list of child runs; how many at a time by default
 
+// What becomes of an output that is longer than its limit.
+enum overflow {
+    OVERFLOW_FAIL = 0, // the attempt fails, with the size and the limit
+    OVERFLOW_TRUNCATE, // its beginning is kept, with a mark at its end
+    OVERFLOW_ARTIFACT, // all of it is a file of the run, and the output is a reference to that
+};
+#define OVERFLOW_NAMES {"fail", "truncate", "artifact", NULL}
+
 struct program_step {
     struct str id;   // as written, unique in its scope
     struct str name; // for people; the id when not given
@@ -93,6 +101,7 @@ struct program_step {
     const struct secret_ref *secrets;
     const struct artifact_decl *artifacts;
     uint32_t secret_count, artifact_count;
+    enum overflow overflow; // EXEC, SHELL, SCRIPT, HOST
     uint32_t scope;       // index of the enclosing LOOP step, or PROGRAM_TOP
     uint32_t first_child; // LOOP: children are first_child .. first_child + child_count - 1, the until step last
     uint32_t child_count, max_iterations;

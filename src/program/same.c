@@ -95,6 +95,7 @@ bool program_same_step(const struct program *pa, uint32_t step_a, const struct p
 {
     const struct program_step *a = &pa->steps[step_a], *b = &pb->steps[step_b];
     if (a->kind != b->kind || !str_eq(a->function, b->function)) return false;
+    if (a->overflow != b->overflow) return false;
     if (a->rule != b->rule || a->condition != b->condition) return false;
     if (!str_eq(a->when_text, b->when_text) || a->when_broken != b->when_broken) return false;
     if (policy && !same_policy(a, b)) return false;

@@ -274,3 +274,23 @@ void read_artifacts(struct reader *r, const struct json *value, struct program_s
     step->artifacts = artifacts;
     step->artifact_count = value->count;
 }
+
+void read_overflow(struct reader *r, const struct json *value, enum overflow *out)
+{
+    static const char *const names[] = OVERFLOW_NAMES;
+    size_t index;
+    if (value && read_choice(r, value, "on_overflow", names, &index)) *out = (enum overflow)index;
+}
+
+// Only what processes and functions give can be too long: other kinds give what the document has.
+void read_output(struct reader *r, const struct json *value, struct program_step *step)
+{
+    static const struct field fields[] = {{"on_overflow", "onOverflow"}};
+    if (!value || !read_object(r, value, "output")) return;
+    fields_check(r, value, fields, ARRAY_COUNT(fields), "\"output\"");
+    read_overflow(r, field(value, "on_overflow", "onOverflow"), &step->overflow);
+    bool executed = step->kind == STEP_EXEC || step->kind == STEP_SHELL || step->kind == STEP_SCRIPT || step->kind == STEP_HOST;
+    if (executed || !step->kind) return;
+    struct diagnostic *d = WARNING(r, "E0219", place_of(r, value), "\"output\" has no effect on this kind of step");
+    HINT(r, d, "it is for steps that run a process or a function");
+}

@@ -165,45 +165,77 @@ static enum code make_parents(int root, struct str parents, int *out, struct err
     return dir < 0 ? refused(parents, err) : OK;
 }
 
-static enum code fill(int fd, struct str bytes, struct error *err)
+static enum code put(int fd, struct str bytes, struct error *err)
 {
     while (bytes.len) {
-        ssize_t put = write(fd, bytes.ptr, bytes.len);
-        if (put < 0 && errno != EINTR) return os_errno(err, "write", "a file of a step");
-        if (put > 0) bytes = str_slice(bytes, (size_t)put, bytes.len);
+        ssize_t done = write(fd, bytes.ptr, bytes.len);
+        if (done < 0 && errno != EINTR) return os_errno(err, "write", "a file of a step");
+        if (done > 0) bytes = str_slice(bytes, (size_t)done, bytes.len);
     }
-    return fsync(fd) == 0 ? OK : os_errno(err, "write", "a file of a step");
+    return OK;
 }
 
-static enum code replace(int dir, struct str name, struct str bytes, struct error *err)
+enum code reach_begin(int root, struct str name, struct reach_draft *out, struct error *err)
 {
-    char draft[64], path[NAME_MAX + 1];
+    struct str parents, last = last_part(name, &parents);
     uint64_t random;
-    if (!is_part(name)) return error_set(err, E_DENIED, "\"%.*s\" is no name of a file", STR_ARG(name));
-    memcpy(path, name.ptr, name.len);
-    path[name.len] = '\0';
+    *out = (struct reach_draft){.dir = -1, .fd = -1};
+    if (name.len > 0 && name.ptr[0] == '/') return error_set(err, E_DENIED, "%.*s is an absolute path", STR_ARG(name));
+    enum code rc = make_parents(root, parents, &out->dir, err);
+    if (rc) return rc;
+    if (!is_part(last)) {
+        reach_drop(out);
+        return error_set(err, E_DENIED, "\"%.*s\" is no name of a file", STR_ARG(last));
+    }
+    memcpy(out->name, last.ptr, last.len);
+    out->name[last.len] = '\0';
     os_entropy()->fill(os_entropy(), &random, sizeof(random));
-    snprintf(draft, sizeof(draft), ".new-%016" PRIx64, random);
-    int fd = openat(dir, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0) return os_errno(err, "write", "a file of a step");
-    enum code rc = fill(fd, bytes, err);
-    if (close(fd) != 0 && !rc) rc = os_errno(err, "write", "a file of a step");
+    snprintf(out->draft, sizeof(out->draft), ".new-%016" PRIx64, random);
+    out->fd = openat(out->dir, out->draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (out->fd >= 0) return OK;
+    rc = os_errno(err, "write", "a file of a step");
+    reach_drop(out);
+    return rc;
+}
+
+enum code reach_add(struct reach_draft *draft, struct str bytes, struct error *err)
+{
+    return put(draft->fd, bytes, err);
+}
+
+void reach_drop(struct reach_draft *draft)
+{
+    if (draft->fd >= 0) {
+        close(draft->fd);
+        unlinkat(draft->dir, draft->draft, 0);
+    }
+    if (draft->dir >= 0) close(draft->dir);
+    *draft = (struct reach_draft){.dir = -1, .fd = -1};
+}
+
+enum code reach_keep(struct reach_draft *draft, struct error *err)
+{
+    enum code rc = fsync(draft->fd) == 0 ? OK : os_errno(err, "write", "a file of a step");
     // A rename replaces a link, and never what it names.
-    if (!rc && renameat(dir, draft, dir, path) != 0) rc = os_errno(err, "write", "a file of a step");
-    if (rc) unlinkat(dir, draft, 0);
-    if (!rc && fsync(dir) != 0 && errno != EACCES) rc = os_errno(err, "write", "a file of a step");
+    if (!rc && renameat(draft->dir, draft->draft, draft->dir, draft->name) != 0)
+        rc = os_errno(err, "write", "a file of a step");
+    if (!rc && fsync(draft->dir) != 0 && errno != EACCES) rc = os_errno(err, "write", "a file of a step");
+    if (!rc) {
+        close(draft->fd);
+        draft->fd = -1; // it has its name: there is no draft any more
+    }
+    reach_drop(draft);
     return rc;
 }
 
 enum code reach_write(int root, struct str name, struct str bytes, struct error *err)
 {
-    struct str parents, last = last_part(name, &parents);
-    int dir;
-    if (name.len > 0 && name.ptr[0] == '/') return error_set(err, E_DENIED, "%.*s is an absolute path", STR_ARG(name));
-    enum code rc = make_parents(root, parents, &dir, err);
+    struct reach_draft draft;
+    enum code rc = reach_begin(root, name, &draft, err);
     if (rc) return rc;
-    rc = replace(dir, last, bytes, err);
-    close(dir);
+    rc = reach_add(&draft, bytes, err);
+    if (!rc) return reach_keep(&draft, err);
+    reach_drop(&draft);
     return rc;
 }
 

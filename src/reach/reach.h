@@ -40,5 +40,14 @@ enum code reach_read(int root, struct str name, size_t max, struct arena *arena,
                      struct error *err) MUST_CHECK;
 // A whole file, synced, or none; directories on the way are made. What had the name before gives way, and is never written through.
 enum code reach_write(int root, struct str name, struct str bytes, struct error *err) MUST_CHECK;
+// The same piece by piece. Until it is kept, the file is a draft beside its name.
+struct reach_draft {
+    int dir, fd; // -1: none
+    char draft[32], name[256];
+};
+enum code reach_begin(int root, struct str name, struct reach_draft *out, struct error *err) MUST_CHECK;
+enum code reach_add(struct reach_draft *draft, struct str bytes, struct error *err) MUST_CHECK;
+enum code reach_keep(struct reach_draft *draft, struct error *err) MUST_CHECK; // ends the draft, also when it fails
+void reach_drop(struct reach_draft *draft);
 
 #endif

@@ -112,6 +112,8 @@ static bool read_result(const struct json *item, struct buf *value, struct tool_
     if (error || out->lost) return true;
     out->ok = true;
     out->truncated = is_true(json_key(item, "truncated"));
+    out->spilled = is_true(json_key(item, "spilled"));
+    out->output_size = (uint64_t)json_integer(json_key(item, "outputSize"), 0);
     out->output = json_text(output);
     if (output) return true;
     out->is_json = true;
@@ -222,7 +224,7 @@ static void hand_over(struct remote *r, struct handed **all, size_t count)
     for (size_t i = 0; i < count; i++) {
         if (!all[i]) continue;
         end_log(r, all[i]);
-        if (all[i]->files && all[i]->result.ok) declared_files_look(all[i]->files);
+        if (all[i]->files && all[i]->result.ok) declared_files_look(all[i]->files, &all[i]->result);
     }
     pthread_mutex_lock(&r->mutex);
     for (size_t i = 0; i < count; i++) {

@@ -106,6 +106,8 @@ void wire_task(struct buf *out, const struct tool_request *request, struct str t
     }
     wire_number(out, "timeoutMs", request->timeout_ms);
     wire_number(out, "outputMax", (int64_t)request->output_max);
+    static const char *const overflows[] = OVERFLOW_NAMES;
+    if (request->overflow) wire_text(out, "onOverflow", str_from(overflows[request->overflow]));
     wire_number(out, "logMax", (int64_t)request->log_max);
     wire_number(out, "leaseMs", lease_ms);
     buf_byte(out, '}');
@@ -208,6 +210,10 @@ static enum code read_task(const struct json *task, struct arena *arena, struct 
         if (str_is(form, form_names[i])) request->form = (enum executor)i;
     if (out->token.len == 0 || request->run.len == 0 || request->step.len == 0)
         return bad(err, "a task without a token");
+    struct str overflow = json_text(json_key(task, "onOverflow"));
+    static const char *const overflows[] = OVERFLOW_NAMES;
+    for (size_t i = 0; overflows[i]; i++)
+        if (str_is(overflow, overflows[i])) request->overflow = (enum overflow)i;
     struct str *paths = NULL;
     enum code rc = strings(json_key(task, "artifacts"), arena, &paths, &request->artifact_count, err);
     if (rc) return rc;
@@ -268,6 +274,8 @@ void remote_result_write(struct buf *out, struct str token, uint64_t epoch, cons
         wire_text(out, "output", result->output);
         if (result->truncated) wire_true(out, "truncated");
     }
+    if (result->ok && result->spilled) wire_true(out, "spilled");
+    if (result->ok && result->truncated) wire_number(out, "outputSize", (int64_t)result->output_size);
     wire_number(out, "durationMs", result->duration_ms);
     buf_byte(out, '}');
 }

@@ -66,6 +66,7 @@ struct task_outcome {
     struct str message;
     struct json result;       // also of an error, where there is one; type 0 = none
     struct json http, pg, py; // type 0 = none
+    bool spilled;             // what it wrote is in the file of its request (OVERFLOW_ARTIFACT)
     bool marks;               // the result holds marks of ours (kind secrets): they are left there
 };
 

@@ -67,6 +67,15 @@ static void run(struct task_call *call)
     struct tool_result ended;
     if (!command_of(call, &request, cmds) || !environment_of(call, &request) || !call_process(call, &request, &ended))
         return;
+    if (ended.ok && ended.truncated && call_request(call)->overflow == OVERFLOW_FAIL) {
+        call_fail(call, TASK_SCHEMA, "PAYLOAD_TOO_LARGE", FAULT_OVERFLOW, (unsigned long long)ended.output_size,
+                  request.output_max);
+        tool_result_free(&ended);
+        return;
+    }
+    // The file has all of it; the engine puts the reference beside.
+    call->out.spilled = ended.spilled;
+    if (ended.spilled) ended.output = STR(""), ended.truncated = false;
     struct str out = arena_copy(call->arena, ended.output), err = arena_copy(call->arena, ended.errors);
     struct json data = call_parse(call, out.ptr ? out : STR(""), false);
     int64_t code = ended.ok ? 0 : ended.fault.has_exit ? ended.fault.exit_code : -1;

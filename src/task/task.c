@@ -142,7 +142,12 @@ static struct task *task_new(const struct tool_request *request)
     own->argv = NULL, own->argc = 0;
     own->env = NULL, own->env_count = 0;
     own->secrets = NULL, own->secret_count = 0;
-    own->artifacts = NULL, own->artifact_count = 0;
+    bool spills = own->overflow == OVERFLOW_ARTIFACT && own->artifact_count > 0;
+    const struct artifact_decl *last = spills ? &request->artifacts[own->artifact_count - 1] : NULL;
+    struct artifact_decl *kept = last ? ARENA_NEW(&arena, struct artifact_decl) : NULL;
+    if (kept) kept->path = arena_copy(&arena, last->path);
+    failed |= last && (!kept || !kept->path.ptr);
+    own->artifacts = kept, own->artifact_count = kept ? 1 : 0;
     task->name = own->function.len ? own->function : own->kind;
     if (failed) {
         arena_release(&arena);
@@ -251,6 +256,9 @@ static void fill_request(const struct task_call *call, struct tool_request *requ
     request->log = from->log;
     request->log_max = from->log_max;
     request->output_max = from->output_max ? from->output_max : OUTPUT_DEFAULT;
+    request->overflow = from->overflow;
+    request->artifacts = from->artifacts; // where a long output goes
+    request->artifact_count = from->artifact_count;
     request->hidden = call->secrets;
     request->hidden_count = call->secret_count;
     int64_t left = call_left_ms(call);
@@ -341,7 +349,7 @@ static void deliver_outcome(struct task_call *call)
         deliver_fault(tasks, task, "PAYLOAD_TOO_LARGE", false, "no memory for what the task gave back", "");
         return;
     }
-    struct tool_result result = {.ok = true, .is_json = true, .output = buf_str(&text)};
+    struct tool_result result = {.ok = true, .is_json = true, .spilled = call->out.spilled, .output = buf_str(&text)};
     deliver_text(tasks, task, &result, &text);
 }
 

@@ -126,8 +126,26 @@ struct stream {
     struct buf kept; // stdout: the first bytes; stderr: the last
     struct buf line; // of the live output
     size_t max;      // of kept
+    uint64_t size;   // of all, masked
     bool truncated;
+    struct spill *spill; // stdout: where what is longer goes; NULL: nowhere
 };
+
+
+// ---- spill.c. owner: tool thread
+struct spill {
+    struct str dir, name; // of the artifacts; beneath it
+    uid_t uid;            // whose the file is; 0: the engine's
+    gid_t gid;
+    bool begun;
+    struct reach_draft draft;
+    struct error why; // of begun without a draft
+};
+void spill_all(struct spill *spill, struct str text); // unless it has begun
+// `text` comes behind `kept`; together they are longer than max, or may become so.
+void spill_take(struct spill *spill, struct str kept, struct str text, size_t max);
+bool spill_keep(struct spill *spill); // false: `why`
+
 struct line_sink {
     tool_output output; // may be NULL
     void *context;
@@ -200,6 +218,7 @@ struct job {
     const char *refused; // what cannot be passed to a process, or NULL
     struct mask *mask;
     struct stream out, err;
+    struct spill spill; // of `out`, when that has it
     struct step_log log;
     struct fault fault;
     char message[640];

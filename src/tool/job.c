@@ -153,6 +153,11 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->tenant = keep(&job->request, request->tenant, &failed);
     job->environment = keep(&job->request, request->environment, &failed);
     job->log.path = keep(&job->arena, request->log, &failed);
+    if (request->overflow == OVERFLOW_ARTIFACT && request->artifact_count > 0) {
+        job->spill.dir = keep(&job->arena, request->artifacts_dir, &failed);
+        job->spill.name = keep(&job->arena, request->artifacts[request->artifact_count - 1].path, &failed);
+        job->out.spill = &job->spill;
+    }
     struct buf text = buf_of(MEMORY_MAX);
     buf_printf(&text, "2:%s:%s:%u:%u:", mark, identity, request->logical, request->engine);
     mark_escape(&text, request->tenant);
@@ -183,6 +188,7 @@ struct job *job_new(const struct tool_request *request, const char *mark, const 
     arena_init(&job->request, BLOCK_SIZE, MEMORY_MAX);
     stream_init(&job->out, false, request->output_max);
     stream_init(&job->err, true, STDERR_MAX);
+    job->spill.draft = (struct reach_draft){.dir = -1, .fd = -1};
     step_log_init(&job->log, STR(""), request->log_max);
     if (copy_request(job, request, mark, identity)) return job;
     job_free(job);
@@ -195,6 +201,7 @@ void job_free(struct job *job)
     mask_wipe(job->mask);
     stream_release(&job->out);
     stream_release(&job->err);
+    reach_drop(&job->spill.draft);
     if (job->process.pidfd >= 0) close(job->process.pidfd);
     if (job->report >= 0) close(job->report);
     for (size_t i = 0; job->request.blocks && i < job->hidden_count; i++) secret_wipe(job->hidden[i].value);
@@ -291,8 +298,11 @@ static enum code open_own(struct job *job, const struct tool_confinement *confin
         job->home = job->work_dir;
     }
     // The engine has made it, and it is empty or was filled by steps of this user.
-    if (!rc && confinement->run_as && job->artifacts_dir.len)
+    if (!rc && confinement->run_as && job->artifacts_dir.len) {
         (void)!lchown(job->artifacts_dir.ptr, confinement->uid, confinement->gid);
+        job->spill.uid = confinement->uid;
+        job->spill.gid = confinement->gid;
+    }
     if (!rc) rc = reach_root(job->home.ptr, &dirs[DIR_HOME], why);
     if (!rc && job->artifacts_dir.len && os_is_dir(job->artifacts_dir.ptr))
         rc = reach_root(job->artifacts_dir.ptr, &dirs[DIR_ARTIFACTS], why);
@@ -458,12 +468,24 @@ static struct str take_report(struct job *job)
     return (struct str){bytes, done};
 }
 
+// A long output is of use only when it is there; one of a failed attempt is nobody's.
+static bool keep_spilled(struct job *job)
+{
+    if (!job->spill.begun || job->fault.code.len) return false;
+    if (spill_keep(&job->spill)) return true;
+    bool again = job->spill.why.code == E_FULL || job->spill.why.code == E_NOMEM || job->spill.why.code == E_IO;
+    job_fault(job, "PAYLOAD_TOO_LARGE", again, FAULT_OVERFLOW ", and it could not be kept as an artifact: %s",
+              (unsigned long long)job->out.size, job->out.max, job->spill.why.message);
+    return false;
+}
+
 struct tool_result job_result(struct job *job, int64_t now_ms)
 {
     struct str output = stream_text(&job->out);
     struct str errors = stream_text(&job->err);
     struct str report = take_report(job);
     if (!job->fault.code.len) judge(job, errors);
+    bool spilled = keep_spilled(job);
     if (job->fault.code.len) {
         job->fault.category = category_of(job->fault.code);
         job->fault.detail = errors;
@@ -474,6 +496,8 @@ struct tool_result job_result(struct job *job, int64_t now_ms)
                                 .ok = !job->fault.code.len,
                                 .output = output,
                                 .truncated = job->out.truncated,
+                                .spilled = spilled,
+                                .output_size = job->out.size,
                                 .errors = errors,
                                 .report = report,
                                 .fault = job->fault,

@@ -96,6 +96,7 @@ static void add_lines(struct stream *stream, struct str text, const struct line_
 
 static void keep_first(struct stream *stream, struct str text)
 {
+    spill_take(stream->spill, buf_str(&stream->kept), text, stream->max);
     size_t room = stream->max > stream->kept.len ? stream->max - stream->kept.len : 0;
     if (text.len > room) stream->truncated = true;
     buf_add(&stream->kept, str_slice(text, 0, room));
@@ -120,6 +121,7 @@ static void take(struct stream *stream, struct str bytes, bool end, const struct
     mask_feed(&stream->mask, bytes, end, &masked);
     if (!buf_ok(&masked)) stream->truncated = true;
     struct str text = buf_str(&masked);
+    stream->size += text.len;
     if (stream->is_stderr)
         keep_last(stream, text);
     else
@@ -181,7 +183,11 @@ struct str stream_text(struct stream *stream)
     if (!is_clean(text)) {
         struct buf clean = buf_of(text.len * replacement.len);
         text_add_clean(&clean, text);
-        if (!buf_ok(&clean) || clean.len > stream->max) stream->truncated = true;
+        if (!buf_ok(&clean) || clean.len > stream->max) {
+            if (!stream->is_stderr) spill_all(stream->spill, buf_str(&stream->kept));
+            if (stream->size < clean.len) stream->size = clean.len;
+            stream->truncated = true;
+        }
         buf_release(&stream->kept);
         stream->kept = clean;
         text = cut(stream, buf_str(&stream->kept));

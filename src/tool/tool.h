@@ -56,7 +56,8 @@ struct tool_request {
     size_t artifact_count;
     struct str log;    // file for what it writes, made with its directory when it writes something; empty = none
     size_t log_max;    // bytes of that file; further ones are dropped, with a mark
-    size_t output_max; // bytes of output in the result; further ones are read and dropped, `truncated` set
+    size_t output_max; // bytes of output in the result; further ones are read and counted, `truncated` set
+    enum overflow overflow; // ARTIFACT: a longer output is the last of `artifacts`, whole and masked, and `spilled` is set
     const struct secret_value *hidden; // masked as secrets are, and given to nobody; names are not looked at
     size_t hidden_count;
     int report; // 1 or 3: a file in memory that the process has as this descriptor; what is in it at the end is the
@@ -99,6 +100,8 @@ struct tool_result {
     struct str output; // stdout, trailing newlines cut, made valid UTF-8; of a function: JSON text, empty = null
     bool is_json;      // the output is JSON text and must be read as such
     bool truncated;
+    bool spilled;          // the output is in the file of tool_request.overflow, and `output` is its beginning
+    uint64_t output_size;  // of a process: bytes that it wrote, masked; 0: not known
     struct str errors; // of a process: the end of stderr, masked
     struct str report; // tool_request.report: neither masked nor made UTF-8
     // When !ok: EXIT_NONZERO, KILLED_BY_SIGNAL, TIMEOUT, CANCELLED, COMMAND_NOT_FOUND, SPAWN_FAILED, SECRET_NOT_FOUND,

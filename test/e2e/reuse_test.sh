@@ -37,7 +37,7 @@ test_artifacts_of_reused_steps_are_told_again() {
     equal "$("$CAIRN" get "$new" "${store[@]}" -o json | jq '.artifacts | length')" 1
 }
 test_cut_output_is_shown() {
-    echo '{"planId":"c","planVersion":"1","steps":[{"stepId":"a","kind":"shell","with":{"command":"head -c 1200000 /dev/zero | tr \"\\\\0\" x"}},{"stepId":"b","kind":"shell","with":{"command":"test -e gate"}}]}' >c.json
+    echo '{"planId":"c","planVersion":"1","steps":[{"stepId":"a","kind":"shell","output":{"onOverflow":"truncate"},"with":{"command":"head -c 1200000 /dev/zero | tr \"\\\\0\" x"}},{"stepId":"b","kind":"shell","with":{"command":"test -e gate"}}]}' >c.json
     cairn_is 10 run c.json "${store[@]}" --run-id c-1
     equal "$(event c-1 StepCompleted .truncated)" true
     cairn_is 0 get c-1 "${store[@]}"; has out 'output cut'

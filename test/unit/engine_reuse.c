@@ -128,7 +128,7 @@ static void ended_run_that_only_has_the_id_gives_no_result(void)
 static void cut_output_is_marked_in_its_event(void)
 {
     struct kit k;
-    kit_open(&k, LINEAR);
+    kit_open(&k, PLAN("{\"stepId\":\"a\",\"kind\":\"shell\",\"with\":{\"command\":\"x\"},\"output\":{\"on_overflow\":\"truncate\"}}"));
     kit_start(&k, "r1");
     struct kit_attempt *attempt = kit_attempt(&k, "a");
     attempt->over = true;
@@ -141,6 +141,61 @@ static void cut_output_is_marked_in_its_event(void)
     CHECK_OK(store_read(k.store, &range, &k.memory, &events, &err), &err);
     CHECK_INT(events.count, 1);
     CHECK(strstr(events.items[0].bytes.ptr, "\"truncated\":true"));
+    kit_close(&k);
+}
+
+// A2: whoever executed it, an output that was cut is no output.
+static void cut_output_fails_its_step_with_size_and_limit(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    for (uint64_t size = 0; size <= 3000000; size += 3000000) {
+        const char *id = size ? "r1" : "r2";
+        kit_start(&k, id);
+        struct kit_attempt *attempt = kit_attempt(&k, "a");
+        attempt->over = true;
+        struct tool_result result = {
+            .ticket = attempt->ticket, .ok = true, .output = STR("long"), .truncated = true, .output_size = size};
+        engine_deliver(k.engine, &result);
+        kit_idle(&k);
+        CHECK_INT(kit_head(&k, id).summary.status, RUN_STATUS_FAILED);
+    }
+    CHECK(kit_told(&k, "r1 STEP_FAILED a 1.1 PAYLOAD_TOO_LARGE\n"));
+    struct records events;
+    struct error err = {0};
+    struct record_range range = {.tenant = STR("default"), .run = STR("r1"), .after = 3, .limit = 1};
+    CHECK_OK(store_read(k.store, &range, &k.memory, &events, &err), &err);
+    CHECK(strstr(events.items[0].bytes.ptr, "its output has 3000000 bytes, above the limit of 1048576"));
+    range.run = STR("r2");
+    CHECK_OK(store_read(k.store, &range, &k.memory, &events, &err), &err);
+    CHECK(strstr(events.items[0].bytes.ptr, "its output is above the limit of 1048576 bytes"));
+    kit_close(&k);
+}
+
+// A2: what a function gives is a value, and has its own limit.
+static void long_values_of_functions_are_cut_where_steps_say_so(void)
+{
+    struct kit k;
+    size_t size = RESULT_MAX + 10;
+    char *text = malloc(size + 1);
+    memset(text, 'x', size);
+    text[0] = text[size - 1] = '"';
+    text[size] = '\0';
+    kit_open(&k, PLAN("{\"stepId\":\"a\",\"kind\":\"shell\",\"with\":{\"command\":\"x\"}},"
+                      "{\"stepId\":\"b\",\"kind\":\"shell\",\"with\":{\"command\":\"x\"},\"dependsOn\":[],"
+                      "\"output\":{\"on_overflow\":\"truncate\"}}"));
+    kit_start(&k, "r1");
+    static const char *const ids[] = {"a", "b"};
+    for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
+        struct kit_attempt *attempt = kit_attempt(&k, ids[i]);
+        attempt->over = true;
+        struct tool_result result = {.ticket = attempt->ticket, .ok = true, .is_json = true, .output = {text, size}};
+        engine_deliver(k.engine, &result);
+        kit_idle(&k);
+    }
+    CHECK(kit_told(&k, "r1 STEP_FAILED a 1.1 PAYLOAD_TOO_LARGE\n"));
+    CHECK(kit_told(&k, "r1 STEP_COMPLETED b 1.1"));
+    free(text);
     kit_close(&k);
 }
 
@@ -171,6 +226,8 @@ int main(int argc, char **argv)
         TEST(run_that_only_has_the_id_is_no_child),
         TEST(ended_run_that_only_has_the_id_gives_no_result),
         TEST(cut_output_is_marked_in_its_event),
+        TEST(cut_output_fails_its_step_with_size_and_limit),
+        TEST(long_values_of_functions_are_cut_where_steps_say_so),
         TEST(timers_of_a_run_go_with_it),
     };
     return test_main("engine_reuse", tests, ARRAY_COUNT(tests), argc, argv);

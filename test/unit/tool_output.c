@@ -27,6 +27,57 @@ static void output_beyond_the_limit_is_dropped_and_told(void)
     kit_close();
 }
 
+// A2: all of it, masked, in a file beneath the directory; no link that a step left there is followed.
+static void long_output_is_a_file_where_it_is_asked_for(void)
+{
+    kit_open(4);
+    char dir[] = "/tmp/cairn-spill-XXXXXX", path[128], bytes[64];
+    CHECK(mkdtemp(dir));
+    static const struct artifact_decl file = {.path = STR_INIT("outputs/a.txt")};
+    static const struct secret_value hidden = {.name = STR_INIT("S"), .value = STR_INIT("topsecret")};
+    const char *const argv[] = {"sh", "-c", 
+                                "ln -s /dev/null $0/x; mkdir $0/outputs; ln -s /etc/passwd $0/outputs/a.txt; "
+                                "printf 12345topsecret67890",
+                                dir, NULL};
+    for (size_t max = 4; max <= 40; max += 36) {
+        struct kit_request r = kit_request(max, argv);
+        r.request.output_max = max;
+        r.request.overflow = OVERFLOW_ARTIFACT;
+        r.request.artifacts_dir = str_from(dir);
+        r.request.artifacts = &file;
+        r.request.artifact_count = 1;
+        r.request.hidden = &hidden;
+        r.request.hidden_count = 1;
+        struct tool_result *result = kit_run(&r);
+        CHECK_INT(result->spilled, max == 4);
+        CHECK_INT(result->output_size, 13);
+    }
+    snprintf(path, sizeof(path), "%s/outputs/a.txt", dir);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW);
+    CHECK(fd >= 0);
+    ssize_t got = read(fd, bytes, sizeof(bytes));
+    CHECK_STR(((struct str){bytes, got > 0 ? (size_t)got : 0}), STR("12345***67890"));
+    close(fd);
+    CHECK_INT(unlink(path), 0);
+    snprintf(path, sizeof(path), "%s/outputs", dir);
+    CHECK_INT(rmdir(path), 0);
+    snprintf(path, sizeof(path), "%s/x", dir);
+    CHECK_INT(unlink(path), 0);
+    CHECK_INT(rmdir(dir), 0);
+    // No room to keep it: the attempt has no output.
+    struct kit_request r = kit_request(50, (const char *const[]){"echo", "12345", NULL});
+    r.request.output_max = 2;
+    r.request.overflow = OVERFLOW_ARTIFACT;
+    r.request.artifacts_dir = STR("/proc/nowhere");
+    r.request.artifacts = &file;
+    r.request.artifact_count = 1;
+    struct tool_result *result = kit_run(&r);
+    CHECK(!result->ok && !result->spilled);
+    CHECK_STR(result->fault.code, STR("PAYLOAD_TOO_LARGE"));
+    CHECK(str_starts(result->fault.message, STR("its output has 6 bytes, above the limit of 2, and it could not be kept")));
+    kit_close();
+}
+
 static void limit_never_cuts_a_character(void)
 {
     kit_open(4);
@@ -134,6 +185,7 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(output_beyond_the_limit_is_dropped_and_told),
+        TEST(long_output_is_a_file_where_it_is_asked_for),
         TEST(limit_never_cuts_a_character),
         TEST(bytes_that_are_no_text_are_replaced),
         TEST(detail_is_the_end_of_stderr),
