@@ -135,6 +135,9 @@
     X(POOL, "pool", 0, "NAME", "", "the pool of workers (default: default)")                                           \
     X(KINDS, "kinds", 0, "A,B", "", "only steps of these kinds: shell, exec, script, functions, tools of playbooks")   \
     X(CONCURRENCY, "concurrency", 0, "N", "", "so many steps at once (default: one a core)")                           \
+    X(QUEUE, "queue", 0, "NAME", "", "with --server: the queue of the server that the run waits in for a place")       \
+    X(ROLE, "role", 0, "ROLE", "Operator|Engineer|Admin|System|Worker|Auditor", "what the token may do (repeat)")      \
+    X(EXPIRES, "expires", 0, "WHEN", "", "when the token ends: 90d, 12h, or a time like 2027-02-11T17:00:00Z")         \
     X(NAME, "name", 0, "NAME", "", "what the worker is called in lists (default: host and process)")                   \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
 

@@ -291,7 +291,11 @@ static void tell_where(struct serving *serving)
             say(serving, cli_format(cli, "listening on %s://%.*s:%u", serving->tls ? "https" : "http",
                                     (int)(colon - address), address, port));
     }
-    say(serving, cli_format(cli, "the token of the first start is in %s", service_token_file(serving->service)));
+    const char *file = service_token_file(serving->service);
+    if (access(file, F_OK) == 0)
+        say(serving, cli_format(cli, "the token of the first start is in %s", file));
+    else
+        say(serving, "the file with the token of the first start is gone; `cairn token bootstrap` makes another token");
     char shown[1024];
     store_hide_password(serving->settings->store, shown, sizeof(shown));
     os_notify(cli_format(cli, "READY=1\nSTATUS=serving %s", shown));

@@ -39,7 +39,7 @@ COMMAND("Run", run, "run", "FILE [-- ARGUMENTS...]", "run a plan, a node workflo
         "json|yaml|name", 1, 1, STORE_FLAGS, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_RUN_ID, FLAG_SET, FLAG_INPUT,
         FLAG_ARGUMENTS, FLAG_PROGRESS, FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT,
         FLAG_REASON, FLAG_MAX_STEPS, FLAG_LIMITS, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS,
-        FLAG_DETACH, FLAG_OUTPUT)
+        FLAG_QUEUE, FLAG_DETACH, FLAG_OUTPUT)
 COMMAND("Run", worker, "worker", "", "execute steps of a server", NULL, 0, 0, FLAG_SERVER, FLAG_TOKEN_FILE,
         FLAG_CA_FILE, FLAG_CERT, FLAG_CERT_KEY, FLAG_POOL, FLAG_KINDS, FLAG_CONCURRENCY, FLAG_NAME, FLAG_PLUGIN,
         FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_LIMITS, FLAG_FETCH)
@@ -106,6 +106,56 @@ SPELLING("Act", signal, "reject", "RUN[/STEP]", "answer an approval with no", SI
         FLAG_STEP, FLAG_REASON, FLAG_FIELD, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS)
 SPELLING("Act", signal, "signal", "RUN TYPE", "send any signal", SIGNAL_FORMATS, 2, 2, STORE_FLAGS, FLAG_STEP,
         FLAG_REASON, FLAG_JSON, FLAG_FORCE, FLAG_FIELD, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS)
+
+// ---- Service: what a server has besides runs
+COMMAND("Service", service_list, "token ls", "", "tokens of the tenant, without their secrets", LIST_FORMATS, 0, 0, SERVER_FLAGS,
+        LIST_FLAGS)
+COMMAND("Service", token_new, "token new", "NAME --role ROLE", "make a token; its text is shown once", "text|json|yaml", 1, 1,
+        SERVER_FLAGS, FLAG_ROLE, FLAG_EXPIRES, FLAG_POOL, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_OUT, FLAG_OUTPUT)
+COMMAND("Service", token_revoke, "token revoke", "TOKEN", "let nobody in with a token any more", NULL, 1, 1, SERVER_FLAGS)
+COMMAND("Service", token_rotate, "token rotate", "TOKEN", "exchange a token for one with the same rights",
+        "text|json|yaml", 1, 1, SERVER_FLAGS, FLAG_EXPIRES, FLAG_OUT, FLAG_OUTPUT)
+COMMAND("Service", token_bootstrap, "token bootstrap", "", "make a token with access to the store alone", NULL, 0, 0,
+        FLAG_STORE, FLAG_OUT)
+SPELLING("Service", service_list, "queue ls", "", "queues: what runs, what waits", LIST_FORMATS, 0, 0, SERVER_FLAGS,
+         LIST_FLAGS)
+COMMAND("Service", service_call, "queue get", "QUEUE", "one queue", "text|json|yaml", 1, 1, SERVER_FLAGS, FLAG_OUTPUT)
+SPELLING("Service", service_call, "queue set", "QUEUE", "make or change a queue", "text|json|yaml", 1, 1, SERVER_FLAGS,
+         FLAG_SET, FLAG_OUTPUT)
+SPELLING("Service", service_call, "queue pause", "QUEUE", "start nothing of a queue any more", "text|json|yaml", 1, 1,
+         SERVER_FLAGS, FLAG_OUTPUT)
+SPELLING("Service", service_call, "queue resume", "QUEUE", "start the runs of a queue again", "text|json|yaml", 1, 1,
+         SERVER_FLAGS, FLAG_OUTPUT)
+SPELLING("Service", service_call, "queue rm", "QUEUE", "remove a queue in which nothing waits", "text|json|yaml", 1, 1,
+         SERVER_FLAGS, FLAG_OUTPUT)
+SPELLING("Service", service_call, "limits get", "", "how many runs the tenant may have, and has", "text|json|yaml", 0, 0,
+         SERVER_FLAGS, FLAG_OUTPUT)
+SPELLING("Service", service_call, "limits set", "", "change the limits of the tenant", "text|json|yaml", 0, 0,
+         SERVER_FLAGS, FLAG_SET, FLAG_OUTPUT)
+SPELLING("Service", service_list, "worker ls", "", "workers that were heard of lately", LIST_FORMATS, 0, 0, SERVER_FLAGS,
+         LIST_FLAGS)
+SPELLING("Service", service_list, "outbox ls", "", "sinks: where they are, what waits for them", LIST_FORMATS, 0, 0,
+         SERVER_FLAGS, LIST_FLAGS)
+SPELLING("Service", service_call, "outbox rewind", "SINK", "let a sink go on from an earlier event", "text|json|yaml", 1,
+         1, SERVER_FLAGS, FLAG_SET, FLAG_REASON, FLAG_OUTPUT)
+SPELLING("Service", service_list, "dlq ls", "[SINK]", "events that a sink did not take", LIST_FORMATS, 0, 1, SERVER_FLAGS,
+         LIST_FLAGS)
+SPELLING("Service", service_call, "dlq redrive", "LETTER | --all SINK", "send dead letters once more", "text|json|yaml",
+         1, 1, SERVER_FLAGS, FLAG_ALL, FLAG_REASON, FLAG_OUTPUT)
+SPELLING("Service", service_call, "dlq drop", "LETTER", "give a dead letter up", "text|json|yaml", 1, 1, SERVER_FLAGS,
+         FLAG_REASON, FLAG_OUTPUT)
+SPELLING("Service", service_list, "alert ls", "[RUN]", "what the server wants people to know", LIST_FORMATS, 0, 1,
+         SERVER_FLAGS, LIST_FLAGS)
+SPELLING("Service", service_call, "alert ack", "ALERT", "say that an alert was seen", "text|json|yaml", 1, 1,
+         SERVER_FLAGS, FLAG_OUTPUT)
+SPELLING("Service", service_list, "definition ls", "[NAME]", "documents that the server keeps, or versions of one",
+         LIST_FORMATS, 0, 1, SERVER_FLAGS, LIST_FLAGS)
+SPELLING("Service", service_call, "definition get", "NAME SHA256", "one version of a definition", "text|json|yaml", 2, 2,
+         SERVER_FLAGS, FLAG_OUTPUT)
+COMMAND("Service", definition_put, "definition put", "NAME FILE", "keep a document at the server", "text|json|yaml", 2,
+        2, SERVER_FLAGS, FLAG_OUTPUT)
+SPELLING("Service", service_call, "definition approve", "NAME SHA256", "approve a version that another person brought",
+         "text|json|yaml", 2, 2, SERVER_FLAGS, FLAG_OUTPUT)
 
 // ---- Prove
 COMMAND("Prove", log_verify, "log verify", "[RUN | BUNDLE | --all]", "check the hash chain of runs, or a bundle",

@@ -4,6 +4,7 @@
 #define LIST_FORMATS "table|wide|json|jsonl|yaml|csv|tsv|name"
 #define SIGNAL_FORMATS "text|json|yaml|name"
 #define STORE_FLAGS FLAG_STORE, FLAG_SERVER, FLAG_TOKEN_FILE, FLAG_CA_FILE, FLAG_TENANT, FLAG_RESULTS
+#define SERVER_FLAGS FLAG_SERVER, FLAG_TOKEN_FILE, FLAG_CA_FILE, FLAG_TENANT
 #define LIST_FLAGS FLAG_OUTPUT, FLAG_FIELDS, FLAG_TIME
 // Signals that may be followed by going on with the run in the foreground.
 #define DRIVE_FLAGS                                                                                                    \

@@ -55,7 +55,7 @@ static void check_token_file(struct doctor *d, const struct service_settings *se
     if (stat(path, &about) != 0) {
         if (served)
             doctor_problem(d,
-                           "if nobody has a token any more, no call is let in; another one makes more: POST /v1/tokens",
+                           "where nobody has a token any more: `cairn token bootstrap`, with the store alone; else `cairn token new`",
                            "the token of the first start is not at %s", path);
         return;
     }
@@ -221,7 +221,7 @@ static void visit(struct visit *v, const struct server_access *access)
     check_skew(v);
     if (!get(v, "/v1/whoami")) return;
     if (v->answer.status != 200) {
-        doctor_problem(v->d, "POST /v1/tokens makes a new one; the first start left one beside the store",
+        doctor_problem(v->d, "`cairn token new` with another token makes a new one; `cairn token bootstrap` with the store alone",
                        "the server does not take the token (%s)", access->token_from);
         return;
     }

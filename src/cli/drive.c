@@ -340,9 +340,10 @@ static int check_detach(struct cli *cli)
 {
     bool interrupt =
         args_has(&cli->args, FLAG_ON_INTERRUPT) && str_is(args_text(&cli->args, FLAG_ON_INTERRUPT, ""), "detach");
-    if (!interrupt && !args_has(&cli->args, FLAG_DETACH)) return EXIT_OK;
+    bool queue = args_has(&cli->args, FLAG_QUEUE);
+    if (!interrupt && !queue && !args_has(&cli->args, FLAG_DETACH)) return EXIT_OK;
     cli_fail(cli, EXIT_USAGE, "%s is for runs of a server; this one goes on in this process",
-             interrupt ? "--on-interrupt detach" : "--detach");
+             interrupt ? "--on-interrupt detach" : queue ? "--queue" : "--detach");
     cli_hint(cli, "`cairn serve` runs what it is given, watched or not: --server URL");
     return EXIT_USAGE;
 }

@@ -58,7 +58,7 @@ static struct json set_value(struct cli *cli, const struct program *program, str
     struct error err = {0};
     struct json value;
     if (json_parse(text, &json_limits_default, &cli->io.arena, &value, &err)) return json_string(text);
-    bool takes_text = str_is(program_input_type(program, name), "string") && value.type != JSON_STRING;
+    bool takes_text = program && str_is(program_input_type(program, name), "string") && value.type != JSON_STRING;
     return takes_text ? json_string(text) : value;
 }
 

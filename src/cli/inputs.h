@@ -11,7 +11,7 @@ int inputs_read(struct cli *cli, const struct program *program, struct json *inp
 int inputs_env(struct cli *cli, const struct program *program, struct json *inputs);
 struct str arguments_read(struct cli *cli); // $ARGUMENTS
 // The pieces: "NAME=VALUE" of --set, where VALUE is JSON when it parses as JSON and text otherwise, and always text when the
-// program declares the input as a string; a member set or replaced.
+// program (NULL: none) declares the input as a string; a member set or replaced.
 int inputs_pair(struct cli *cli, const struct program *program, struct str pair, struct str *key, struct json *value);
 int inputs_put(struct cli *cli, struct json *inputs, struct str key, struct json value);
 int inputs_file(struct cli *cli, struct json *inputs); // --input; an empty object without it

@@ -73,7 +73,7 @@ static int no_token(struct cli *cli, const char *url)
     cli_fail(cli, EXIT_DENIED, "there is no token for %s", url);
     cli_hint(cli, "`cairn login --server %s`, where the server has an identity provider", url);
     cli_hint(cli, "--token-file FILE or $CAIRN_TOKEN; `cairn config set token-file FILE` keeps it");
-    cli_hint(cli, "the first start of `cairn serve` tells where it left one; POST /v1/tokens makes more");
+    cli_hint(cli, "`cairn serve` says where the first one is; `cairn token new` makes more, `cairn token bootstrap` when all are lost");
     return EXIT_DENIED;
 }
 

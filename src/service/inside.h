@@ -302,6 +302,21 @@ enum code tokens_person(struct service *service, struct store *store, struct str
 // Makes one when there is none, and leaves it in a file.
 enum code tokens_first(struct service *service, struct error *err) MUST_CHECK;
 
+// bootstrap.c
+#define FIRST_MAKER "cairn" // createdBy of tokens that were made with the store
+struct token_made {
+    struct token token;
+    struct str value; // as a note holds it
+    char text[TOKEN_SIZE + 1];
+};
+struct str directory_of(struct str path, struct arena *arena);
+// A token of the owner: everything, in the tenant "default".
+enum code token_make(const char *name, struct arena *arena, struct token_made *out, struct error *err) MUST_CHECK;
+// Writes it to the file, then to the store, with further notes.
+enum code token_keep(const struct token_made *made, struct store *store, struct str path, const struct note_put *more,
+                     size_t more_count, struct arena *arena, struct error *err) MUST_CHECK;
+
+
 // audit.c, engine thread
 enum code audit_load(struct service *service, struct error *err) MUST_CHECK;
 void audit_release(struct audit *audit);

@@ -384,6 +384,10 @@ struct metrics *service_metrics(struct service *service);
 void service_look(struct service *service); // puts what is looked up, not counted, into the metrics
 struct remote *service_remote(struct service *service);
 const char *service_token_file(const struct service *service);
+// A token of the owner, made without a service by who can write to the store: the way back in when all were lost. `file`: where it is
+// put; empty: beside the store, where the first start left its own. *path and *id live in the arena. It is recorded in the audit.
+enum code service_token_bootstrap(struct store *store, struct str file, struct arena *arena, struct str *path,
+                                  struct str *id, struct error *err) MUST_CHECK;
 int64_t service_started_ms(const struct service *service);
 
 #endif

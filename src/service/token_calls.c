@@ -179,7 +179,9 @@ static struct json row_of(const struct token *token, struct arena *arena)
         if (who->roles & role) json_append(arena, &roles, json_word(role_word((enum role)role)));
     return JSON_OF(arena, {"id", json_copied_some(arena, token->id)}, {"name", json_copied_some(arena, token->name)},
                    {"tenantId", json_copied_some(arena, who->tenant)}, {"roles", roles},
-                   {"pool", json_copied_some(arena, who->pool)},
+                   {"pool", json_copied_some(arena, who->pool)}, {"audience", json_copied_some(arena, who->audience)},
+                   {"projects", json_filled(json_texts(arena, who->projects.at, who->projects.count))},
+                   {"environments", json_filled(json_texts(arena, who->environments.at, who->environments.count))},
                    {"createdBy", json_copied_some(arena, token->created_by)},
                    {"createdAt", json_time_some(arena, token->created_ms)},
                    {"expiresAt", json_time_some(arena, who->expires_ms)},

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_MAKER "cairn" // createdBy of the first token
-
 static size_t place_of(const struct tokens *tokens, struct str id, bool *found)
 {
     size_t low = 0, high = tokens->count;
@@ -218,13 +216,6 @@ static struct str token_path(struct service *service, struct arena *arena)
     return arena_format(arena, "%.*s.token", STR_ARG(store_beside(service->store)));
 }
 
-static struct str directory_of(struct str path, struct arena *arena)
-{
-    size_t slash = path.len;
-    while (slash > 0 && path.ptr[slash - 1] != '/') slash--;
-    return slash < 2 ? STR(".") : arena_copy(arena, str_slice(path, 0, slash - 1));
-}
-
 // Where everybody may write, anybody could put another token, or another store, in place.
 static enum code check_place(struct service *service, struct str path, struct error *err)
 {
@@ -252,10 +243,7 @@ static bool any_valid(const struct tokens *tokens)
 
 enum code tokens_first(struct service *service, struct error *err)
 {
-    uint8_t entropy[TOKEN_ENTROPY];
-    char text[TOKEN_SIZE + 2];
-    struct token token = {.name = STR("first"), .created_by = STR(FIRST_MAKER), .created_ms = os_now().wall_ms};
-    struct buf value;
+    struct token_made made;
     struct str path = token_path(service, &service->arena);
     if (!path.ptr) return error_nomem(err);
     service->settings.token_file = path;
@@ -265,24 +253,10 @@ enum code tokens_first(struct service *service, struct error *err)
     if (!rc) rc = check_place(service, store_beside(service->store), err);
     if (!rc) rc = check_place(service, path, err);
     if (rc || any_valid(&service->tokens)) return rc;
-    os_entropy()->fill(os_entropy(), entropy, sizeof(entropy));
-    auth_token_make(entropy, text, &token.id, &token.secret);
-    token.principal = (struct principal){.id = token.id,
-                                         .tenant = STR("default"),
-                                         .pool = STR("default"),
-                                         .roles = ROLE_ADMIN | ROLE_PLATFORM | ROLE_ENGINEER | ROLE_WORKER};
-    buf_init(&value, 64 * 1024);
-    rc = auth_token_encode(&token, &service->arena, &value, err);
-    struct note_put put = {.space = STR("token"), .key = token.id, .value = buf_str(&value), .expect = 0};
-    text[TOKEN_SIZE] = '\n';
-    text[TOKEN_SIZE + 1] = '\0';
-    // The file first: a token that nobody has is of no use, one that opens nothing does no harm.
-    if (!rc) rc = os_write_secret(path.ptr, (struct str){text, TOKEN_SIZE + 1}, err);
-    struct store_batch batch = {.notes = &put, .note_count = 1};
-    if (!rc) rc = store_append(service->store, &batch, token.created_ms, &service->arena, err);
-    if (!rc) rc = tokens_put(&service->tokens, buf_str(&value), err);
+    rc = token_make("first", &service->arena, &made, err);
+    if (!rc) rc = token_keep(&made, service->store, path, NULL, 0, &service->arena, err);
+    if (!rc) rc = tokens_put(&service->tokens, made.value, err);
     if (!rc) os_log(LOG_INFO, "first token written file=%.*s", STR_ARG(path));
-    buf_release(&value);
     return rc;
 }
 

@@ -436,7 +436,7 @@ enum code store_server_call(struct store *base, const struct server_call *wanted
                    : buf_ok(&body) ? call(server_of(base), &request, arena, &answer, err)
                                    : error_set(err, E_LIMIT, "the request is too large to be sent");
     if (answer.body.len && json_parse(answer.body, NULL, arena, out, NULL)) *out = (struct json){0};
-    if (!rc && out->type != JSON_OBJECT) rc = not_understood(err);
+    if (!rc && answer.status != 204 && out->type != JSON_OBJECT) rc = not_understood(err);
     buf_release(&key);
     buf_release(&body);
     return rc;

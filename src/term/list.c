@@ -69,12 +69,24 @@ static void raw_text(struct buf *out, const struct json *value)
         json_write(out, value);
 }
 
+// A list of texts as people write one.
+static void people_text(struct buf *out, const struct json *value)
+{
+    bool texts = json_is(value, JSON_ARRAY);
+    for (uint32_t i = 0; texts && i < value->count; i++) texts = value->items[i].type == JSON_STRING;
+    if (!texts) raw_text(out, value);
+    for (uint32_t i = 0; texts && i < value->count; i++) {
+        if (i) buf_text(out, ", ");
+        buf_add(out, value->items[i].text);
+    }
+}
+
 static void human_text(const struct list *list, struct buf *out, const struct column *column, const struct json *value)
 {
     int64_t ms;
     char duration[24];
     struct buf raw = buf_of(1 << 20);
-    raw_text(&raw, value);
+    people_text(&raw, value);
     switch (column->cell) {
     case CELL_STATUS:
         if (run_status_parse(buf_str(&raw))) {

@@ -3,6 +3,7 @@
 and shows no canary to a role that may not see payloads.
     roles.py CAIRN URL ADMIN_TOKEN SOURCES
 """
+import hashlib
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import urllib.request
 
 CAIRN, URL, ADMIN, SOURCES = sys.argv[1:5]
 CANARY = "canary7f31"
-OK, USAGE, DENIED, WAITS, FAILED = 0, 2, 4, 13, 10
+OK, USAGE, DENIED, MISSING, WAITS, FAILED = 0, 2, 4, 5, 13, 10
 MATRIX = {row["name"]: row["roles"] for row in json.load(open(f"{SOURCES}/schemas/authorization.json"))["operations"]}
 ROLES = ["operator", "engineer", "admin", "system", "auditor", "worker"]
 
@@ -65,6 +66,30 @@ COMMANDS = {
     "context add": ("ROLE --server http://127.0.0.1:1", [], OK),
     "context test": ("", ["discovery"], OK),
     "whoami": ("", ["discovery"], OK),
+    "token ls": ("", ["token.list"], OK),
+    "token new": ("ROLE --role Operator", ["token.create"], OK),
+    "token revoke": ("TOKEN", ["token.revoke"], OK),
+    "token rotate": ("TOKEN", ["token.list", "token.create", "token.revoke"], OK),
+    "queue ls": ("", ["queue.list"], OK),
+    "queue get": ("default", ["queue.list"], OK),
+    "queue set": ("q --set maxRunning=3", ["queue.change"], OK),
+    "queue pause": ("q", ["queue.change"], OK),
+    "queue resume": ("q", ["queue.change"], OK),
+    "queue rm": ("q", ["queue.change"], OK),
+    "limits get": ("", ["limit.list"], OK),
+    "limits set": ("--set startsPerSecond=0", ["limit.change"], OK),
+    "worker ls": ("", ["worker.list"], OK),
+    "outbox ls": ("", ["outbox.list"], OK),
+    "outbox rewind": ("s --set position=1 --reason x", ["outbox.rewind"], MISSING),
+    "dlq ls": ("", ["dlq.list"], OK),
+    "dlq redrive": ("--all s --reason x", ["dlq.replay"], MISSING),
+    "dlq drop": ("s.1 --reason x", ["dlq.drop"], MISSING),
+    "alert ls": ("", ["alert.list"], OK),
+    "alert ack": ("a", ["alert.ack"], MISSING),
+    "definition ls": ("", ["plan.list"], OK),
+    "definition get": ("plan SHA", ["plan.get"], OK),
+    "definition put": ("plan plan.json", ["plan.register"], OK),
+    "definition approve": ("plan SHA", ["plan.approve"], OK),
     "logout": ("", [], OK),
 }
 SPELLED = {"cancel --emergency"}  # rows for another operation of a command
@@ -80,10 +105,10 @@ def redacted(role):
     return "redacted" in MATRIX["run.get"].get(role, ["redacted"])
 
 
-def token_of(role):
+def new_token(role):
     body = {"roles": [role], **({"pool": "p"} if role == "worker" else {})}
     request = urllib.request.Request(f"{URL}/v1/tokens", json.dumps(body).encode(), {"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"})
-    return json.load(urllib.request.urlopen(request))["token"]
+    return json.load(urllib.request.urlopen(request))
 
 
 def cairn(token, words):
@@ -118,7 +143,7 @@ def table_of_commands():
     """Names of the commands that take --server, from the table that the program is made of."""
     text = re.sub(r"//.*", "", open(f"{SOURCES}/src/cli/command_list.h").read())
     rows = re.findall(r'(?:COMMAND|SPELLING)\("\w*", \w+, "([^"]+)"(.*?)\)\n', text, re.S)
-    return {name for name, rest in rows if re.search(r"STORE_FLAGS|FLAG_SERVER", rest)}
+    return {name for name, rest in rows if re.search(r"STORE_FLAGS|SERVER_FLAGS|FLAG_SERVER", rest)}
 
 
 def main():
@@ -133,8 +158,10 @@ def main():
     begin("fails.json", "failed", [])
     must(["log", "export", "done", "--out", "bundle"])
     begin("waits.json", "waits", ["--for", "step/ask=running"])
+    must(["definition", "put", "plan", "plan.json"])
+    sha = hashlib.sha256(open("plan.json", "rb").read()).hexdigest()
     for role in ROLES:
-        token = token_of(role)
+        token = new_token(role)["token"]
         for number, (command, (arguments, operations, good)) in enumerate(COMMANDS.items()):
             own = f"{role}-{number}"
             if "OWN" in arguments or "PAUSED" in arguments:
@@ -143,7 +170,10 @@ def main():
                 must(["pause", own])
             if "HELD" in arguments:
                 begin("held.json", own, ["--for", "step/b=failed"])
-            for name, run in {"ROLE": role, "RUN": "waits", "DONE": "done", "FAILED": "failed", "OWN": own, "PAUSED": own, "HELD": own}.items():
+            token_id = new_token("operator")["id"] if "TOKEN" in arguments else ""
+            if command.startswith("queue "):
+                must(["queue", "set", "q", "--set", "maxRunning=2"])
+            for name, run in {"ROLE": role, "TOKEN": token_id, "SHA": sha, "RUN": "waits", "DONE": "done", "FAILED": "failed", "OWN": own, "PAUSED": own, "HELD": own}.items():
                 arguments = re.sub(rf"\b{name}\b", run, arguments)
             code, said = cairn(token, command.split() + arguments.split())
             wanted = good if operations is None or allowed(role, operations) else DENIED

@@ -1,0 +1,166 @@
+// Tokens of a server: made, exchanged, revoked; and the way back in for the owner of the store when all were lost.
+#include "cli/at_service.h"
+#include "cli/commands.h"
+#include "base/civil.h"
+#include "service/service.h"
+
+#include <string.h>
+
+// The text of a token is shown once: on stdout, or in a file that only its owner can read.
+static int hand_out(struct cli *cli, const struct json *answer)
+{
+    struct str text = json_text(json_key(answer, "token")), id = json_text(json_key(answer, "id"));
+    struct str file = args_text(&cli->args, FLAG_OUT, "");
+    struct error err = {0};
+    struct buf out = buf_of(4096);
+    int code = EXIT_OK;
+    buf_add(&out, text);
+    buf_byte(&out, '\n');
+    if (file.len) {
+        if (os_write_secret(file.ptr, buf_str(&out), &err)) code = cli_error(cli, &err);
+        if (!code) cli_note(cli, "token %.*s is in %s", STR_ARG(id), file.ptr);
+    } else if (format_of(cli, FORMAT_TEXT) != FORMAT_TEXT) {
+        print_json(&cli->io, format_of(cli, FORMAT_TEXT), answer);
+    } else {
+        cli_print(cli, &out);
+        cli_note(cli, "this is token %.*s; its text is shown this once", STR_ARG(id));
+    }
+    buf_release(&out);
+    return code;
+}
+
+static struct json texts_of(struct cli *cli, enum flag flag)
+{
+    struct json list = json_array();
+    struct str text;
+    size_t cursor = 0;
+    while (args_next(&cli->args, flag, &cursor, &text))
+        json_append(&cli->io.arena, &list, json_string(text));
+    return json_filled(list);
+}
+
+// --expires: a duration from now, or a moment.
+static int expiry(struct cli *cli, struct json *out)
+{
+    struct str text = args_text(&cli->args, FLAG_EXPIRES, "");
+    int64_t ms;
+    *out = json_none();
+    if (!text.len) return EXIT_OK;
+    if (duration_parse(text, &ms))
+        ms += os_now().wall_ms;
+    else if (!civil_parse(text, &ms))
+        return cli_fail(cli, EXIT_USAGE, "--expires %s is neither a duration (90d, 12h) nor a time like 2027-02-11T17:00:00Z",
+                        text.ptr);
+    *out = json_time(&cli->io.arena, ms);
+    return EXIT_OK;
+}
+
+int command_token_new(struct cli *cli)
+{
+    struct session session;
+    struct json answer, expires, roles = texts_of(cli, FLAG_ROLE);
+    if (!roles.type) {
+        cli_fail(cli, EXIT_USAGE, "what may the token do?");
+        cli_hint(cli, "--role Operator, Engineer, Admin, System, Worker or Auditor (repeat)");
+        return EXIT_USAGE;
+    }
+    int code = expiry(cli, &expires);
+    if (!code) code = server_open(&session, cli);
+    if (code) return code;
+    struct str pool = args_has(&cli->args, FLAG_POOL) ? args_text(&cli->args, FLAG_POOL, "") : STR("");
+    struct json body = JSON_OF(&cli->io.arena, {"name", json_string(cli->args.words[0])}, {"roles", roles},
+                               {"pool", json_some(pool)}, {"expiresAt", expires},
+                               {"projects", texts_of(cli, FLAG_PROJECT)},
+                               {"environments", texts_of(cli, FLAG_ENVIRONMENT)});
+    code = json_ok(&body) ? server_ask(&session, "POST", STR("/v1/tokens"), &body, &answer) : cli_nomem(cli);
+    if (!code) code = hand_out(cli, &answer);
+    session_close(&session);
+    return code;
+}
+
+int command_token_revoke(struct cli *cli)
+{
+    struct session session;
+    struct str path = server_path(cli, "/v1/tokens/{}");
+    if (!path.ptr) return EXIT_ERROR;
+    int code = server_open(&session, cli);
+    if (code) return code;
+    code = server_ask(&session, "DELETE", path, NULL, NULL);
+    if (!code) cli_note(cli, "token %s is revoked", cli->args.words[0].ptr);
+    session_close(&session);
+    return code;
+}
+
+static const struct json *find_token(const struct json *rows, struct str id)
+{
+    for (uint32_t i = 0; i < rows->count; i++)
+        if (str_eq(json_text(json_key(&rows->items[i], "id")), id)) return &rows->items[i];
+    return NULL;
+}
+
+// The same rights under a new secret; the old one ends when the new one is there.
+static int rotate(struct session *session, struct str path)
+{
+    static const char *const kept[] = {"name", "roles", "pool", "audience", "projects", "environments", "expiresAt"};
+    struct cli *cli = session->cli;
+    struct json rows, answer, body = json_object(), expires;
+    int code = server_all(session, "/v1/tokens", &rows);
+    if (!code) code = expiry(cli, &expires);
+    if (code) return code;
+    const struct json *old = find_token(&rows, cli->args.words[0]);
+    if (!old || json_key(old, "revokedAt")) {
+        cli_fail(cli, EXIT_NOT_FOUND, "token %s is %s", cli->args.words[0].ptr, old ? "revoked" : "none of this tenant");
+        cli_next(cli, "token ls");
+        return EXIT_NOT_FOUND;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(kept); i++) {
+        const struct json *value = json_key(old, kept[i]);
+        bool newer = expires.type && strcmp(kept[i], "expiresAt") == 0;
+        if (newer || value) JSON_ADD(&cli->io.arena, &body, {kept[i], newer ? expires : *value});
+    }
+    code = json_ok(&body) ? server_ask(session, "POST", STR("/v1/tokens"), &body, &answer) : cli_nomem(cli);
+    if (!code) code = hand_out(cli, &answer);
+    if (code) return code; // the new one was not handed out: the old one stays
+    code = server_ask(session, "DELETE", path, NULL, NULL);
+    if (!code) cli_note(cli, "token %s is revoked", cli->args.words[0].ptr);
+    return code;
+}
+
+int command_token_rotate(struct cli *cli)
+{
+    struct session session;
+    struct str path = server_path(cli, "/v1/tokens/{}");
+    if (!path.ptr) return EXIT_ERROR;
+    int code = server_open(&session, cli);
+    if (code) return code;
+    code = rotate(&session, path);
+    session_close(&session);
+    return code;
+}
+
+int command_token_bootstrap(struct cli *cli)
+{
+    struct session session;
+    struct error err = {0};
+    struct str path, id, file = args_text(&cli->args, FLAG_OUT, "");
+    bool locked;
+    int code = session_open_write(&session, cli, NULL, &locked);
+    if (code) return code;
+    if (locked) {
+        cli_fail(cli, EXIT_CONFLICT, "another process has %s", session.url);
+        cli_hint(cli, "stop `cairn serve`, make the token, and start it again; runs go on where they stopped");
+        return EXIT_CONFLICT;
+    }
+    if (service_token_bootstrap(session.store, file, &cli->io.arena, &path, &id, &err)) {
+        code = cli_error(cli, &err);
+    } else {
+        struct buf out = buf_of(8192);
+        buf_printf(&out, "%.*s\n", STR_ARG(path));
+        cli_print(cli, &out);
+        buf_release(&out);
+        cli_note(cli, "token %.*s is in that file: all rights of the tenant default", STR_ARG(id));
+        cli_hint(cli, "a service that runs takes it after SIGHUP: `kill -HUP PID`");
+    }
+    session_close(&session);
+    return code;
+}

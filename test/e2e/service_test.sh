@@ -1,0 +1,68 @@
+# What a server has besides runs, from the command line: tokens, queues, limits, workers, sinks, alerts, definitions (A4, A8).
+. "$(dirname "$0")/serve_lib.sh"
+
+served() { serve "$@"; export CAIRN_SERVER=$url CAIRN_TOKEN=$token; }
+id_of() { "$CAIRN" token ls -o json | jq -r --arg n "$1" '.[] | select(.name == $n and .revokedAt == null) | .id'; }
+
+test_tokens_are_made_rotated_and_revoked() {
+    served
+    cairn_is 0 token new ci --role Engineer --role Operator --expires 90d --project p --out ci.token
+    has err 'is in ci.token'; equal "$(stat -c %a ci.token)" 600
+    equal "$("$CAIRN" token ls -o json | jq -c '.[] | select(.name == "ci") | [.roles, .projects]')" '[["Operator","Engineer"],["p"]]'
+    old=$(id_of ci); cp ci.token old.token
+    CAIRN_TOKEN= cairn_is 0 ls --token-file ci.token
+    cairn_is 0 token rotate "$old" --out ci.token; has err "token $old is revoked"
+    CAIRN_TOKEN= cairn_is 4 ls --token-file old.token
+    CAIRN_TOKEN= cairn_is 0 ls --token-file ci.token
+    equal "$("$CAIRN" token ls -o json | jq -c '.[] | select(.name == "ci" and .revokedAt == null) | [.roles, .projects, (.expiresAt != null)]')" '[["Operator","Engineer"],["p"],true]'
+    cairn_is 5 token rotate "$old"; has err 'is revoked'
+    cairn_is 0 token revoke "$(id_of ci)"
+    CAIRN_TOKEN= cairn_is 4 ls --token-file ci.token
+    cairn_is 2 token new x; has err '--role'
+    cairn_is 2 token new x --role Engineer --expires soon; has err 'neither a duration'
+    cairn_is 0 token ls -o table; has out 'Engineer, Admin'
+    stop_serving
+}
+test_owner_of_the_store_gets_in_without_any_token() {
+    served
+    cairn_is 6 token bootstrap --store "sqlite:$PWD/store.db"; has err 'has a token that is good'
+    rm "$PWD"/store.db.token
+    cairn_is 0 token bootstrap --store "sqlite:$PWD/store.db"; file=$(cat out)
+    equal "$file" "$PWD/store.db.token"; equal "$(stat -c %a "$file")" 600
+    kill -HUP "$server"
+    gets_in() { CAIRN_TOKEN= "$CAIRN" token ls --token-file "$file" >/dev/null 2>&1; }
+    wait_for gets_in
+    stop_serving
+    rm "$file"
+    "$CAIRN" serve --store "sqlite:$PWD/store.db" --listen 127.0.0.1:0 >/dev/null 2>again.err & server=$!
+    wait_for grep -q 'token bootstrap' again.err
+    ! grep -qF "$file" again.err || fail "it names a file that is not there: $(cat again.err)"
+    kill -TERM $server; wait $server
+    cairn_is 0 token bootstrap --store "sqlite:$PWD/store.db" --out other.token
+    unset CAIRN_SERVER
+    cairn_is 0 audit verify --store "sqlite:$PWD/store.db"
+}
+test_queues_limits_and_definitions_have_commands() {
+    served
+    cairn_is 0 queue set nightly --set maxRunning=2 --set priority=-5 -o json
+    equal "$(jq -c '[.maxRunning, .priority, .policy]' out)" '[2,-5,"QUEUE"]'
+    cairn_is 0 queue pause nightly; cairn_is 0 queue get nightly; has out 'paused             true'
+    echo '{"planId":"p","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >p.json
+    cairn_is 0 run p.json --queue nightly --run-id q1 --detach
+    cairn_is 0 queue ls -o json; equal "$(jq -c '.[] | select(.name == "nightly") | .queued' out)" 1
+    cairn_is 6 queue rm nightly
+    cairn_is 0 queue resume nightly; cairn_is 0 wait q1 --timeout 60s
+    cairn_is 0 queue rm nightly; has err 'done: queue rm nightly'
+    cairn_is 5 queue get nightly; has err QUEUE_NOT_FOUND
+    cairn_is 2 queue set nightly; has err '--set NAME=VALUE'
+    cairn_is 0 limits set --set startsPerSecond=9; cairn_is 0 limits get; has out 'startsPerSecond    9'
+    cairn_is 0 definition put p p.json; cairn_is 0 definition ls p -o name; sha=$(cat out)
+    equal "$sha" "$(sha256sum p.json | cut -d' ' -f1)"; cairn_is 0 definition get p "$sha"; has out "$sha"
+    cairn_is 0 worker ls; cairn_is 0 outbox ls; cairn_is 0 dlq ls; cairn_is 0 alert ls
+    cairn_is 5 alert ack none
+    CAIRN_SERVER= cairn_is 2 queue ls --no-config-env; has err 'asks a server'
+    CAIRN_SERVER= cairn_is 2 run p.json --queue x --no-config-env --store "sqlite:$PWD/l.db"; has err '--queue is for runs of a server'
+    stop_serving
+}
+
+run_tests "$@"
