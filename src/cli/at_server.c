@@ -52,7 +52,8 @@ static int start_body(struct cli *cli, const struct document *document, struct j
     JSON_ADD(&cli->io.arena, body, {"runId", json_some(args_text(&cli->args, FLAG_RUN_ID, ""))},
              {"projectId", json_some(args_text(&cli->args, FLAG_PROJECT, ""))},
              {"environmentId", json_some(args_text(&cli->args, FLAG_ENVIRONMENT, ""))},
-             {"arguments", json_some(arguments_read(cli))}, {"queue", json_some(args_text(&cli->args, FLAG_QUEUE, ""))}, {"triggerSource", json_word("manual")},
+             {"arguments", json_some(arguments_read(cli))}, {"triggerSource", json_word("manual")},
+             {"queue", json_some(args_text(&cli->args, FLAG_QUEUE, ""))},
              {"inputs", json_filled(inputs)});
     return json_ok(body) ? EXIT_OK : cli_nomem(cli);
 }

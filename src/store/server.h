@@ -11,9 +11,8 @@ struct server_call {
     struct str key;          // of idempotency: it may be sent again when a kept connection broke; empty: it is not
     struct str bytes;        // instead of `body`: as they are
 };
-// *out is the answer's JSON (type 0 of an answer without content); of a problem that, when the server sent one (type 0: nothing).
-// E_UNSUPPORTED: the store is no server.
-// E_UNREACHABLE, E_DENIED, E_CONFLICT, ... with the server's words.
+// *out is the answer's JSON (type 0: an answer without content); of a problem that, when the server sent one (type 0: nothing).
+// E_UNSUPPORTED: the store is no server. E_UNREACHABLE, E_DENIED, E_CONFLICT, ... with the server's words.
 enum code store_server_call(struct store *store, const struct server_call *call, struct arena *arena, struct json *out,
                             struct error *err) MUST_CHECK;
 
