@@ -65,14 +65,19 @@ static uint64_t body_max_of(const struct api *api, const struct route *route)
     return max == DOCUMENT_BODY_MAX ? max * service_scale(api->service) : max;
 }
 
-// Who asks: by the token that is shown, and without one by the certificate of the connection. What a token does not open no certificate
+// Who asks: by the token that is shown, by the session of a browser, and without either by the certificate of the connection. What a token does not open no certificate
 // opens beside it. As service_authenticate.
 static enum code identify(const struct api *api, struct net_exchange *exchange, struct arena *arena,
                           struct principal *out, struct error *err)
 {
     struct net_certificate certificate;
-    struct str authorization = http_find(net_request(exchange), "authorization"), bearer = auth_bearer(authorization);
+    const struct http_request *request = net_request(exchange);
+    struct str authorization = http_find(request, "authorization"), bearer = auth_bearer(authorization), cookie, key;
     if (bearer.len > 0) return service_authenticate(api->service, bearer, arena, out, err);
+    if (authorization.len == 0 && session_shown(request, arena, &cookie, &key)) {
+        if (session_may_change(request)) return service_session_read(api->service, cookie, key, arena, out, err);
+        return error_set(err, E_DENIED, "a session's request that changes something has to name its origin");
+    }
     if (authorization.len > 0 || !net_certificate(exchange, &certificate)) return error_set(err, E_DENIED, "%s", "");
     if (service_certificate_grant(api->service, certificate.uri, certificate.name, certificate.expires_ms, arena, out))
         return OK;
@@ -124,7 +129,7 @@ static bool read_body(struct ask *ask)
 
 // Guesses are counted by where they come from and by whose token they try (A4). A token that is right always gets in: nobody can lock
 // others out by guessing beside them. Beyond the limit a guess is not recorded any more, or it would fill the store.
-static bool too_many_guesses(struct ask *ask, struct str bearer)
+bool too_many_guesses(struct ask *ask, struct str bearer)
 {
     struct call *call = ask->call;
     struct str id = {0};
@@ -151,7 +156,7 @@ static bool may_record(struct ask *ask, struct str bearer)
 }
 
 // A token of an identity provider that is good but for its key, which is being read: the client comes again.
-static bool come_again(struct ask *ask)
+bool come_again(struct ask *ask)
 {
     struct call *call = ask->call;
     call->answer.retryable = true;

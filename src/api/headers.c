@@ -35,7 +35,8 @@ static bool next_element(const struct http_request *request, struct elements *li
 bool headers_fit(struct ask *ask)
 {
     static const char *const once[] = {"authorization", "content-type",  "idempotency-key",
-                                       "cairn-min-seq", "last-event-id", "range"};
+                                       "cairn-min-seq", "last-event-id", "range",
+                                       "cookie",        "cairn-session"};
     for (size_t i = 0; i < ARRAY_COUNT(once); i++) {
         struct str line;
         size_t at = 0;

@@ -68,20 +68,28 @@ void handle_metrics(struct ask *ask)
     answer_kept(ask, 200, metrics_content_type(format), &text);
 }
 
-void handle_whoami(struct ask *ask)
+struct json principal_json(struct ask *ask)
 {
     const struct principal *who = &ask->call->who;
     struct arena *arena = &ask->call->arena;
-    struct json roles = json_array();
-    if (!service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
+    struct json roles = json_array(), operations = json_array();
+    for (int i = 0; i < OPERATION_COUNT; i++)
+        if (service_could(ask->call->service, who, (enum operation)i))
+            json_append(arena, &operations, json_word(operation_name((enum operation)i)));
     for (unsigned role = 1; role <= ROLE_ALL; role <<= 1)
         if (who->roles & role) json_append(arena, &roles, json_word(role_word((enum role)role)));
-    call_answer(ask->call, 200,
-                JSON_OF(arena, {"id", json_some(who->id)}, {"tenantId", json_some(who->tenant)}, {"roles", roles},
-                        {"projects", names_json(arena, who->projects)},
-                        {"environments", names_json(arena, who->environments)}, {"pool", json_some(who->pool)},
-                        {"payloads", json_bool(auth_sees_payloads(service_auth(ask->call->service), who))},
-                        {"expiresAt", json_time_some(arena, who->expires_ms)}));
+    return JSON_OF(arena, {"id", json_some(who->id)}, {"tenantId", json_some(who->tenant)}, {"roles", roles},
+                   {"operations", operations}, {"projects", names_json(arena, who->projects)},
+                   {"environments", names_json(arena, who->environments)}, {"pool", json_some(who->pool)},
+                   {"payloads", json_bool(auth_sees_payloads(service_auth(ask->call->service), who))},
+                   {"expiresAt", json_time_some(arena, who->expires_ms)},
+                   {"sessionExpiresAt", json_time_some(arena, who->session_ms)});
+}
+
+void handle_whoami(struct ask *ask)
+{
+    if (service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0}))
+        call_answer(ask->call, 200, principal_json(ask));
 }
 
 // Which ways of signing in there are: for clients that have none of them yet.

@@ -98,6 +98,16 @@ struct api {
 // Puts who asks into the call: by a token or a certificate that is good here and now. False: nobody; *rc is OK when it was good once, or is
 // good elsewhere.
 bool ask_is_known(struct ask *ask, enum code *rc, struct error *why);
+// Counts a token that does not fit. True: too many of them came from there, and that is answered.
+bool too_many_guesses(struct ask *ask, struct str bearer);
+bool come_again(struct ask *ask); // answers: the keys of a token's issuer are being read
+
+// sessions.c
+// Both halves of a session, whether they fit or not. False: there are not both.
+bool session_shown(const struct http_request *request, struct arena *arena, struct str *cookie, struct str *key);
+// A request of a session that changes something names its origin, as every browser does; the guard lets none in but ours.
+bool session_may_change(const struct http_request *request);
+struct json principal_json(struct ask *ask); // who asks, and what its roles let it do somewhere
 
 // reply.c
 void reply(struct call *call); // call->done of every ask; frees it
@@ -192,6 +202,8 @@ struct stream { // first of what its source keeps
     struct net_stream *net;
     struct arena memory;
     struct str tenant, run, token; // in `memory`; run empty: every run
+    struct str session;            // in `memory`; empty: none
+    int64_t session_ms;
     bool sse;                      // else it is lines or text, where nothing can be said but those
     bool open;                     // its answer has begun. The mutex of the pump
     bool closed;                   // its connection is over; set by the net thread
@@ -264,7 +276,8 @@ bool stream_sees(const struct stream_ask *stream, struct store *store, struct st
 void events_stream(struct ask *ask, const struct stream_ask *wanted);
 
 // handlers: one file for each family
-route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami, handle_sign_in,
+route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami, handle_sign_in, handle_session_open,
+    handle_session_close, handle_ticket,
     handle_capabilities, handle_run_list, handle_run_start, handle_run_status, handle_run_events, handle_signal_post,
     handle_signal_put, handle_run_delete, handle_fork, handle_events_all, handle_definition_list,
     handle_definition_get, handle_definition_put, handle_definition_document, handle_definition_approve,

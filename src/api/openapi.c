@@ -102,6 +102,7 @@ void handle_openapi(struct ask *ask)
     for (size_t i = 0; (route = route_at(i)); i++) add_route(ask, &paths, route);
     if (json_parse(schema_components(), NULL, arena, &components, &err)) components = json_failed();
     json_append(arena, &security, JSON_OF(arena, {"token", json_array()}));
+    json_append(arena, &security, JSON_OF(arena, {"session", json_array()}));
     struct json info = JSON_OF(arena, {"title", json_word("Cairn")}, {"version", json_word("1")});
     call_answer(ask->call, 200,
                 JSON_OF(arena, {"openapi", json_word("3.1.0")}, {"info", info}, {"security", security},

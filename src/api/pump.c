@@ -96,7 +96,9 @@ bool stream_send(struct stream *s, struct str bytes)
 // True: the stream's token is not valid any more, and the stream has ended.
 static bool end_revoked(struct pump *pump, struct stream *s)
 {
-    if (s->expires_ms ? os_now().wall_ms < s->expires_ms : service_token_valid(pump->api->service, s->token)) return false;
+    struct service *service = pump->api->service;
+    bool signed_in = s->session.len == 0 || service_session_valid(service, s->session, s->session_ms);
+    if (signed_in && (s->expires_ms ? os_now().wall_ms < s->expires_ms : service_token_valid(service, s->token))) return false;
     net_stream_cut(s->net, s->sse ? STR("event: revoked\ndata: {}\n\n") : STR(""));
     end_stream(s);
     return true;
@@ -217,7 +219,10 @@ struct stream *stream_new(struct ask *ask, const struct stream_source *source, s
         s->run = run;
         s->token = ask->call->who.id;
         s->expires_ms = ask->call->who.is_foreign ? ask->call->who.expires_ms : 0;
-        if (stream_keep(s, &s->tenant) && stream_keep(s, &s->run) && stream_keep(s, &s->token)) return s;
+        s->session = ask->call->who.session;
+        s->session_ms = ask->call->who.session_ms;
+        if (stream_keep(s, &s->tenant) && stream_keep(s, &s->run) && stream_keep(s, &s->token) && stream_keep(s, &s->session))
+            return s;
         stream_free(s);
     }
     call_nomem(ask->call);

@@ -87,6 +87,7 @@ static void write_headers(struct ask *ask, struct headers *headers, char seq[24]
     if (answer->status == 401) header(headers, "WWW-Authenticate", STR("Bearer"));
     if (answer->allow.len) header(headers, "Allow", answer->allow);
     if (answer->ranges) header(headers, "Accept-Ranges", STR("bytes"));
+    header(headers, "Set-Cookie", answer->cookie);
     header(headers, "Content-Range", answer->range);
     header(headers, "Content-Disposition", answer->disposition);
     header(headers, "Cairn-Request-Id", ask->call->request_id);

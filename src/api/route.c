@@ -12,6 +12,12 @@ static const struct route routes[] = {
     {"GET", "/openapi.json", "This description", .handle = handle_openapi},
     {"GET", "/schemas/{name}", "A JSON Schema of documents, events or signals", .handle = handle_schema_get},
     {"GET", "/v1/whoami", "Who the token stands for", .handle = handle_whoami, .answer = "Principal"},
+    {"POST", "/v1/session", "Sign in with a browser: a token or a ticket becomes a cookie and a key",
+     .handle = handle_session_open, .flags = ROUTE_OPEN | ROUTE_BODY, .body_max = 16u << 10, .body = "NewSession",
+     .answer = "Session", .status = 201},
+    {"DELETE", "/v1/session", "Sign out: the session is over everywhere", .handle = handle_session_close, .status = 204},
+    {"POST", "/v1/tickets", "A ticket for one sign-in with a browser, within two minutes", .handle = handle_ticket,
+     .answer = "Ticket", .status = 201},
     {"GET", "/v1/auth", "Ways to sign in", .handle = handle_sign_in, .flags = ROUTE_OPEN, .answer = "SignIn"},
     {"GET", "/v1/capabilities", "What this engine can do", .handle = handle_capabilities, .answer = "Capabilities"},
 

@@ -132,6 +132,8 @@ struct principal {
     struct str audience; // the service that it is for; empty = any
     int64_t expires_ms;  // 0 = never
     bool revoked;
+    struct str session; // of a browser, by which it asks; empty: it shows its token
+    int64_t session_ms; // when that ends
     bool is_foreign; // proved by an identity provider or a certificate: there is no token of it in the store
 };
 

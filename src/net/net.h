@@ -88,6 +88,7 @@ struct arena *net_arena(struct net_exchange *x);    // emptied when the exchange
 // "127.0.0.1", "::1", "unix"; of a named proxy the client that it names. As long as the exchange
 struct str net_peer(const struct net_exchange *x);
 int64_t net_peer_uid(const struct net_exchange *x); // of the process behind a Unix socket; -1 otherwise, and for a proxy
+bool net_secure(const struct net_exchange *x);      // it came by TLS, as far as this door
 // What a client's certificate says, once it is verified. False: it showed none, or one that the files of the last net_reload_tls do not
 // let in. Net thread, while the exchange is there; in its arena.
 struct net_certificate {

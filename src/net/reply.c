@@ -31,6 +31,11 @@ struct str net_peer(const struct net_exchange *x)
     return conn->proxy ? net_behind_proxies(conn->server, &conn->parser.request, peer) : peer;
 }
 
+bool net_secure(const struct net_exchange *x)
+{
+    return conn_of(x)->door.tls;
+}
+
 int64_t net_peer_uid(const struct net_exchange *x)
 {
     return conn_of(x)->proxy ? -1 : conn_of(x)->uid;

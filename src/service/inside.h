@@ -205,6 +205,7 @@ struct service {
     struct bus *bus; // NULL: no sinks
     struct documents documents;
     struct tokens tokens;
+    struct sessions *sessions;
     struct approvals approvals;
     struct fetch_policy *own_plans; // cairn://plans/ alone
     struct digest plans_kept[1024]; // engine thread: some of those that are kept for certain, by their first bytes
@@ -295,6 +296,13 @@ enum code definitions_fetch(struct call *call, struct store *store, const struct
 // tokens.c
 enum code tokens_load(struct service *service, struct store *store, struct error *err) MUST_CHECK;
 void tokens_release(struct tokens *tokens);
+// Who the token of that id stands for now. E_DENIED: there is none.
+enum code tokens_principal(struct service *service, struct str id, struct arena *arena, struct principal *out,
+                           struct error *err) MUST_CHECK;
+// sessions.c
+enum code sessions_open(struct service *service, const struct task_key *key, struct error *err) MUST_CHECK;
+enum code sessions_load(struct service *service, struct store *store, struct error *err) MUST_CHECK; // what other engines ended
+void sessions_close(struct service *service);
 enum code tokens_put(struct tokens *tokens, struct str bytes, struct error *err) MUST_CHECK; // as a note holds it
 // The person behind an id that was recorded: of a token whose token it is, of all others the id itself. Reader threads.
 enum code tokens_person(struct service *service, struct store *store, struct str id, struct arena *arena, struct str *out,

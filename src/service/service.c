@@ -383,6 +383,9 @@ static enum code open_parts(struct service *service, struct error *err)
     if (!rc) rc = name_life(service, err);
     if (!rc) rc = audit_load(service, err);
     if (!rc) rc = key_note(service, STR("cursor"), &service->cursor_key, err);
+    struct task_key session_key;
+    if (!rc) rc = key_note(service, STR("session"), &session_key, err);
+    if (!rc) rc = sessions_open(service, &session_key, err);
     if (!rc) rc = keys_open(service, err);
     if (!rc) rc = definitions_open(service, err);
     if (!rc) rc = tokens_load(service, service->store, err);
@@ -499,6 +502,7 @@ void service_close(struct service *service)
     if (service->store) store_close(service->store);
     lock_release(service);
     documents_release(&service->documents);
+    sessions_close(service);
     tokens_release(&service->tokens);
     oidc_close(service);
     definitions_close(service);

@@ -177,6 +177,7 @@ struct answer {
     struct str text;  // instead of body: bytes as they are, of `type`
     const char *type;
     struct str location, etag, next, allow; // headers; next: of Link rel="next"
+    struct str cookie;                      // Set-Cookie
     struct str range, disposition;          // Content-Range, Content-Disposition
     bool ranges;                            // parts may be asked for
     struct str rate_policy, rate;           // RateLimit-Policy, RateLimit
@@ -230,6 +231,25 @@ struct str call_text(struct call *call, const char *format, ...) PRINTF_LIKE(2, 
 // provider's keys have to be read first, which has begun.
 enum code service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out,
                                struct error *err) MUST_CHECK;
+// ---- sessions of browsers (sessions.c)
+struct browser_session {
+    struct str id;
+    struct str cookie, key; // the two halves: sealed for the browser, and for its page
+    int64_t expires_ms;
+};
+enum code service_session_open(struct service *service, const struct principal *who, struct arena *arena,
+                               struct browser_session *out, struct error *err) MUST_CHECK;
+void service_session_begin(struct call *call, struct str id); // records it; then the answer that the call has is given
+// As service_authenticate, with both halves of a session that is neither over nor signed out.
+enum code service_session_read(struct service *service, struct str cookie, struct str key, struct arena *arena,
+                               struct principal *out, struct error *err) MUST_CHECK;
+bool service_session_valid(struct service *service, struct str id, int64_t expires_ms);
+void service_session_end(struct call *call); // of call->who; answers 204
+// A ticket for a session of `who`: good once, for two minutes, here. Any thread.
+enum code service_ticket(struct service *service, const struct principal *who, struct arena *arena, struct str *text,
+                         int64_t *expires_ms, struct error *err) MUST_CHECK;
+enum code service_ticket_use(struct service *service, struct str text, struct arena *arena, struct principal *out,
+                             struct error *err) MUST_CHECK;
 // The worker that a verified certificate stands for; false: nobody. In `arena` or in the settings.
 bool service_certificate_grant(const struct service *service, struct str uri, struct str name, int64_t expires_ms,
                                struct arena *arena, struct principal *out);

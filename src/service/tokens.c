@@ -89,6 +89,7 @@ static void load_again(struct call *call, struct store *store)
 {
     struct error err = {0};
     enum code rc = tokens_load(call->service, store, &err);
+    if (!rc) rc = sessions_load(call->service, store, &err);
     if (rc) os_log(LOG_ERROR, "tokens not read again why=\"%s\"", err.message);
     reloaded(call, rc);
 }
@@ -183,16 +184,14 @@ static bool copy_principal(struct arena *arena, const struct principal *from, st
     return copy_names(arena, &out->projects) && copy_names(arena, &out->environments);
 }
 
-enum code service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out,
-                               struct error *err)
+// `secret` NULL: it was proved before.
+static enum code stand_for(struct service *service, struct str id, const struct digest *secret, struct arena *arena,
+                           struct principal *out, struct error *err)
 {
     struct tokens *tokens = &service->tokens;
-    struct str id;
-    struct digest secret;
-    if (!auth_token_parse(token, &id, &secret)) return oidc_authenticate(service, token, arena, out, err);
     pthread_rwlock_rdlock(&tokens->lock);
     const struct token *stored = find(tokens, id);
-    bool ok = auth_token_matches(stored, &secret) && stored;
+    bool ok = (!secret || auth_token_matches(stored, secret)) && stored;
     if (ok) {
         struct principal who = stored->principal;
         who.person = person_of(tokens, stored);
@@ -200,6 +199,21 @@ enum code service_authenticate(struct service *service, struct str token, struct
     }
     pthread_rwlock_unlock(&tokens->lock);
     return ok ? OK : error_set(err, E_DENIED, "%s", "");
+}
+
+enum code tokens_principal(struct service *service, struct str id, struct arena *arena, struct principal *out,
+                           struct error *err)
+{
+    return stand_for(service, id, NULL, arena, out, err);
+}
+
+enum code service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out,
+                               struct error *err)
+{
+    struct str id;
+    struct digest secret;
+    if (!auth_token_parse(token, &id, &secret)) return oidc_authenticate(service, token, arena, out, err);
+    return stand_for(service, id, &secret, arena, out, err);
 }
 
 bool service_could(struct service *service, const struct principal *who, enum operation operation)

@@ -85,4 +85,142 @@ test_the_page_is_read_from_a_directory_during_development() {
     has err nowhere
 }
 
+# Signing in: sign_in [BODY [HEADER...]] sets $cookie and $key. with_session METHOD PATH [BODY [HEADER...]] asks with both halves.
+sign_in() {
+    local body=${1:-"{\"token\":\"$token\"}"}
+    shift $(($# < 1 ? $# : 1))
+    token='' ask POST /v1/session "$body" "$@"
+    cookie=$(sed -n 's/^Set-Cookie: \([^;]*\).*/\1/p' head)
+    key=$(jq -r '.key // empty' body)
+}
+with_session() {
+    local method=$1 path=$2 body=${3:-}
+    shift $(($# < 3 ? $# : 3))
+    token='' ask "$method" "$path" "$body" "Cookie: a=b; $cookie; c=d" "Cairn-Session: $key" "$@"
+}
+
+test_a_token_becomes_a_session_of_two_halves() {
+    serve
+    sign_in && answers 201
+    attributes=$(sed -n 's/^Set-Cookie: [^;]*\(.*\)\r/\1/p' head)
+    case $attributes in '; Path=/; HttpOnly; SameSite=Strict; Max-Age='*) ;; *) fail "$attributes" ;; esac
+    case $attributes in *Secure*) fail "Secure without TLS: no browser would keep it" ;; esac
+    case $cookie in "cairn-${url##*:}="*) ;; *) fail "two servers of a machine would share $cookie" ;; esac
+    hasnt body "$token" && hasnt head "${token##*_}"
+    equal "$(jq -r '.principal.roles | contains(["Admin"])' body)" true
+    with_session GET /v1/whoami && answers 200
+    equal "$(jq -r '.operations | contains(["run.start", "run.get"])' body)" true
+    equal "$(jq -r '.sessionExpiresAt | length > 10' body)" true
+    # either half alone is nothing
+    token='' ask GET /v1/runs '' "Cookie: $cookie" && answers 401
+    token='' ask GET /v1/runs '' "Cairn-Session: $key" && answers 401
+    key=${key%?}x with_session GET /v1/runs && answers 401
+    other=$cookie
+    sign_in && answers 201
+    cookie=$other with_session GET /v1/runs && answers 401 # halves of two sessions
+    flipped=${cookie%?????}AAAAA
+    cookie=$flipped with_session GET /v1/runs && answers 401
+    # a token that is shown counts, and a wrong one is not made good by a session
+    with_session GET /v1/runs '' 'Authorization: Bearer cairn_wrong' && answers 401
+    ask GET /v1/audit && equal "$(jq -r '[.items[].action] | contains(["session.open"])' body)" true
+}
+
+test_a_session_changes_things_only_from_the_page() {
+    serve
+    sign_in && answers 201
+    start="{\"document\":$(plan_text p '{"stepId":"a","kind":"noop"}'),\"runId\":\"r1\"}"
+    with_session POST /v1/runs "$start" && answers 401 # no origin: no browser sends that
+    with_session POST /v1/runs "$start" 'Origin: http://evil.example' && answers 403
+    with_session POST /v1/runs "$start" "Origin: ${url/127.0.0.1/localhost}" && answers 403
+    with_session POST /v1/runs "$start" "Origin: $url" 'Sec-Fetch-Site: cross-site' && answers 403
+    with_session POST /v1/runs "$start" 'Origin: null' && answers 403
+    with_session GET /v1/runs '' 'Host: evil.example' && answers 421
+    with_session GET /v1/runs '' "Host: 127.0.0.1:1" && answers 421
+    # from another site nobody is signed in as someone else, either
+    sign_in "{\"token\":\"$token\"}" 'Origin: http://evil.example' && answers 403
+    sign_in '{"token":"x","ticket":"y"}' && answers 400
+    sign_in '{}' && answers 400
+    sign_in '{"token":"x"}' 'Content-Type: text/plain' && answers 400 # two types
+    sign_in && with_session POST /v1/runs "$start" "Origin: $url" 'Sec-Fetch-Site: same-origin' 'Prefer: wait=20' && answers 200
+}
+
+test_a_session_ends_with_its_token_and_when_its_owner_signs_out() {
+    serve
+    first=$token
+    ask POST /v1/tokens '{"name":"guest","roles":["operator"]}' && answers 201
+    guest=$(jq -r .token body) id=$(jq -r .id body)
+    token=$guest sign_in && answers 201
+    equal "$(jq -r '.principal.operations | contains(["token.create"])' body)" false
+    with_session POST /v1/tokens '{"name":"more","roles":["admin"]}' "Origin: $url" && answers 403
+    with_session POST /v1/tickets '' "Origin: $url" && answers 403 && code_is AUTHZ_DENIED
+    token=$first ask DELETE "/v1/tokens/$id" && answers 204
+    with_session GET /v1/runs && answers 401
+    token=$guest sign_in && answers 401
+    # one that expires takes its sessions along
+    ask POST /v1/tokens "{\"name\":\"brief\",\"roles\":[\"operator\"],\"expiresAt\":\"$(date -u -d '+90 seconds' +%FT%TZ)\"}" && answers 201
+    token=$(jq -r .token body) sign_in && answers 201
+    age=$(sed -n 's/.*Max-Age=\([0-9]*\).*/\1/p' head)
+    [ "$age" -le 90 ] || fail "a cookie of $age seconds for a token of 90"
+    # signing out
+    token=$first sign_in && answers 201
+    kept_cookie=$cookie kept_key=$key
+    sign_in && answers 201
+    with_session DELETE /v1/session '' "Origin: $url" && answers 204
+    has head 'Max-Age=0'
+    with_session GET /v1/runs && answers 401
+    cookie=$kept_cookie key=$kept_key with_session GET /v1/runs && answers 200 # another browser stays
+    ask DELETE /v1/session && answers 409
+    gone_cookie=$cookie gone_key=$key
+    stop_serving
+    token=$first
+    serve
+    token=$first
+    cookie=$gone_cookie key=$gone_key with_session GET /v1/runs && answers 401 # a restart forgets nothing
+    stop_serving
+}
+
+test_streams_of_a_session_end_when_it_is_signed_out() {
+    serve
+    sign_in && answers 201
+    curl -sN -H "Cookie: $cookie" -H "Cairn-Session: $key" -H 'Accept: text/event-stream' "$url/v1/events" >stream &
+    reader=$!
+    wait_for test -s stream || true
+    with_session DELETE /v1/session '' "Origin: $url" && answers 204
+    wait "$reader" || true
+    has stream 'event: revoked'
+}
+
+test_a_ticket_opens_one_session_once() {
+    serve
+    ask POST /v1/tickets && answers 201
+    ticket=$(jq -r .ticket body)
+    equal "${#ticket}" 64 'length of a ticket'
+    token='' ask POST /v1/tickets && answers 401
+    sign_in "{\"ticket\":\"$ticket\"}" && answers 201
+    with_session GET /v1/runs && answers 200
+    sign_in "{\"ticket\":\"$ticket\"}" && answers 401
+    sign_in "{\"ticket\":\"${ticket//[0-9]/a}\"}" && answers 401
+    # a ticket of a token that is revoked meanwhile opens nothing
+    ask POST /v1/tokens '{"name":"guest","roles":["operator"]}' && id=$(jq -r .id body) guest=$(jq -r .token body)
+    first=$token
+    token=$guest ask POST /v1/tickets && ticket=$(jq -r .ticket body)
+    token=$first ask DELETE "/v1/tokens/$id" && answers 204
+    sign_in "{\"ticket\":\"$ticket\"}" && answers 401
+    # guesses are counted
+    for i in $(seq 40); do sign_in "{\"ticket\":\"guess$i\"}"; [ "$status" = 429 ] && break; done
+    answers 429
+    token=$first sign_in && answers 201 # and lock nobody out
+}
+
+test_sessions_behind_a_proxy_that_does_tls() {
+    printf '[serve]\norigins = "https://cairn.example"\nproxies = "127.0.0.1"\n' >cairn.toml
+    serve
+    sign_in "{\"token\":\"$token\"}" 'Host: cairn.example' 'Origin: https://cairn.example' && answers 201
+    has head '; Secure'
+    case $cookie in __Host-cairn=*) ;; *) fail "$cookie" ;; esac
+    with_session GET /v1/runs '' 'Host: cairn.example' && answers 200
+    with_session DELETE /v1/session '' 'Host: cairn.example' 'Origin: http://cairn.example' && answers 403
+    with_session DELETE /v1/session '' 'Host: cairn.example' 'Origin: https://cairn.example' && answers 204
+}
+
 run_tests "$@"
