@@ -65,8 +65,8 @@ static uint64_t body_max_of(const struct api *api, const struct route *route)
     return max == DOCUMENT_BODY_MAX ? max * service_scale(api->service) : max;
 }
 
-// Who asks: by the token that is shown, by the session of a browser, and without either by the certificate of the connection. What a token does not open no certificate
-// opens beside it. As service_authenticate.
+// Who asks: by the token that is shown, by the session of a browser, and without either by the certificate of the connection. What a
+// token does not open no certificate opens beside it. As service_authenticate.
 static enum code identify(const struct api *api, struct net_exchange *exchange, struct arena *arena,
                           struct principal *out, struct error *err)
 {

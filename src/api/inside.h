@@ -276,8 +276,8 @@ bool stream_sees(const struct stream_ask *stream, struct store *store, struct st
 void events_stream(struct ask *ask, const struct stream_ask *wanted);
 
 // handlers: one file for each family
-route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami, handle_sign_in, handle_session_open,
-    handle_session_close, handle_ticket,
+route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami, handle_sign_in,
+    handle_session_open, handle_session_close, handle_ticket,
     handle_capabilities, handle_run_list, handle_run_start, handle_run_status, handle_run_events, handle_signal_post,
     handle_signal_put, handle_run_delete, handle_fork, handle_events_all, handle_definition_list,
     handle_definition_get, handle_definition_put, handle_definition_document, handle_definition_approve,

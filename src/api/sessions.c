@@ -70,7 +70,10 @@ void handle_session_open(struct ask *ask)
         come_again(ask);
         return;
     }
-    struct auth_ask question = {.principal = &call->who, .operation = OPERATION_DISCOVERY, .audience = ask->api->options.name, .now_ms = os_now().wall_ms};
+    struct auth_ask question = {.principal = &call->who,
+                                .operation = OPERATION_DISCOVERY,
+                                .audience = ask->api->options.name,
+                                .now_ms = os_now().wall_ms};
     if (!rc && auth_decide(service_auth(call->service), &question).status == 401) rc = E_DENIED;
     if (rc) {
         call->who = (struct principal){0};

@@ -60,6 +60,7 @@
     X(TLS_KEY, "tls-key", 0, "FILE", "", "its key, PEM")                                                               \
     X(INSECURE, "insecure", 0, NULL, "", "listen without TLS where other machines can reach it")                       \
     X(PAGE_DIR, "page-dir", 0, "DIR", "", "read the web page from there (default: what the binary carries)")            \
+    X(OPEN, "open", 0, NULL, "", "print an address with a ticket for one sign-in, and open it in the browser")          \
     X(NO_LOCAL_STEPS, "no-local-steps", 0, NULL, "", "no step runs here: all go to workers")                           \
     X(TOKEN_FILE, "token-file", 0, "FILE", "",                                                                         \
       "file that holds the token (default: $CAIRN_TOKEN); serve: where the first one is put")                          \

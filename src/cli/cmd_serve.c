@@ -1,21 +1,25 @@
 // The engine with doors: an HTTP service over one store, until it is stopped.
 #include "api/api.h"
+#include "cli/browse.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
 #include "cli/document.h"
 #include "cli/interrupt.h"
 #include "cli/serve_config.h"
+#include "cli/server.h"
 #include "cli/session.h"
 #include "cli/tasking.h"
 
 #include "base/civil.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { UI_ELSEWHERE = -1 }; // the page was opened at the process that serves the store
 enum { LISTEN_MAX = 16, TICK_MS = 50, TURN_MAX_MS = 10000 };
 #define LISTEN_DEFAULT "127.0.0.1:7117"
 
@@ -36,6 +40,8 @@ struct serving {
     bool certificates_read;
     _Atomic int tokens; // enum tokens_state: a reader thread says what came of a reload
     int64_t drain_s;
+    bool opens; // the page in a browser
+    bool local; // `cairn ui`: for this machine and this person alone
     int64_t watchdog_ms, watched_ms; // 0: nobody watches
 };
 
@@ -142,6 +148,10 @@ static int read_listen(struct serving *serving)
         serving->listen[i] = serving->settings->listen[i].ptr;
     if (serving->listen_count == 0) serving->listen_count = serving->settings->listen_count;
     int first;
+    if (serving->local && !args_has(&cli->args, FLAG_LISTEN)) {
+        serving->listen[0] = LISTEN_DEFAULT;
+        serving->listen_count = 1;
+    }
     if (serving->listen_count == 0 && net_inherited(&first) == 0)
         serving->listen[serving->listen_count++] = LISTEN_DEFAULT;
     bool insecure = serving->settings->insecure || args_has(&cli->args, FLAG_INSECURE);
@@ -212,7 +222,7 @@ static int read_settings(struct serving *serving)
     if (args_has(&cli->args, FLAG_TOKEN_FILE)) settings->token_file = args_text(&cli->args, FLAG_TOKEN_FILE, "");
     if (args_has(&cli->args, FLAG_TLS_CERT)) settings->tls_certificate = args_text(&cli->args, FLAG_TLS_CERT, "");
     if (args_has(&cli->args, FLAG_TLS_KEY)) settings->tls_key = args_text(&cli->args, FLAG_TLS_KEY, "");
-    serving->tls = settings->tls_certificate.len > 0;
+    serving->tls = settings->tls_certificate.len > 0 && !serving->local;
     settings->config = &serving->config.table;
     code = results_open(cli, &settings->keep);
     if (code) return code;
@@ -261,6 +271,11 @@ static int open_net(struct serving *serving)
     options.headers = http_security_headers(&options.header_count);
     // A server that was killed leaves its socket to a child between fork and exec for a moment: it is waited for.
     enum code rc = net_open(&options, &serving->server, &err);
+    if (rc == E_EXISTS && serving->local && !args_has(&cli->args, FLAG_LISTEN)) { // another store has the usual one
+        serving->listen[0] = "127.0.0.1:0";
+        err = (struct error){0};
+        rc = net_open(&options, &serving->server, &err);
+    }
     for (int tries = 0; rc == E_EXISTS && tries < 40 && interrupts_count() == 0; tries++) {
         usleep(50000);
         err = (struct error){0};
@@ -278,19 +293,41 @@ static void raise_files(void)
     if (setrlimit(RLIMIT_NOFILE, &files)) os_log(LOG_WARN, "the limit of open files stays as it is");
 }
 
+// A ticket for who started this: for whom the token of the first start stands.
+static void open_page(struct serving *serving, const char *url)
+{
+    struct cli *cli = serving->cli;
+    struct arena *arena = &cli->io.arena;
+    struct error err = {0};
+    struct str token, ticket = {0};
+    struct principal who;
+    int64_t expires_ms;
+    const char *file = service_token_file(serving->service);
+    enum code rc = os_read_file(file, 4096, arena, &token, &err);
+    if (!rc) rc = service_authenticate(serving->service, str_trim(token), arena, &who, &err);
+    if (!rc) rc = service_ticket(serving->service, &who, arena, &ticket, &expires_ms, &err);
+    if (rc) cli_warn(cli, "no ticket: %s holds no token that is good here; sign in with one of yours", file);
+    browse(cli, url, ticket, file);
+}
+
 static void tell_where(struct serving *serving)
 {
     struct cli *cli = serving->cli;
+    const char *first = NULL;
     for (size_t i = 0; i < serving->listen_count; i++) {
         const char *address = serving->listen[i];
         uint16_t port = net_port(serving->server, i);
         const char *colon = strrchr(address, ':');
         if (strncmp(address, "unix:", 5) == 0 || !colon)
             say(serving, cli_format(cli, "listening on %s", address));
-        else
-            say(serving, cli_format(cli, "listening on %s://%.*s:%u", serving->tls ? "https" : "http",
-                                    (int)(colon - address), address, port));
+        else {
+            const char *url =
+                cli_format(cli, "%s://%.*s:%u", serving->tls ? "https" : "http", (int)(colon - address), address, port);
+            say(serving, cli_format(cli, "listening on %s", url));
+            if (!first) first = url;
+        }
     }
+    if (first) service_address(serving->service, first);
     const char *file = service_token_file(serving->service);
     if (access(file, F_OK) == 0)
         say(serving, cli_format(cli, "the token of the first start is in %s", file));
@@ -299,6 +336,40 @@ static void tell_where(struct serving *serving)
     char shown[1024];
     store_hide_password(serving->settings->store, shown, sizeof(shown));
     os_notify(cli_format(cli, "READY=1\nSTATUS=serving %s", shown));
+    if (serving->opens && first) open_page(serving, first);
+    if (serving->opens && !first) cli_warn(cli, "browsers cannot reach a Unix socket: give --listen HOST:PORT too");
+}
+
+// Where the process that serves the store is, as it noted beside it; NULL: nothing is noted there.
+static const char *noted_address(struct serving *serving, const char *path)
+{
+    struct cli *cli = serving->cli;
+    struct str text, rest;
+    struct error err = {0};
+    if (os_read_file(cli_format(cli, "%s.serve", path), 4096, &cli->io.arena, &text, &err)) return NULL;
+    str_cut(text, '\n', &rest);
+    struct str url = str_cut(rest, '\n', &rest);
+    return url.len ? cli_format(cli, "%.*s", STR_ARG(url)) : NULL;
+}
+
+// Another process has the store: its own page shows it. The ticket is for its first token, which is this person's when its file can be
+// read.
+static int open_other(struct serving *serving, const struct error *locked)
+{
+    struct cli *cli = serving->cli;
+    struct error err = {0};
+    struct str token, path;
+    str_cut(serving->settings->store, ':', &path);
+    const char *file = cli_format(cli, "%.*s.token", STR_ARG(path));
+    const char *url = noted_address(serving, cli_format(cli, "%.*s", STR_ARG(path)));
+    if (serving->settings->token_file.len) file = cli_format(cli, "%.*s", STR_ARG(serving->settings->token_file));
+    if (url && !os_read_file(file, 4096, &cli->io.arena, &token, &err)) {
+        int code = browse_server(cli, url, str_trim(token), (struct str){0}, file);
+        if (code != EXIT_UNREACHABLE) return code == EXIT_OK ? UI_ELSEWHERE : code;
+    }
+    int code = cli_error(cli, locked);
+    cli_hint(cli, "cairn top, cairn get and cairn why read it meanwhile, and cairn signal reaches its runs");
+    return code;
 }
 
 static int open_all(struct serving *serving)
@@ -313,6 +384,7 @@ static int open_all(struct serving *serving)
     if (code) return code;
     struct service_hooks hooks = api_hooks(serving->api);
     enum code rc = service_open(serving->settings, &hooks, &serving->service, &err);
+    if (rc == E_LOCKED && serving->local) return open_other(serving, &err);
     if (rc == E_LOCKED) {
         code = cli_error(cli, &err);
         cli_hint(cli, "one service a store: stop that one, or give this one another --store");
@@ -332,9 +404,10 @@ static void close_all(struct serving *serving)
     keep_close(serving->settings->keep);
 }
 
-int command_serve(struct cli *cli)
+static int serve(struct cli *cli, bool local)
 {
-    struct serving serving = {.cli = cli, .watchdog_ms = os_watchdog_ms()};
+    struct serving serving = {
+        .cli = cli, .watchdog_ms = os_watchdog_ms(), .local = local, .opens = local || args_has(&cli->args, FLAG_OPEN)};
     const char *url;
     int code = session_url(cli, &url);
     if (!code) code = read_settings(&serving);
@@ -354,5 +427,26 @@ int command_serve(struct cli *cli)
     struct error err = {0};
     if (serving.service && service_failed(serving.service, &err)) code = cli_error(cli, &err);
     close_all(&serving);
-    return code;
+    return code == UI_ELSEWHERE ? EXIT_OK : code;
+}
+
+int command_serve(struct cli *cli)
+{
+    return serve(cli, false);
+}
+
+int command_ui(struct cli *cli)
+{
+    bool remote;
+    const char *url;
+    struct server_access access;
+    int code = session_where(cli, &remote);
+    if (code || !remote) return code ? code : serve(cli, true);
+    code = server_choose(cli, &url);
+    if (!code) code = server_access(cli, url, session_default(cli), &access);
+    if (code) return code;
+    if (str_starts(str_from(url), STR("unix:")))
+        return cli_fail(cli, EXIT_USAGE, "browsers cannot reach %s: give the address of the server by TCP", url);
+    const char *state = getenv("XDG_RUNTIME_DIR");
+    return browse_server(cli, url, access.token, access.ca_file, cli_format(cli, "%s/cairn", state ? state : "/tmp"));
 }

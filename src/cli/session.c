@@ -12,7 +12,7 @@
 
 #define PATH_LENGTH_MAX 4096
 
-static const char *default_url(struct cli *cli)
+const char *session_default(struct cli *cli)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     if (state && state[0] == '/') return cli_format(cli, "sqlite:%s/cairn/cairn.db", state);
@@ -102,7 +102,7 @@ static int choose(struct session *session, struct cli *cli)
     const char *server;
     *session = (struct session){.cli = cli, .tenant = args_text(&cli->args, FLAG_TENANT, "default")};
     int code = server_choose(cli, &server);
-    session->address = server ? server : named.len ? named.ptr : default_url(cli);
+    session->address = server ? server : named.len ? named.ptr : session_default(cli);
     session->url = shown(cli, session->address);
     session->remote = url_is_server(session->url);
     cli->io.tail = cli_format(cli, "%s%s%s%s%s%s", flag_again(cli, FLAG_STORE), flag_again(cli, FLAG_SERVER),
@@ -229,7 +229,7 @@ static int open_server(struct session *session, enum store_mode mode)
     struct server_access access;
     struct error err = {0};
     struct str store = args_text(&cli->args, FLAG_STORE, "");
-    const char *here = store.len && !url_is_server(store.ptr) ? store.ptr : default_url(cli);
+    const char *here = store.len && !url_is_server(store.ptr) ? store.ptr : session_default(cli);
     if (mode == STORE_WRITE || needs_store(cli->args.command->name)) return refuse_server(session);
     int code = server_access(cli, session->url, here, &access);
     if (code) return code;

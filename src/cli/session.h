@@ -28,6 +28,7 @@ int session_open_write(struct session *session, struct cli *cli, const struct co
 int session_url(struct cli *cli, const char **out);
 // A store named by its URL instead of by flags. With STORE_READ it must be there.
 int session_open_url(struct session *session, struct cli *cli, const char *url, enum store_mode mode);
+const char *session_default(struct cli *cli); // the store that is meant when nothing names one
 // Whether this command is for a server. EXIT_OK, or what was reported.
 int session_where(struct cli *cli, bool *remote);
 void session_close(struct session *session);

@@ -81,6 +81,21 @@ enum code lock_made(struct service *service, struct error *err)
     return rc == E_LOCKED ? refuse(service, err) : rc;
 }
 
+// In the line below the number of the process.
+enum { ADDRESS_AT = 21 };
+
+void service_address(struct service *service, const char *url)
+{
+    char text[1024];
+    struct error err = {0};
+    struct file *file = service->lock.file;
+    if (!file) return; // stores that others may serve too say nothing
+    int len = snprintf(text, sizeof(text), "%s\n", url);
+    if (len <= 0 || (size_t)len >= sizeof(text)) return;
+    if (file->disk->ops->write(file, ADDRESS_AT, text, (size_t)len, &err))
+        os_log(LOG_WARN, "the address of the service is not noted why=\"%s\"", err.message);
+}
+
 void lock_release(struct service *service)
 {
     if (service->lock.file) service->lock.disk->ops->close(service->lock.file);

@@ -403,6 +403,7 @@ const struct contract *service_contract(const struct service *service);
 struct metrics *service_metrics(struct service *service);
 void service_look(struct service *service); // puts what is looked up, not counted, into the metrics
 struct remote *service_remote(struct service *service);
+void service_address(struct service *service, const char *url); // noted beside the store, for `cairn ui` of the same machine
 const char *service_token_file(const struct service *service);
 // A token of the owner, made without a service by who can write to the store: the way back in when all were lost. `file`: where it is
 // put; empty: beside the store, where the first start left its own. *path and *id live in the arena. It is recorded in the audit.

@@ -23,6 +23,7 @@ EXITS = {
     "cairn diff 3f2a 77c1 --timing -o json": 20,
     "cairn log replay @last --plan changed.yaml": 20,
     "cairn login --server https://cairn.example.org": 7,  # there is no such server
+    "cairn ui --server https://cairn.example.org": 4,
     "cairn whoami --server https://cairn.example.org": 4,  # and nobody signed in there
     "cairn retry @last-failed": 13,  # up to the approval
     "cairn reject @last/deploy --reason 'not on Friday'": 10,
@@ -207,6 +208,7 @@ STAGE = {
     "context test": "cairn run build.json --store sqlite:$PWD/x.db; cairn context add prod --store sqlite:$PWD/x.db",
     "worker": "echo cairn_w_x >worker.token; " + ENDED,
     "serve": ENDED,
+    "ui": ENDED,
     "config list": "cairn config set tenant acme --profile prod",
     "config unset": "cairn config set store files:./runs --local",
 }

@@ -223,4 +223,56 @@ test_sessions_behind_a_proxy_that_does_tls() {
     with_session DELETE /v1/session '' 'Host: cairn.example' 'Origin: https://cairn.example' && answers 204
 }
 
+# What `cairn ui` prints: the address in $url, the ticket in $ticket.
+ui_says() {
+    wait_for grep -q '#ticket=' "$1"
+    url=$(sed -n 's,^\(http://[^/]*\)/#ticket=.*,\1,p' "$1") ticket=$(sed -n 's,.*/#ticket=,,p' "$1")
+}
+
+test_cairn_ui_prints_an_address_with_a_ticket_and_opens_it() {
+    mkdir bin
+    printf '#!/bin/sh\necho "$@" >%s/opened.tmp\nmv %s/opened.tmp %s/opened\n' "$PWD" "$PWD" "$PWD" >bin/xdg-open
+    chmod +x bin/xdg-open
+    PATH=$PWD/bin:$PATH DISPLAY=:1 "$CAIRN" ui "${store[@]}" --listen 127.0.0.1:0 >ui.out 2>ui.err &
+    server=$!
+    ui_says ui.out
+    wait_for test -e opened
+    page=$(cat opened)
+    case $page in *"$ticket"* | *ticket*) fail "other users read command lines: $page" ;; esac
+    equal "$(stat -c %a "$page")" 600 'mode of the file that leads on'
+    has "$page" "$url/#ticket=$ticket"
+    sign_in "{\"ticket\":\"$ticket\"}" && answers 201
+    with_session GET /v1/runs && answers 200
+    # a second one for the same store opens the page of the first
+    "$CAIRN" ui "${store[@]}" >second.out 2>second.err || fail "$(cat second.err)"
+    first_url=$url
+    ui_says second.out
+    equal "$url" "$first_url" 'where the second one leads'
+    sign_in "{\"ticket\":\"$ticket\"}" && answers 201
+    # and so does one that is given a server
+    "$CAIRN" ui --server "$url" --token-file store.db.token >third.out 2>third.err || fail "$(cat third.err)"
+    ui_says third.out
+    sign_in "{\"ticket\":\"$ticket\"}" && answers 201
+    kill -TERM "$server"
+    wait "$server" || fail "it ended with $?"
+}
+
+test_cairn_ui_of_a_store_that_a_run_holds_says_who_has_it() {
+    cat >slow.yaml <<'YAML'
+name: slow
+nodes:
+  - {id: a, bash: "touch began; while [ ! -e go ]; do sleep 0.05; done"}
+YAML
+    "$CAIRN" run slow.yaml --store "files:$PWD/f" --progress none >run.out 2>run.err &
+    runner=$!
+    wait_for test -e began
+    rc=0
+    "$CAIRN" ui --store "files:$PWD/f" >ui.out 2>ui.err </dev/null || rc=$?
+    [ "$rc" != 0 ] || fail "it started"
+    has ui.err "$runner"
+    hasnt ui.out ticket
+    touch go
+    wait "$runner"
+}
+
 run_tests "$@"
