@@ -211,7 +211,7 @@ enum code order_later(struct engine *engine, struct resident *resident, const st
     return OK;
 }
 
-// Since then the run has gone on: what the attempt is told is what the run knows now, as after a crash.
+// Since then the run has gone on: the inputs of the attempt are what the run knows now, as after a crash.
 enum code order_again(const struct resident *resident, const struct queued *queued, struct outcome *outcome,
                       struct error *err)
 {

@@ -39,7 +39,7 @@ static bool script_of(struct task_call *call, struct buf *script)
     struct str *texts;
     size_t count;
     if (!call_script(call, &texts, &count)) return false;
-    // What it is told of its memory lets it write to the disk instead; a statement that says otherwise meets the wall of the process.
+    // A limit of its own lets DuckDB write to the disk instead; a statement that says otherwise meets the wall of the process.
     buf_printf(script, "SET memory_limit='%lluB';\n", (unsigned long long)sql_bytes(call));
     for (size_t i = 0; i < count; i++) buf_printf(script, "%.*s;\n", STR_ARG(texts[i]));
     if (!buf_ok(script)) call_no_memory(call);

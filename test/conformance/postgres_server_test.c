@@ -241,8 +241,8 @@ static void an_older_format_is_used_by_who_may_not_change_it_and_brought_forward
     one_run(&kit, "default", "r", true);
     store_close(kit.store);
     PGconn *link = raw_as("postgres");
-    pg_do(link, "DROP FUNCTION claim_runs; DROP INDEX workflow_events_by_key; DELETE FROM migrations WHERE version>1; CREATE ROLE hand LOGIN;"
-                "SELECT allow_engine('hand')");
+    pg_do(link, "DROP FUNCTION claim_runs; DROP INDEX workflow_events_by_key; DELETE FROM migrations WHERE version>1;"
+                "CREATE ROLE hand LOGIN;SELECT allow_engine('hand')");
     snprintf(as_app, sizeof(as_app), "postgres:///postgres?host=%s&user=hand&schema=%s", pg_cluster.dir, schema);
     CHECK_OK(try_open(&kit, as_app, &kit.store), &kit.err);
     CHECK_OK(store_format(kit.store, &format, &kit.err), &kit.err);
