@@ -101,6 +101,7 @@ struct engine_host {
 
 struct engine_options {
     struct store *store; // opened for writing; borrowed
+    bool plans_apart;    // a document that store_plan_keep has, and that came from elsewhere, is not stored with its run
     const struct contract *contract;
     struct entropy *entropy;
     struct tools *tools;                        // NULL: the engine opens its own process tools

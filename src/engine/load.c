@@ -48,7 +48,8 @@ static enum code find_facts(void *context, const struct record *record, const st
     if (!moment || !moment->start) return OK;
     first->found = true;
     first->facts.document_file = arena_copy(first->arena, moment->start->document_file);
-    if (!first->facts.document_file.ptr) return E_NOMEM;
+    first->facts.plan_uri = arena_copy(first->arena, moment->start->plan_uri);
+    if (!first->facts.document_file.ptr || !first->facts.plan_uri.ptr) return E_NOMEM;
     if (moment->start->parts.type != 0 && !json_copy(first->arena, &moment->start->parts, &first->facts.parts))
         return E_NOMEM;
     return E_CANCELLED; // seen enough
@@ -64,7 +65,7 @@ static enum code compile_stored(struct store *store, const struct run_head *head
         return error_set(err, E_CORRUPT, "run %.*s: the log does not begin with a start", STR_ARG(head->ids.run));
     if (err) *err = (struct error){0};
     struct str text;
-    rc = store_blob(store, &head->document, arena, &text, err);
+    rc = store_plan(store, head, first.facts.plan_uri, arena, &text, err);
     if (rc) return rc;
     struct digest sha = sha256(text);
     if (!digest_eq(&sha, &head->document))

@@ -165,14 +165,16 @@ static enum code validate(struct engine *engine, const struct start_request *req
     return kept ? OK : error_nomem(err);
 }
 
-static bool start_blobs(const struct program *program, bool stored, const struct taking *taking, struct queued *queued)
+static bool start_blobs(const struct program *program, bool stored, bool apart, const struct taking *taking,
+                        struct queued *queued)
 {
     size_t given = taking ? taking->blob_count : 0;
     queued->blobs = ARENA_ARRAY(queued->arena, program->part_count + 2 + given, struct append_blob);
     if (!queued->blobs) return false;
     for (size_t i = 0; i < given; i++) queued->blobs[queued->blob_count++] = taking->blobs[i];
     if (stored) return true;
-    queued->blobs[queued->blob_count++] = (struct append_blob){.sha256 = program->sha256, .bytes = program->text};
+    if (!apart)
+        queued->blobs[queued->blob_count++] = (struct append_blob){.sha256 = program->sha256, .bytes = program->text};
     for (uint32_t i = 0; i < program->part_count; i++)
         queued->blobs[queued->blob_count++] =
             (struct append_blob){.sha256 = program->parts[i].sha256, .bytes = program->parts[i].text};
@@ -238,7 +240,10 @@ static enum code fill_start(struct engine *engine, const struct start_request *r
     if (rc) return error_set(err, rc, "cannot prepare the start of the run");
     rc = queue_reuse(queued, request->reuse, request->reuse_count, err);
     if (rc) return rc;
-    if (!start_blobs(request->program, resident->entry->stored, taking, queued)) return error_nomem(err);
+    // Where some bodies are apart, what one start has stored says nothing of the next.
+    bool wide = engine->options.plans_apart;
+    bool apart = wide && request->plan_uri.len && store_plan_kept(engine->store, &request->program->sha256);
+    if (!start_blobs(request->program, !wide && resident->entry->stored, apart, taking, queued)) return error_nomem(err);
     if (!request->refusal) rc = validate(engine, request, queued, err);
     if (rc) return rc;
     if (request->note_count > 0) {

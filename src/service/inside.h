@@ -157,6 +157,14 @@ struct service_lock {
     int database; // a descriptor; -1: none
 };
 
+// Plans that could not be fetched a moment ago are not asked for again at once. shared: its mutex
+struct plan_memory {
+    pthread_mutex_t mutex;
+    struct digest sha256[16];
+    int64_t until_ms[16];
+    size_t next;
+};
+
 struct service {
     struct service_settings settings;
     struct service_lock lock;
@@ -169,6 +177,10 @@ struct service {
     struct store *store;
     struct engine *engine;
     struct remote *remote;
+    struct plan_source plan_source; // plans.c
+    struct missed_run *missed;      // engine thread: not taken up, because their plans were not to be had
+    int64_t missed_next_ms;
+    struct plan_memory plan_memory;
     struct task_options task; // of the tasks of playbooks that run here
     struct metrics *metrics;
     struct auth *auth;
@@ -292,6 +304,12 @@ bool definitions_has(struct str uri); // one of cairn:
 // fetch_plan of such a reference, from what the tenant of the call has brought.
 enum code definitions_fetch(struct call *call, struct store *store, const struct plan_ref *ref, struct str *bytes,
                             struct plan_trip *trip, struct error *err) MUST_CHECK;
+
+// plans.c: bodies that are not here are fetched again, and the runs that wait for one are taken up when it has come (engine thread).
+void plans_open(struct service *service);
+void plans_close(struct service *service);
+void plans_missed(struct service *service, const struct run_head *head);
+void plans_tick(struct service *service, int64_t now_ms);
 
 // tokens.c
 enum code tokens_load(struct service *service, struct store *store, struct error *err) MUST_CHECK;

@@ -173,6 +173,7 @@ static enum code serve(struct service *service, struct error *err)
         if (now.mono_ms >= service->next_tick_ms) {
             service->next_tick_ms = now.mono_ms + TICK_MS;
             waits_tick(service, now.mono_ms);
+            plans_tick(service, now.mono_ms);
             health_tick(service, now.mono_ms);
             projecting_tick(service, now.mono_ms);
             if (should_end(service, now.mono_ms)) return OK;
@@ -237,6 +238,7 @@ enum code adopt_page(struct service *service, struct run_filter *filter, size_t 
             break; // all of it is another engine's now
         } else if (one != E_TERMINAL && one != E_EXISTS) {
             ++*left;
+            if (one == E_UNREACHABLE || one == E_CORRUPT) plans_missed(service, &heads.items[i]);
             os_log(LOG_WARN, "run not taken up run=%.*s why=\"%s\"", STR_ARG(heads.items[i].ids.run), local.message);
             if (one == E_NOMEM || one == E_IO) rc = error_set(err, one, "%s", local.message);
         }
@@ -321,7 +323,8 @@ static enum code open_engine(struct service *service, struct error *err)
                                   .contract = service->contract,
                                   .entropy = os_entropy(),
                                   .keep = service->settings.keep,
-                                  .keep_wait_ms = KEEP_WAIT_MS};
+                                  .keep_wait_ms = KEEP_WAIT_MS,
+                                  .plans = &service->plan_source};
     enum code rc = store_open(service->settings.store, &store, &service->store, err);
     if (!rc) rc = lock_made(service, err);
     if (!rc) rc = open_remote(service, err);
@@ -331,6 +334,7 @@ static enum code open_engine(struct service *service, struct error *err)
     struct engine_options options = {
         .adapters = settings->adapters,
         .store = service->store,
+        .plans_apart = settings->plans_apart,
         .confinement = settings->confinement,
         .secrets = settings->secrets,
         .task = &service->task,
@@ -432,6 +436,7 @@ enum code service_open(const struct service_settings *settings, const struct ser
     pthread_mutex_init(&service->documents.mutex, NULL);
     pthread_rwlock_init(&service->tokens.lock, NULL);
     pthread_rwlock_init(&service->approvals.lock, NULL);
+    plans_open(service);
     service->posted_last = &service->posted;
     service->started_ms = os_now().wall_ms;
     health_start(service);
@@ -508,6 +513,7 @@ void service_close(struct service *service)
     definitions_close(service);
     keys_close(service);
     pthread_rwlock_destroy(&service->approvals.lock);
+    plans_close(service);
     audit_release(&service->audit);
     count_release(service);
     admission_release(service);

@@ -95,6 +95,7 @@ struct service_settings {
     size_t oidc_count;
     const struct service_otlp *otlp;   // NULL: traces go nowhere
     enum inline_plans inline_plans;    // documents in requests instead of references
+    bool plans_apart;                  // bodies of plans that can be fetched again are not stored with their runs
     struct adapters adapters;          // who runs plans that do not say it, and what references of runs say
     const struct json *sinks;          // array (docs/format/bus.md); NULL: none
     int64_t drain_ms;                  // -1: not given

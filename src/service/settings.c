@@ -194,6 +194,10 @@ static enum code read_plans(struct form *form, struct service_settings *out)
         known = true;
     }
     if (!known) form_fail(form, "inline", "is allow, local or deny");
+    struct str bodies = STR("store");
+    form_text(form, "bodies", &bodies);
+    if (!str_is(bodies, "store") && !str_is(bodies, "apart")) form_fail(form, "bodies", "is store or apart");
+    out->plans_apart = str_is(bodies, "apart");
     return form_end(form);
 }
 
@@ -273,7 +277,7 @@ static const struct {
     {"limits", "what one run may come to: events, bytes, iterations, sqlBytes"},
     {"maxSteps", "steps that a document may have, up to 100,000 (10,000)"},
     {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)"},
-    {"plans", "whose requests may hold a document: inline is allow, local (of this machine) or deny"},
+    {"plans", "inline: whose requests may hold a document (allow, local, deny); bodies: where plans are (store, apart)"},
     {"engine", "adapter of plans that name none, namespace and conductorUrl of references, strictSchema"},
     {"sinks", "where events are carried to"},
     {"otlp", "where traces of ended runs are posted"},

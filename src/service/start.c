@@ -552,6 +552,18 @@ static void tell_not_fetched(struct call *call, enum code rc, const struct error
     }
 }
 
+// Only what the recorded address gives again: without a query (it is not recorded), as it is, and for as long as one likes. One that
+// cannot be kept apart is stored with its run.
+static void keep_apart(const struct plan_ref *ref, struct str bytes, const struct store *store)
+{
+    struct error err = {0};
+    struct digest sha = sha256(bytes);
+    bool again = !definitions_has(ref->uri) && str_find(ref->uri, '?', 0) == ref->uri.len && !ref->expires_ms &&
+                 !str_is(ref->compression, "gzip");
+    if (again && store_plan_keep(store, &sha, bytes, &err))
+        os_log(LOG_WARN, "plan not kept apart why=\"%s\"", err.message);
+}
+
 static void fetch_on_reader(struct call *call, struct store *store)
 {
     struct service *service = call->service;
@@ -563,6 +575,7 @@ static void fetch_on_reader(struct call *call, struct store *store)
                        ? definitions_fetch(call, store, ref, &bytes, &starting->trip, &err)
                        : fetch_plan(service->settings.fetch, ref, &call->arena, &bytes, &starting->trip, &err);
     starting->alarm = rc == E_CORRUPT;
+    if (rc == OK && service->settings.plans_apart) keep_apart(ref, bytes, store);
     if (rc == OK)
         compile(call, bytes);
     else

@@ -280,6 +280,9 @@ enum code absent_run_dir(const struct store *, const struct run_ids *, const cha
     .drop_blobs = absent_drop_blobs, .usage = absent_usage, .format = absent_format, .advise = absent_advise,          \
     .restoring = absent_restoring
 struct str store_beside_url(const struct store *store);
+// A body that store_plan_keep has kept (shelf.c). E_NOT_FOUND, E_NOMEM, E_IO.
+enum code store_shelf_blob(const struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
+                           struct error *err) MUST_CHECK;
 enum code store_local_file(struct store *, const struct file_range *, struct arena *, struct file_piece *,
                            struct error *);
 

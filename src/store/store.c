@@ -456,6 +456,7 @@ enum code store_blob(struct store *store, const struct digest *sha256, struct ar
     if (rc == OK) return OK;
     if (rc != E_NOT_FOUND) return error_set(err, rc, "%s", missing.message);
     rc = store_keep_blob(store, sha256, arena, out, &why);
+    if (rc == E_NOT_FOUND && store_shelf_blob(store, sha256, arena, out, NULL) == OK) return OK;
     return rc ? error_set(err, rc, "%s", why.code ? why.message : missing.message) : OK;
 }
 

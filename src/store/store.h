@@ -56,6 +56,14 @@ enum store_mode {
     STORE_WRITE
 }; // READ: look, post to inboxes; never takes a lock that blocks the writer
 
+// Who fetches the body of a plan again when it is not here (C-38). `sha256` is what its bytes must have: E_CORRUPT otherwise.
+// E_UNREACHABLE: not now; E_DENIED, E_NOT_FOUND, E_NOMEM. Any thread; it waits.
+struct plan_source {
+    void *context;
+    enum code (*fetch)(void *context, struct str tenant, struct str uri, const struct digest *sha256, struct arena *arena,
+                       struct str *out, struct error *err);
+};
+
 struct store_options {
     enum store_mode mode;
     bool create; // make the store when it is missing (WRITE only)
@@ -71,6 +79,7 @@ struct store_options {
     struct str ca_file;    // server: instead of the system's certificates; lives as long as the store
     const char *artifacts; // artifacts are kept below this directory instead of beside the store, logs nowhere; or NULL
     struct keep *keep; // where results are that playbooks wanted elsewhere (store/keep.h); outlives the store; or NULL
+    const struct plan_source *plans; // or NULL: bodies of plans that are gone are gone
     int64_t keep_wait_ms; // how long a read waits for it before it is E_UNREACHABLE for now; 0 = as long as it takes
 };
 
@@ -352,6 +361,16 @@ enum code store_count(struct store *store, const struct run_filter *filter, uint
                       struct error *err) MUST_CHECK;
 // From the store, or from where it says that they are (store/keep.h). E_NOT_FOUND; E_UNREACHABLE: there, but not now.
 enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
+                     struct error *err) MUST_CHECK;
+// ---- bodies of plans, apart from the log (docs/format/serve.md, C-38)
+#define STORE_PLAN_MAX ((size_t)16 << 20)
+// Durable when OK, and seen by store_blob of every handle of this store on this machine. What is there stays. E_IO, E_FULL, E_NOT_FOUND
+// (no place beside this store), E_NOMEM.
+enum code store_plan_keep(const struct store *store, const struct digest *sha256, struct str bytes,
+                          struct error *err) MUST_CHECK;
+bool store_plan_kept(const struct store *store, const struct digest *sha256);
+// The document of a run: store_blob; and one that is gone is fetched from `uri` (empty: nowhere), compared, and kept again.
+enum code store_plan(struct store *store, const struct run_head *head, struct str uri, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
 // The same for a kernel_env, whose context is the store.
 enum code store_blob_of(void *store, const struct digest *sha256, struct arena *arena, struct str *out,

@@ -48,6 +48,7 @@ struct walk {
     uint64_t terminal_at; // 0: none yet
     enum moment_kind end; // of that event
     bool started; // a record tells with which document
+    bool elsewhere; // and where it is, beyond this store
     uint64_t suspect;     // event whose previous hash did not fit; 0: none
     struct map keys;
 };
@@ -161,6 +162,7 @@ static void check_start(struct verify *verify, struct walk *walk, const struct r
                         const struct moment *moment)
 {
     walk->started = walk->started || moment->start;
+    walk->elsewhere = walk->elsewhere || (moment->start && moment->start->plan_uri.len > 0);
     if (!start_fits(moment, &verify->head->document))
         fault(verify, record->ledger_seq ? record->ledger_seq : record->seq, record->ledger_seq > 0,
               "it names another document than the one that the store keeps for the run");
@@ -247,7 +249,8 @@ static void check_beyond(struct verify *verify, uint64_t seq, bool ledger)
 }
 
 // Most runs of a store have a document in common with others: it is read once.
-static void check_document(struct verify *verify)
+// A body that can be fetched again is no part of the store: it may be gone, and not be another.
+static void check_document(struct verify *verify, bool elsewhere)
 {
     const struct digest *document = &verify->head->document;
     struct str key = {(const char *)document->b, SHA256_SIZE}, bytes;
@@ -257,6 +260,7 @@ static void check_document(struct verify *verify)
     enum code rc = store_blob(verify->store, document, &verify->scratch, &bytes, &why);
     struct digest found = {{0}};
     if (!rc) found = sha256(bytes);
+    if (rc == E_NOT_FOUND && elsewhere) return;
     if (rc == E_NOT_FOUND || rc == E_CORRUPT)
         fault(verify, 0, false, "its document: %s", why.message);
     else if (rc)
@@ -305,7 +309,7 @@ static void check_events(struct verify *verify)
         }
     }
     settle(verify, &walk, digest_eq(&walk.previous, &head->head));
-    if (walk.started && !verify->rc) check_document(verify);
+    if (walk.started && !verify->rc) check_document(verify, walk.elsewhere);
     if (walk.last < head->last_seq)
         fault(verify, walk.last + 1, false, "it is missing; the head of the run knows %llu events",
               (unsigned long long)head->last_seq);

@@ -319,9 +319,58 @@ static void S16_a_vacuum_leaves_positions_as_they_are(void)
     kit_release(&kit);
 }
 
+// ---- bodies of plans, beside the store
+
+static enum code fetch_counted(void *context, struct str tenant, struct str uri, const struct digest *wanted,
+                               struct arena *arena, struct str *out, struct error *err)
+{
+    (void)wanted;
+    (void)arena;
+    ++*(int *)context;
+    if (!str_is(tenant, "default") || !str_is(uri, "s3://plans/p.json")) return error_set(err, E_INVALID, "asked for another");
+    *out = STR("the body");
+    return OK;
+}
+
+static void a_body_beside_the_store_may_go_and_is_fetched_again_C_38(void)
+{
+    struct kit kit;
+    start_columns(&kit);
+    int fetched = 0;
+    const struct plan_source source = {&fetched, fetch_counted};
+    const struct str uri = STR("s3://plans/p.json");
+    struct run_head head = {.document = sha256(STR("the body")), .ids = {.tenant = STR("default")}};
+    struct str bytes;
+    char url[600], path[800], hex[SHA256_HEX + 1];
+    snprintf(url, sizeof(url), "%.*s", STR_ARG(store_url(kit.store)));
+    store_close(kit.store);
+    struct store_options options = kit_options(&kit, STORE_WRITE);
+    options.plans = &source;
+    CHECK_OK(store_open(str_from(url), &options, &kit.store, &kit.err), &kit.err);
+    digest_hex(&head.document, hex);
+    snprintf(path, sizeof(path), "%s-plans/%s", url + strlen("sqlite:"), hex);
+    CHECK(!store_plan_kept(kit.store, &head.document));
+    CHECK_INT(store_blob(kit.store, &head.document, &kit.arena, &bytes, NULL), E_NOT_FOUND);
+    CHECK_INT(store_plan(kit.store, &head, STR(""), &kit.arena, &bytes, NULL), E_NOT_FOUND);
+    CHECK_INT(fetched, 0);
+    CHECK_OK(store_plan(kit.store, &head, uri, &kit.arena, &bytes, &kit.err), &kit.err);
+    CHECK_OK(store_plan(kit.store, &head, uri, &kit.arena, &bytes, &kit.err), &kit.err);
+    CHECK_INT(fetched, 1); // it is kept
+    CHECK_OK(store_blob(kit.store, &head.document, &kit.arena, &bytes, &kit.err), &kit.err);
+    CHECK_STR(bytes, STR("the body"));
+    CHECK_OK(os_write_file(path, STR("another"), 0600, true, &kit.err), &kit.err);
+    CHECK_INT(store_blob(kit.store, &head.document, &kit.arena, &bytes, NULL), E_NOT_FOUND);
+    COVERED(shelf_damaged);
+    CHECK_OK(store_plan(kit.store, &head, uri, &kit.arena, &bytes, &kit.err), &kit.err);
+    CHECK_INT(fetched, 2);
+    CHECK_OK(store_blob(kit.store, &head.document, &kit.arena, &bytes, &kit.err), &kit.err); // and put right
+    kit_release(&kit);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct test more[] = {TEST(S15_S16_a_database_of_before_them_opens_and_tells_its_old_events),
+    static const struct test more[] = {TEST(a_body_beside_the_store_may_go_and_is_fetched_again_C_38),
+                                       TEST(S15_S16_a_database_of_before_them_opens_and_tells_its_old_events),
                                        TEST(S8_triggers_refuse_every_other_connection_EL_1a),
                                        TEST(S15_audit_records_are_kept_by_triggers_on_any_connection),
                                        TEST(S5_the_store_itself_refuses_a_second_event_of_a_key_I2),

@@ -83,4 +83,44 @@ test_objects_that_a_customer_encrypted_are_had_with_the_key() {
     sed -i 's/allowPrivate = true, accessKeyId/addresses = ["127.0.0.0\/8"], accessKeyId/; s/http:\/\/127.0.0.1/http:\/\/store.example/' cairn.toml
     cairn_is 2 serve --store "sqlite:$PWD/other.db" --listen 127.0.0.1:0; has err customerKey
 }
+blobs() { python3 -c 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute("select count(*) from blobs where sha256=?", (bytes.fromhex(sys.argv[2]),)).fetchone()[0])' store.db "$1"; }
+state() { ask GET "/v1/runs/$1/status" && [ "$(jq -r .status body)" = "$2" ]; }
+approve() { ask POST "/v1/runs/$1/signals" "{\"signalType\":\"APPROVE\",\"payload\":{\"stepId\":\"gate\",\"reason\":\"fine\"},\"signalId\":\"$2\"}" && answers 202; }
+killed() { kill -9 "$server"; wait "$server" 2>/dev/null; }
+test_bodies_of_plans_are_apart_from_the_log_and_fetched_again_C_38_WE_1j() {
+    object_store; configure
+    plan_text p '{"stepId":"gate","kind":"approval"}' | jq -r . | tr -d '\n' >plans/plan.json
+    printf '[serve.plans]\nbodies = "apart"\ninline = "allow"\n' >>cairn.toml
+    sum=$(sha plans/plan.json)
+    serve
+    for run in a b c; do start $run s3://plans/plan.json & done; wait $!; wait_for state a RUNNING; wait_for state b RUNNING; wait_for state c RUNNING
+    equal "$(blobs "$sum")" 0 'the body is in the store'
+    cmp "store.db-plans/$sum" plans/plan.json || fail 'it is nowhere'
+    killed
+    # Whoever removes it touches no log.
+    rm -r store.db-plans
+    cairn_is 0 log verify --all --store "sqlite:$PWD/store.db"
+    : >asked
+    serve
+    wait_for state a RUNNING
+    approve a 11111111-1111-4111-8111-111111111111; wait_for state a COMPLETED
+    equal "$(cat asked)" '200 /plans/plan.json' 'it was fetched again, once'
+    cmp "store.db-plans/$sum" plans/plan.json || fail 'it was not kept again'
+    killed
+    # One that is another now is not executed; the run waits, and goes on when the right one is there.
+    rm -r store.db-plans
+    cp plans/plan.json right.json; echo ' ' >>plans/plan.json
+    serve
+    wait_for grep -q 'run not taken up" run=b' serve.err
+    wait_for eval 'ask GET /v1/alerts && jq -e "[.items[] | select(.name == \"PLAN_INTEGRITY_VALIDATION_FAILED\" and (.priority | tostring | ltrimstr(\"P\")) == \"1\")] | length > 0" body >/dev/null'
+    ask GET /v1/runs/b && answers 200 && equal "$(jq -r .status body)" RUNNING
+    cp right.json plans/plan.json
+    wait_for grep -q 'run taken up after all" run=b' serve.err
+    approve b 21111111-1111-4111-8111-111111111111; wait_for state b COMPLETED
+    # A document that came with its request can be had from nowhere else.
+    ask POST /v1/runs "{\"document\":$(jq -Rs . right.json),\"runId\":\"d\"}"; wait_for state d RUNNING
+    equal "$(blobs "$sum")" 1
+    stop_serving
+    cairn_is 0 log verify --all --store "sqlite:$PWD/store.db"
+}
 run_tests "$@"

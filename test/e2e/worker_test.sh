@@ -199,6 +199,7 @@ test_every_door_of_workers_holds_its_body_against_its_schema() {
 {"output":7}|/output
 {"value":1,"durationMs":-5}|/durationMs
 {"value":1,"durationMs":"5"}|/durationMs
+{"value":1,"durationMs":1180591620717411303424}|/durationMs
 {"value":1,"hello":1}|/hello
 {"value":1,"epoch":"1"}|/epoch
 {"error":{}}|/error
@@ -224,6 +225,7 @@ FORMS
 {"attempt":0}|/attempt
 {"iteration":-1}|/iteration
 {"duration_ms":-1}|/duration_ms
+{"duration_ms":1180591620717411303424}|/duration_ms
 {"source":"server"}|/source
 {"entity_type":"case"}|/entity_type
 {"event_id":""}|/event_id
@@ -232,6 +234,7 @@ FORMS
 FORMS
     (token=$worker_token
      ask POST /v1/worker/poll '{"worker":"mine","max":"x"}'; refused poll /max
+     ask POST /v1/worker/poll '{"worker":"mi\u0000ne"}'; refused 'a name that is no text' /worker
      ask POST /v1/worker/heartbeat '{"worker":"mine","tasks":[{"token":"x"}]}'; refused heartbeat /tasks/0
      ask POST /v1/worker/logs '{"worker":"mine","chunks":[{"token":"x","epoch":1,"stream":"out","text":""}]}'; refused logs /chunks/0/stream)
     ask GET /v1/runs/r1 && equal "$(jq -r '.status' body)" RUNNING 'nothing of all that was done'
