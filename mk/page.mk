@@ -39,3 +39,11 @@ endif
 clean: page-clean
 page-clean:
 	rm -rf web/dist
+
+# In Debian's Chromium: every view in both themes at three widths, all hostile strings, 10,000 steps (test/e2e/web_test.sh has the rest,
+# which make test runs); and the pictures of the docs.
+.PHONY: page-full screenshots
+page-full: all
+	@d=$$(mktemp -d) && FULL=yes node web/test/browser.mjs build/cairn $$d; rc=$$?; rm -rf $$d; exit $$rc
+screenshots: all
+	@d=$$(mktemp -d) && node web/test/screenshots.mjs build/cairn $$d docs/images; rc=$$?; rm -rf $$d; exit $$rc

@@ -16,4 +16,19 @@ test_the_graph_of_a_run_is_its_document_as_steps_and_ways() {
     ask GET /v1/runs/none/graph && answers 404
 }
 
+# The page's own cases (web/test/browser.mjs): each prints a line, and fails this test by its name.
+in_a_browser() {
+    [ -e "$root/web/dist/index.html" ] || skip "built without the page (PAGE=no)"
+    command -v "${CHROMIUM:-chromium}" >/dev/null || skip "chromium is not installed (./setup)"
+    node "$root/web/test/browser.mjs" "$CAIRN" "$PWD" "$@" >browser.log 2>&1 || fail "$(grep -A 6 '^not ok' browser.log | head -c 3000; tail -n 3 browser.log | cut -c1-300)"
+}
+
+test_each_view_in_a_browser_without_complaint_or_barrier() {
+    in_a_browser
+}
+
+test_colours_can_be_told_apart_and_read() {
+    node "$root/web/test/colours.mjs" >out || fail "$(head -c 600 out)"
+}
+
 run_tests "$@"

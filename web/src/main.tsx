@@ -14,10 +14,13 @@ import type { ComponentType } from "preact";
 type View = { crumb: string; load: () => Promise<ComponentType> };
 const later: Record<string, View> = {
     inbox: { crumb: "Inbox", load: () => import("./inbox").then((m) => m.Inbox) },
+    definitions: { crumb: "Definitions", load: () => import("./definitions").then((m) => m.Definitions) },
+    compare: { crumb: "Compare", load: () => import("./compare").then((m) => m.Compare) },
     queues: { crumb: "Queues & workers", load: () => import("./admin").then((m) => m.Queues) },
     outbox: { crumb: "Outbox", load: () => import("./admin").then((m) => m.Outbox) },
     alerts: { crumb: "Alerts", load: () => import("./admin").then((m) => m.Alerts) },
     audit: { crumb: "Audit", load: () => import("./admin").then((m) => m.Audit) },
+    integrity: { crumb: "Integrity", load: () => import("./integrity").then((m) => m.Integrity) },
 };
 const loaded = new Map<string, ComponentType>();
 

@@ -33,6 +33,7 @@ function Palette() {
     const low = text.toLowerCase();
     const views: Action[] = entries.flatMap((e) => (e ? [{ name: "Go to " + e.name, hint: e.key, run: () => go(e.path) }] : []));
     const more: Action[] = [
+        { name: "Start a run", run: () => go("/definitions?new") },
         { name: "Switch theme", hint: "t", run: switchTheme },
         { name: "Follow the system's theme", run: () => { theme.value = "system"; } },
         { name: letters.value ? "Turn keys of one letter off" : "Turn keys of one letter on", run: () => { letters.value = !letters.value; } },

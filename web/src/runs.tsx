@@ -147,8 +147,7 @@ export function Runs() {
     useEffect(() => {
         selected.value = 0;
         chosen.value = new Set();
-        void load(query);
-        void recount(own);
+        void load(query).then(() => { if (!failure.value) void recount(own); });
     }, [query, resyncs.value]);
     useEffect(() => {
         const dirty = new Set<string>();
@@ -206,7 +205,7 @@ export function Runs() {
 
     return (
         <div class="page">
-            <div class="row"><h1 class="grow">Runs</h1>{null}</div>
+            <div class="row"><h1 class="grow">Runs</h1><Button kind="pri" onClick={() => go("/definitions?new")}>Start a run</Button></div>
             <Seg label="State" value={group} items={groups.map(([k, t, s]) => [k, t, s as State | undefined, counts.value[k] ?? null])} onPick={(k) => setQuery({ show: k === "all" ? null : k })} />
             {picked.length ? (
                 <div class="query bulk" role="toolbar" aria-label="Selected runs">

@@ -48,11 +48,14 @@ interface Entry { name: string; icon: IconName; path: string; key: string; extra
 export const entries: (Entry | null)[] = [
     { name: "Runs", icon: "runs", path: "/runs", key: "g r" },
     { name: "Inbox", icon: "inbox", path: "/inbox", key: "g i" },
+    { name: "Definitions", icon: "defs", path: "/definitions", key: "g d" },
+    { name: "Compare", icon: "cmp", path: "/compare", key: "g c" },
     null,
     { name: "Queues & workers", icon: "queue", path: "/queues", key: "g q", extra: true },
     { name: "Outbox", icon: "out", path: "/outbox", key: "g o", extra: true },
     { name: "Alerts", icon: "bell", path: "/alerts", key: "g a", extra: true },
     { name: "Audit", icon: "audit", path: "/audit", key: "g u", extra: true },
+    { name: "Integrity", icon: "shield", path: "/integrity", key: "g v", extra: true },
 ];
 
 function Mark() {
@@ -116,7 +119,7 @@ export function Shell({ crumb, children }: { crumb: ComponentChildren; children:
             <header class="top">
                 <div class="crumb grow">{crumb}</div>
                 <Freshness />
-                <button class="find" onClick={() => palette()} aria-label="Search and commands"><Icon name="find" /><span>Search or run a command</span><kbd>⌘K</kbd></button>
+                <button class="find" onClick={() => palette()} aria-label="Search or run a command ⌘K"><Icon name="find" /><span>Search or run a command</span><kbd>⌘K</kbd></button>
                 <button class="icon" aria-label="Light or dark" title="Light or dark (t)" onClick={switchTheme}><Icon name="moon" /></button>
             </header>
             <main class="main" id="main" tabIndex={-1}>{children}</main>

@@ -13,8 +13,8 @@ export async function whoAmI(): Promise<void> {
 }
 // `cairn ui` opens the page with a ticket that is good once, behind the # that browsers send to no server.
 export async function takeTicket(): Promise<void> {
-    const ticket = /^#(?:ticket=)?(.{16,})$/.exec(location.hash)?.[1];
-    if (!ticket || ticket.startsWith("L")) return;
+    const ticket = /^#ticket=(.+)$/.exec(location.hash)?.[1];
+    if (!ticket) return;
     history.replaceState(null, "", location.pathname + location.search);
     await openSession({ ticket }).catch(() => {});
 }

@@ -213,7 +213,7 @@ export class Virtual extends Component<VirtualProps> {
         this.list?.setOptions(this.options());
         const items = this.list?.getVirtualItems() ?? [];
         return (
-            <div class={"virtual " + (this.props.class ?? "")} ref={this.box} role={this.props.role} aria-label={this.props.label} aria-rowcount={this.props.role === "grid" || this.props.role === "table" ? this.props.count : undefined} tabIndex={-1}>
+            <div class={"virtual " + (this.props.class ?? "")} ref={this.box} role={this.props.role} aria-label={this.props.label} aria-rowcount={this.props.role === "grid" || this.props.role === "treegrid" ? this.props.count : undefined} tabIndex={-1}>
                 {this.props.head}
                 <div class="virtual-in" role="presentation" style={{ height: (this.list?.getTotalSize() ?? 0) + "px" }}>
                     {items.map((item) => (

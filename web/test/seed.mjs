@@ -26,7 +26,7 @@ export const documents = {
         { depends_on: ['extract'], retry: { max_attempts: 3, delay_ms: 1000, on_error: 'all' } }),
       node('audit-copy', 'sleep 0.3; echo kept', { depends_on: ['validate'] }),
       node('load', "printf '\\033[2mpsql\\033[0m connecting to warehouse-eu:5432\\n' >&2; sleep 0.1; printf 'COPY \\033[36morders_2026_11\\033[0m FROM STDIN (attempt %s)\\n' \"$CAIRN_ATTEMPT\" >&2; sleep 0.1; printf '\\033[31mERROR:  relation \"orders_2026_11\" does not exist\\033[0m\\n' >&2; exit 1",
-        { depends_on: ['validate', 'exchange-rates'], retry: { max_attempts: 3, delay_ms: 1000, on_error: 'all' } }),
+        { depends_on: ['validate', 'exchange-rates'], retry: { max_attempts: 2, delay_ms: 1000, on_error: 'all' } }),
       node('refresh-marts', 'echo ok', { depends_on: ['load'] }),
       node('notify', 'echo sent', { depends_on: ['refresh-marts', 'audit-copy'] }),
       node('report', "sleep 0.1; echo 'report of $INPUTS.day'", { depends_on: ['load', 'audit-copy'], trigger_rule: 'all_done' }),

@@ -31,7 +31,7 @@ export function Events({ model, step, past, open }: TabProps) {
         const ok = e.sub === 0 && e.hash && (checked.broken === null || e.seq < checked.broken);
         return (
             <>
-                <div class={"evt" + (past && e === hereEntry ? " at" : "") + (index > lastIndex ? " future" : "") + (e.sub ? " led" : "")} role="row" tabIndex={0} aria-expanded={isOpen} data-seq={key}
+                <div class={"evt" + (past && e === hereEntry ? " at" : "") + (index > lastIndex ? " future" : "") + (e.sub ? " led" : "")} role="row" aria-level={1} tabIndex={0} aria-expanded={isOpen} data-seq={key}
                     onClick={() => { opened.value = isOpen ? null : key; }} onKeyDown={(k) => { if (k.key === "Enter") { k.preventDefault(); k.stopPropagation(); opened.value = isOpen ? null : key; } else if (k.key === "ArrowDown" || k.key === "ArrowUp") { k.preventDefault(); const rows = [...document.querySelectorAll<HTMLElement>(".evt[data-seq]")], n = rows.indexOf(k.currentTarget as HTMLElement) + (k.key === "ArrowDown" ? 1 : -1); rows[n]?.focus(); } }}>
                     <span role="gridcell" class={"mono num" + (e.sub ? " faint" : "")} title={e.sub ? "In the ledger, after event " + e.seq : undefined}>{e.sub ? "+" + e.seq : e.seq}</span>
                     <span role="gridcell" class="mono c-t num" title={e.time}>{both.value && e.emitted ? clock(e.emitted, utc.value) : clock(e.time, utc.value)}</span>
@@ -42,7 +42,7 @@ export function Events({ model, step, past, open }: TabProps) {
                     <span role="gridcell" class="hash mono">{e.sub ? "ledger" : e.hash ? <>{ok ? <Glyph state="done" /> : <Glyph state="failed" />}{e.hash.slice(0, 10)}</> : ""}</span>
                 </div>
                 {isOpen ? (
-                    <div class="raw">
+                    <div class="raw" role="row" aria-level={2}><div role="gridcell">
                         <div class="row wrap">
                             <Button small onClick={() => go(withQuery({ at: e.sub ? key : String(e.seq) }))}>Go to this moment</Button>
                             {e.step ? <Button small onClick={() => open(e.step)}>Open {e.step}</Button> : null}
@@ -51,7 +51,7 @@ export function Events({ model, step, past, open }: TabProps) {
                             {e.prev ? <span class="faint mono">behind {e.prev.slice(0, 16)}…</span> : null}
                         </div>
                         <pre tabIndex={0}>{pretty(e.raw)}</pre>
-                    </div>
+                    </div></div>
                 ) : null}
             </>
         );
@@ -68,7 +68,7 @@ export function Events({ model, step, past, open }: TabProps) {
                 {checked.can && model.loaded.value ? (checked.broken === null ? <span class="done row"><Glyph state="done" />{checked.links.toLocaleString("en-US")} of {Math.max(0, checked.records - 1).toLocaleString("en-US")} links hold</span> : <span class="failed row"><Glyph state="failed" />broken at event {checked.broken}</span>) : null}
             </div>
             {all.length === 0 ? <Skeleton height={32} rows={12} /> : (
-                <Virtual role="grid" label="Events" count={list.length} estimate={33} render={row} keyOf={(i) => keyOf(list[i]!)} showIndex={show}
+                <Virtual role="treegrid" label="Events" count={list.length} estimate={33} render={row} keyOf={(i) => keyOf(list[i]!)} showIndex={show}
                     head={<div class="evt head" role="row"><span role="columnheader">Event</span><span role="columnheader" class="c-t">Time ({utc.value ? "UTC" : "local"})</span><span role="columnheader" class="c-d">{both.value ? "Stored" : "Since"}</span><span role="columnheader">Type</span><span role="columnheader">Step</span><span role="columnheader" class="c-sum">Summary</span><span role="columnheader" class="hash">Hash</span></div>} />
             )}
         </div>

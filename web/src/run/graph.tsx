@@ -219,10 +219,10 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
                         return (
                             <button key={n.id} data-node={n.id} data-step={item.id} tabIndex={n.id === first ? 0 : -1} class={`node s-${n.state}${compact ? " compact" : ""}${n.stack ? " stack" : ""}${selected === n.id ? " sel" : ""}${dimmed(n) ? " off" : ""}${n.items.some((x) => crit.has(x.id)) ? " crit" : ""}`}
                                 style={{ left: p[0] - W / 2 + "px", top: p[1] - h / 2 + "px", width: W + "px", height: h + "px" }} title={`${n.name}: ${word(n.state)}${item.step.error ? "\n" + oneLine(item.step.error.message) : ""}`}
-                                aria-label={`${n.name}, ${word(n.state)}, ${meta}`} aria-pressed={selected === n.id} onClick={() => open(item.id)}
+                                aria-pressed={selected === n.id} onClick={() => open(item.id)}
                                 onKeyDown={(e) => { if (e.key.startsWith("Arrow")) { e.preventDefault(); e.stopPropagation(); walk(n.id, e.key); } }}>
                                 <Glyph state={n.state} />
-                                <span class="t"><span class="n ell" dir="auto">{n.name}</span>{many ? <><Cells states={many.states} /><span class="m num">{meta}</span></> : compact ? null : <span class="m ell num">{meta}</span>}</span>
+                                <span class="t"><span class="n ell" dir="auto">{n.name}</span><span class="sr">, {word(n.state)}, {compact && !many ? meta : ""}</span>{many ? <><Cells states={many.states} /><span class="m num">{meta}</span></> : compact ? null : <span class="m ell num">{meta}</span>}</span>
                                 {!many && (item.step.visit ?? 0) > 1 ? <span class="try num">{item.step.visit} visits</span> : !many && tries > 1 ? <span class="try num" title={tries + " attempts"}>×{tries}</span> : null}
                             </button>
                         );

@@ -143,21 +143,23 @@ export class RunModel {
 
     private async load(): Promise<void> {
         const path = "/v1/runs/" + idOf(this.id);
+        getJson<Graph>(path + "/graph").then((g) => { this.graph.value = g; }, (e) => { this.graphError.value = e instanceof Refusal ? e.message : String(e); });
         try {
             this.snapshot.value = await getJson<Snapshot>(path);
         } catch (error) {
             this.error.value = error;
             return;
         }
-        getJson<Graph>(path + "/graph").then((g) => { this.graph.value = g; }, (e) => { this.graphError.value = e instanceof Refusal ? e.message : String(e); });
+        if (this.gone) return;
         void this.readLedger();
+        if (!this.snapshot.peek()?.completedAt) this.later(2000);
         let batch: Entry[] = [], timer = 0;
         const flush = () => {
             timer = 0;
             this.events.push(...batch);
             batch = [];
             this.merge();
-            this.later(300);
+            if ((this.events.at(-1)?.seq ?? 0) > (this.snapshot.peek()?.lastEventSeq ?? 0)) this.later(300);
         };
         this.stops.push(follow(path + "/events", 0, (event) => {
             if (event.type === "end") {
@@ -165,7 +167,7 @@ export class RunModel {
                 flush();
                 this.ended.value = true;
                 this.loaded.value = true;
-                void this.refresh();
+                if (!this.snapshot.peek()?.completedAt) void this.refresh();
                 // Nothing more can happen here, but the page stays true about the server.
                 this.stops.push(follow("/v1/events", Number.MAX_SAFE_INTEGER, () => { moved.value++; }));
                 return;
@@ -308,6 +310,7 @@ async function foldAt(model: RunModel, at: string): Promise<Snapshot> {
 
 // A few letters of an id are enough where they mean one run.
 export async function resolve(id: string): Promise<string> {
+    if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) return id;
     const answer = await ask(`/v1/runs/${idOf(id)}/status`);
     if (answer.ok) return id;
     if (answer.status !== 404) throw await refusalOf(answer);

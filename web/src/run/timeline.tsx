@@ -17,9 +17,10 @@ export function piecesOf(item: Item, until: number, ready: number): Piece[] {
     const first = at(tries[0]?.startedAt);
     if (first - ready > 8) out.push({ from: ready, to: first, kind: "wait", title: `ready, not started: ${span(first - ready)}` });
     tries.forEach((a, i) => {
-        const from = at(a.startedAt), end = a.endedAt ? at(a.endedAt) : until, next = tries[i + 1];
-        const kind = a.error ? (item.state === "cancelled" && i === tries.length - 1 ? "cancelled" : "failed") : a.endedAt ? "done" : item.state === "approval" ? "approval" : item.state === "held" ? "failed" : "running";
-        out.push({ from, to: Math.max(from, end), kind, title: `attempt ${a.logicalAttemptId}: ${span(end - from)}${a.error ? ", " + a.error.code : ""}` });
+        const next = tries[i + 1], from = at(a.startedAt), end = a.endedAt ? at(a.endedAt) : next ? at(next.startedAt) : until;
+        const lost = !a.endedAt && !!next; // the engine died, and the attempt was sent again
+        const kind = lost ? "cancelled" : a.error ? (item.state === "cancelled" && i === tries.length - 1 ? "cancelled" : "failed") : a.endedAt ? "done" : item.state === "approval" ? "approval" : item.state === "held" ? "failed" : "running";
+        out.push({ from, to: Math.max(from, end), kind, title: `attempt ${a.logicalAttemptId}: ${span(end - from)}${a.error ? ", " + a.error.code : ""}${lost ? ", cut off: the engine died here" : ""}` });
         if (a.error && (next || item.state === "retrying")) out.push({ from: end, to: next ? at(next.startedAt) : item.step.dueAt ? Math.min(at(item.step.dueAt), Math.max(until, end)) : until, kind: "backoff", title: "waits for the next attempt" });
     });
     return out;

@@ -1,0 +1,410 @@
+// The page in Debian's Chromium against the service itself. Every case waits for what it expects, never for time.
+//
+//   node browser.mjs CAIRN DIRECTORY [CASE...]     starts a service of its own there; prints ok / not ok
+import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+import { chromium } from 'playwright-core';
+import { attacks, fan, hostile, seed, Service } from './seed.mjs';
+
+const [program, dir, ...only] = process.argv.slice(2), cairn = resolve(program);
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const PATIENCE = 20000;
+const full = process.env.FULL === 'yes'; // every string, both themes, three widths
+const tried = full ? attacks.map((_, i) => i) : [0, 14];
+const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'];
+
+// ---- the service
+
+let server, url = '', token = '';
+async function start(listen = '127.0.0.1:0') {
+  const mine = server = spawn(cairn, ['serve', '--store', 'sqlite:' + join(dir, 'store.db'), '--listen', listen, '--token-file', join(dir, 'token'), '--drain', '0', ...(process.env.CAIRN_PAGE_DIR ? ['--page-dir', process.env.CAIRN_PAGE_DIR] : [])], { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, CAIRN_CONFINE: 'none' } });
+  let said = '';
+  await new Promise((ready, failed) => {
+    mine.stderr.on('data', text => { said += text; if (/token of the first start/.test(said)) ready(); });
+    mine.on('exit', code => failed(new Error('the server ended with ' + code + ': ' + said)));
+  });
+  mine.removeAllListeners('exit');
+  url = /^listening on (\S+)/m.exec(said)[1];
+  token = readFileSync(join(dir, 'token'), 'utf8').trim();
+}
+const stop = signal => new Promise(ended => { server.once('exit', ended); server.kill(signal); });
+
+// ---- the browser
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: flags });
+let complaints = [];
+async function open(path, { width = 1440, height = 900, theme = 'light', signedIn = true } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.on('console', m => { if (m.type() === 'error' && !page.expectErrors) complaints.push('console: ' + m.text()); });
+  page.on('pageerror', e => complaints.push('error: ' + e.message));
+  await page.addInitScript(() => addEventListener('securitypolicyviolation', e => console.error('CSP violation: ' + e.violatedDirective + ' ' + e.blockedURI)));
+  if (signedIn) await context.setExtraHTTPHeaders({ Authorization: 'Bearer ' + token });
+  else page.expectErrors = true; // a browser complains about every 401
+  await page.goto(url + path);
+  return page;
+}
+const check = (holds, what) => { if (!holds) throw new Error(what); };
+const same = (is, should, what) => { if (is !== should) throw new Error(`${what}: ${JSON.stringify(is)}, not ${JSON.stringify(should)}`); };
+async function until(holds, what) {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    if (await holds()) return;
+    if (Date.now() > end) throw new Error('never: ' + what);
+    await new Promise(r => setTimeout(r, 50));
+  }
+}
+const text = (page, selector) => page.locator(selector).first().innerText();
+async function accessible(page, what) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => (await window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] })).violations.map(v => `${v.id}: ${v.nodes.slice(0, 3).map(n => n.target.join(' ') + ' ' + n.html.slice(0, 120) + ' ' + (n.any[0]?.message ?? '')).join(' | ')}`));
+  check(found.length === 0, `axe, ${what}: ${found.join('\n    ')}`);
+}
+
+// ---- cases
+
+let service, ids;
+const at = name => '/runs/' + ids[name];
+const cases = {
+  async a_token_is_asked_for_and_a_wrong_one_is_refused() {
+    const page = await open('/runs', { signedIn: false });
+    await page.locator('.sign-in input').waitFor();
+    await page.fill('.sign-in input', 'cairn_wrong');
+    await page.keyboard.press('Enter');
+    await page.locator('.sign-in .err').waitFor();
+    await accessible(page, 'sign-in');
+    await page.context().close();
+  },
+  async runs_are_listed_filtered_and_chosen() {
+    const page = await open('/runs');
+    await page.locator(`[data-row="${ids.orders}"]`).waitFor();
+    const row = page.locator(`[data-row="${ids.orders}"]`);
+    check(/relation "orders_2026_11" does not exist/.test(await row.innerText()), 'the row says why');
+    check(!/\[31m/.test(await row.innerText()), 'no escape sequence');
+    await accessible(page, 'runs');
+    await page.click('.seg button:has-text("Failed")');
+    await until(async () => !(await page.locator('.runrow .st.done').count()) && await row.count(), 'failed runs only');
+    check(page.url().includes('show=failed'), 'the filter is in the address');
+    await page.fill('#q', 'plan~orders');
+    await page.keyboard.press('Enter');
+    await until(() => page.url().includes('q=plan'), 'the query is in the address');
+    await until(async () => (await page.locator('[data-row]').count()) === 1, 'one run matches');
+    same(await text(page, '.cli .mono'), "cairn ls '(plan~orders) (status=FAILED)'", 'the command of what is seen');
+    page.expectErrors = true; // a browser complains about every 400
+    await page.fill('#q', 'status=lost');
+    await page.keyboard.press('Enter');
+    await page.locator('.err').waitFor();
+    await page.goto(url + '/runs');
+    await page.locator('[data-row]').first().waitFor();
+    await row.hover();
+    await row.locator('input[type=checkbox]').check();
+    await page.click('.bulk button:has-text("Cancel")');
+    check(/left out/.test(await page.locator('dialog').innerText()), 'what is refused is said first');
+    await accessible(page, 'bulk dialog');
+    await page.keyboard.press('Escape');
+    await page.context().close();
+  },
+  async a_new_run_waits_in_a_pill_and_nothing_moves() {
+    const page = await open('/runs');
+    await page.locator('[data-row]').first().waitFor();
+    await page.locator('.fresh.live').waitFor();
+    const first = await page.locator('[data-row]').first().getAttribute('data-row');
+    const made = await service.start({ name: 'pill', nodes: [{ id: 'a', bash: 'true' }] });
+    await page.locator('.pill').waitFor();
+    same(await page.locator('[data-row]').first().getAttribute('data-row'), first, 'the first row');
+    await page.click('.pill');
+    await page.locator(`[data-row="${made.runId}"]`).waitFor();
+    await page.context().close();
+  },
+  async a_run_says_why_before_any_tab() {
+    const page = await open(at('orders'));
+    await page.locator('[data-node="load"]').waitFor();
+    check(/load failed at attempt 3 of 3|load failed at attempt 4 of 4/.test(await text(page, '.cause')), 'the cause: ' + await text(page, '.cause'));
+    same(await page.locator('.node').count(), 8, 'steps in the graph');
+    await until(async () => /chain of \d\d records/.test(await text(page, '.facts')), 'the chain was checked here');
+    await accessible(page, 'graph');
+    await page.click('[data-node="load"]');
+    await page.locator('.verdict').waitFor();
+    check(/attempts are used up/.test(await text(page, '.verdict')), 'the verdict');
+    await until(() => page.evaluate(() => document.activeElement?.textContent === 'load'), 'the title has the focus');
+    await accessible(page, 'drawer, why');
+    await page.click('.drawer [role=tab]:has-text("Logs")');
+    await page.locator('.log .a31').waitFor();
+    check(/relation "orders_2026_11"/.test(await text(page, '.log .a31')), 'colours are classes');
+    await accessible(page, 'drawer, logs');
+    for (const tab of ['Input', 'Output', 'Attempts']) await page.click(`.drawer [role=tab]:has-text("${tab}")`);
+    same(await page.locator('.drawer .card').count() >= 3, true, 'attempts');
+    await page.keyboard.press('Escape');
+    await until(async () => !(await page.locator('.drawer').count()), 'the drawer closes');
+    await until(() => page.evaluate(() => document.activeElement?.getAttribute('data-node') === 'load'), 'the node has the focus again');
+    await page.context().close();
+  },
+  async every_tab_of_a_run_shows_it() {
+    const page = await open(at('orders') + '/timeline');
+    await page.locator('.b.failed').first().waitFor();
+    check((await page.locator('.b.backoff').count()) >= 2, 'waits between attempts');
+    await accessible(page, 'timeline');
+    await page.keyboard.press('3');
+    await page.locator('.evt[data-seq="1.0"]').waitFor();
+    await until(async () => /links hold/.test(await text(page, '.filter')), 'the chain');
+    await page.locator('.evt[data-seq="1.0"]').click();
+    check(/"workflow_started"/.test(await text(page, '.raw pre')), 'the record as it is');
+    await accessible(page, 'events');
+    await page.keyboard.press('4');
+    await page.locator('.strow[data-step="load"]').waitFor();
+    await accessible(page, 'steps');
+    await page.keyboard.press('5');
+    await page.locator('.doc').waitFor();
+    check(/orders-import/.test(await text(page, '.doc')), 'the document');
+    await accessible(page, 'input and output');
+    await page.keyboard.press('6');
+    await page.locator('.sig').first().waitFor();
+    check(/The run has ended/.test(await page.locator('.cols').innerText()), 'what cannot be sent says why');
+    await accessible(page, 'signals');
+    await page.goto(url + at('orders') + '/why');
+    await page.locator('.verdict').waitFor();
+    await accessible(page, 'why');
+    await page.context().close();
+  },
+  async the_past_is_a_place() {
+    const page = await open(at('orders'));
+    await page.locator('[data-node="load"]').waitFor();
+    await until(async () => (await page.locator('.tk').count()) >= 20, 'a tick for every record');
+    await page.keyboard.press('[');
+    await page.locator('.pastbar').waitFor();
+    await page.goto(url + at('orders') + '?at=3');
+    await page.locator('.node.s-done[data-node="extract"]').waitFor();
+    await page.locator('.node.s-waiting[data-node="load"]').waitFor();
+    check(await page.locator('.acts .pri').isDisabled(), 'actions are off');
+    same(await text(page, '.cli .mono'), `cairn graph ${ids.orders.slice(0, 8)}@3`, 'the command names the moment');
+    await accessible(page, 'past');
+    await page.click('[data-node="load"]');
+    await until(async () => /waits for/.test(await text(page, '.verdict')), 'why of that moment');
+    await page.keyboard.press('Escape');
+    await page.locator('.track').focus();
+    await page.keyboard.press('ArrowRight');
+    await until(() => page.url().includes('at=4'), 'one moment on');
+    await page.keyboard.press('n');
+    await until(async () => !page.url().includes('at=') && !(await page.locator('.pastbar').count()), 'now');
+    await page.goto(url + at('orders') + '?at=6');
+    await page.click('text=Fork from here…');
+    await page.locator('.preview').waitFor();
+    await accessible(page, 'fork');
+    await page.context().close();
+  },
+  async a_gate_is_answered_and_the_run_goes_on() {
+    const page = await open('/inbox');
+    await page.locator('.gate').first().waitFor();
+    await accessible(page, 'inbox');
+    await page.fill('.gate input', 'checked by hand');
+    await page.click('.gate button:has-text("Approve")');
+    await page.locator('.answered').waitFor();
+    check(/checked by hand/.test(await text(page, '.answered')), 'the record of the decision');
+    await service.ended(ids.release);
+    await page.goto(url + at('release') + '/signals');
+    await page.locator('.decision').waitFor();
+    await page.context().close();
+  },
+  async a_run_is_started_by_form() {
+    const page = await open('/definitions?new');
+    await page.locator('text=Valid: hello').waitFor();
+    await page.fill('.start input', 'browser');
+    await accessible(page, 'start');
+    await page.click('.start button:has-text("Start")');
+    await page.locator('[data-node="shout"].s-done').waitFor();
+    const id = new URL(page.url()).pathname.split('/')[2];
+    const run = await service.ended(id);
+    check(/HELLO, BROWSER/.test(JSON.stringify(run.steps)), 'with its input');
+    await page.goto(url + '/definitions');
+    await page.locator('td a.nm').first().waitFor();
+    await accessible(page, 'definitions');
+    await page.goto(url + '/definitions/orders-import');
+    await page.locator('.ver').first().waitFor();
+    await accessible(page, 'definition');
+    await page.context().close();
+  },
+  async two_runs_are_compared() {
+    const page = await open(`/compare?a=${ids.ordersBefore}&b=${ids.orders}`);
+    await page.locator('.verdict').waitFor();
+    check(/load: not there → failed/.test(await text(page, '.verdict')), 'the sentence: ' + await text(page, '.verdict'));
+    await accessible(page, 'compare');
+    await page.context().close();
+  },
+  async a_log_is_proved_here_and_a_bundle_without_a_server() {
+    const page = await open('/integrity?run=' + ids.orders);
+    await page.locator('.verdict').waitFor();
+    check(/is whole/.test(await text(page, '.verdict')), 'whole: ' + await text(page, '.verdict'));
+    check(/the same/.test(await text(page, '.kv')) && /good, by key/.test(await text(page, '.kv')), 'head and signature');
+    await accessible(page, 'integrity');
+    const answer = await fetch(url + `/v1/runs/${ids.orders}/bundle`, { headers: { Authorization: 'Bearer ' + token } });
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    writeFileSync(join(dir, 'good.cairn'), bytes);
+    const bad = Buffer.from(bytes), place = bad.indexOf('"rows\\": 18244');
+    check(place > 0, 'there is something to change');
+    bad.write('9', place + 9);
+    writeFileSync(join(dir, 'bad.cairn'), bad);
+    await page.setInputFiles('input[type=file]', join(dir, 'good.cairn'));
+    await until(async () => /intact, signed by/.test(await text(page, '.verdict')), 'the bundle is intact');
+    await page.locator('.bundle-log .evt').first().waitFor();
+    await page.setInputFiles('input[type=file]', join(dir, 'bad.cairn'));
+    await until(async () => /not what was written/.test(await text(page, '.verdict')), 'the change is found');
+    check(/chain is broken at event 4/.test(await page.locator('.page').innerText()), 'and its place');
+    await page.context().close();
+  },
+  async operators_see_queues_outbox_alerts_and_audit() {
+    const page = await open('/queues');
+    await page.locator('td:has-text("default")').first().waitFor();
+    await accessible(page, 'queues');
+    for (const [path, wanted] of [['/outbox', 'Every event is delivered'], ['/alerts', 'No alert is open'], ['/audit', 'run.start']]) {
+      await page.goto(url + path);
+      await page.locator(`text=${wanted}`).first().waitFor();
+      await accessible(page, path);
+    }
+    await page.context().close();
+  },
+  async everything_is_reached_by_keys_alone() {
+    const page = await open('/runs');
+    await page.locator('[data-row]').first().waitFor();
+    await page.keyboard.press('Tab');
+    check(await page.evaluate(() => document.activeElement?.className === 'skip'), 'the skip link comes first');
+    for (const [keys, path] of [['gi', '/inbox'], ['gq', '/queues'], ['gr', '/runs']]) {
+      for (const k of keys) await page.keyboard.press(k);
+      await until(() => new URL(page.url()).pathname === path, 'g leads to ' + path);
+    }
+    await page.keyboard.press('?');
+    await page.locator('dialog[open]').waitFor();
+    await accessible(page, 'keys');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('orders');
+    await until(async () => /orders-import/.test(await page.locator('#pal-list').innerText().catch(() => '')), 'the palette finds it');
+    await accessible(page, 'palette');
+    await page.keyboard.press('Escape');
+    await page.locator('[data-row]').first().waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await until(() => /^\/runs\/./.test(new URL(page.url()).pathname), 'Enter opens a run');
+    await page.locator('.node').first().waitFor();
+    await page.keyboard.press('2');
+    await until(() => page.url().endsWith('/timeline'), '2 is the timeline');
+    await page.keyboard.press('Escape');
+    await until(() => new URL(page.url()).pathname === '/runs', 'Escape leads back');
+    await page.context().close();
+  },
+  async what_people_wrote_is_text() {
+    for (const i of tried) {
+      const page = await open('/runs?q=' + encodeURIComponent('run=' + ids['attack' + i]));
+      await page.locator('[data-row]').first().waitFor();
+      check((await page.locator('.c-nm').first().innerText()).includes(attacks[i]), 'the name as it is');
+      for (const path of ['', '/events', '/io', '?step=fail&show=logs', '?step=say&show=output']) {
+        await page.goto(url + at('attack' + i) + path);
+        await until(async () => (await page.locator('.main').innerText()).includes(attacks[i]), `${attacks[i]} as text in ${path}`);
+      }
+      check(!(await page.evaluate(() => window.pwned)), 'nothing of it ran: ' + attacks[i]);
+      await page.context().close();
+    }
+  },
+  async words_that_nobody_knows_are_shown_as_they_are() {
+    const page = await open('/queues');
+    await page.route('**/v1/runs/' + ids.orders, async route => {
+      const answer = await route.fetch(), run = await answer.json();
+      await route.fulfill({ response: answer, json: { ...run, status: 'RUNNING', substatus: 'TELEPORTING' } });
+    });
+    await page.route('**/v1/runs/' + ids.orders + '/events', route => route.fulfill({ contentType: 'text/event-stream', body: 'id: 1\nevent: FluxCapacitorCharged\ndata: {"prevSeq":0,"eventType":"FluxCapacitorCharged","runSeq":1,"emittedAt":"2026-01-01T00:00:00Z","payload":{"gigawatts":1.21}}\n\nevent: end\ndata: {}\n\n' }));
+    await page.goto(url + at('orders') + '/events');
+    await page.locator('.evt:has-text("FluxCapacitorCharged")').waitFor();
+    check(/TELEPORTING/.test(await text(page, '.chip')), 'the substatus');
+    await page.locator('.evt:has-text("FluxCapacitorCharged")').click();
+    check(/1\.21/.test(await text(page, '.raw pre')), 'the record');
+    await page.context().close();
+  },
+  async what_is_not_there_says_so() {
+    const page = await open('/queues');
+    page.expectErrors = true; // a browser complains about every 404
+    await page.goto(url + '/runs/no-such-run-at-all');
+    await page.locator('text=There is nothing here').waitFor();
+    await page.goto(url + '/nowhere');
+    await page.locator('text=There is no such page').waitFor();
+    await page.goto(url + '/runs/' + ids.orders.slice(0, 8));
+    await until(() => page.url().includes(ids.orders), 'the full id replaces a short one');
+    await page.context().close();
+  },
+  async a_connection_that_was_cut_goes_on_with_nothing_lost() {
+    const page = await open('/runs');
+    page.expectErrors = true;
+    await page.locator('.fresh.live').waitFor();
+    await stop('SIGKILL');
+    await page.locator('.fresh.stale, .fresh.offline').first().waitFor();
+    await page.locator('.fresh.offline').waitFor();
+    await start(new URL(url).host);
+    await page.click('.fresh .link').catch(() => {}); // it may have come back by itself
+    await page.locator('.fresh.live').waitFor();
+    const made = await service.start({ name: 'after-the-cut', nodes: [{ id: 'a', bash: 'true' }] });
+    await until(async () => { if (await page.locator('.pill').count()) await page.click('.pill').catch(() => {}); return page.locator(`[data-row="${made.runId}"]`).count(); }, 'the run after the cut');
+    await page.context().close();
+  },
+};
+
+if (full)
+  cases.every_view_in_both_themes_and_three_widths = async () => {
+    const views = ['/runs', at('orders'), at('orders') + '?step=load', at('orders') + '/timeline', at('orders') + '/events?at=6', at('orders') + '/steps', at('orders') + '/io', at('orders') + '/signals', at('orders') + '/why', at('warehouse'), at('geocode') + '?step=lookup', '/inbox', '/definitions', '/definitions?new', '/compare?b=' + ids.orders, '/queues', '/outbox', '/alerts', '/audit', '/integrity?run=' + ids.orders];
+    for (const theme of ['light', 'dark']) for (const [width, height] of [[1440, 900], [900, 760], [390, 844]]) for (const view of views) {
+      const page = await open(view, { width, height, theme });
+      await page.locator('h1').first().waitFor();
+      await until(async () => !(await page.locator('.skeleton').count()), 'all of it is there: ' + view);
+      await accessible(page, `${view} ${theme} ${width}`);
+      check(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${view} scrolls sideways at ${width}`);
+      if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${view.replace(/\W+/g, '-').replace(/[0-9a-f]{8}-[0-9a-f-]+/, 'run')}-${theme}-${width}.png`) });
+      await page.context().close();
+    }
+  };
+if (full)
+  cases.ten_thousand_steps_are_usable_and_a_hundred_thousand_events_scroll = async () => {
+    const run = (await service.start(fan(10000))).runId;
+    await service.until(run, r => r.status === 'COMPLETED', 'its end');
+    const page = await open('/runs/' + run);
+    await page.locator('.node.stack').waitFor();
+    const measured = await page.evaluate(() => ({ ready: Math.round(performance.now()), memory: Math.round((performance.memory?.usedJSHeapSize ?? 0) / 1e6) }));
+    console.log(`# 10,000 steps: the graph after ${measured.ready} ms, heap ${measured.memory} MB`);
+    await page.keyboard.press('3');
+    await page.locator('.evt[data-seq="1.0"]').waitFor();
+    const frames = await page.evaluate(async () => {
+      const box = document.querySelector('.virtual'), out = [];
+      let last = performance.now();
+      for (let i = 0; i < 120; i++) { box.scrollTop += 900; await new Promise(requestAnimationFrame); const now = performance.now(); out.push(now - last); last = now; }
+      return out.sort((a, b) => a - b);
+    });
+    console.log(`# events: frames p50 ${frames[60].toFixed(0)} ms, longest ${frames[119].toFixed(0)} ms`);
+    await page.context().close();
+  };
+
+let failed = 0;
+try {
+  await start();
+  service = new Service(url, token);
+  ids = await seed(service, ['orders', 'release', 'geocode', 'warehouse']);
+  for (const i of tried) ids['attack' + i] = (await service.start(hostile(attacks[i]))).runId;
+  await Promise.all(tried.map(i => service.ended(ids['attack' + i])));
+  for (const [name, run] of Object.entries(cases)) {
+    if (only.length && !only.includes(name)) continue;
+    complaints = [];
+    const begun = Date.now();
+    try {
+      await run();
+      check(complaints.length === 0, complaints.join('\n    '));
+      console.log(`ok ${name} (${Date.now() - begun} ms)`);
+    } catch (error) {
+      failed++;
+      console.log(`not ok ${name}: ${error.message.split('\n').slice(0, 12).join('\n    ')}`);
+      for (const context of browser.contexts()) for (const page of context.pages()) await page.screenshot({ path: join(dir, name + '.png') }).catch(() => {});
+    }
+    for (const context of browser.contexts()) await context.close();
+  }
+} finally {
+  await browser.close();
+  if (server && server.exitCode === null) await stop('SIGKILL');
+}
+process.exit(failed ? 1 : 0);
