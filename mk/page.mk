@@ -17,7 +17,47 @@ $(NPM_STAMP): web/package.json web/package-lock.json web/.npmrc
 	  { cat build/npm.log >&2; echo 'make: npm ci failed in web/; $(PAGE_HINT)' >&2; exit 1; }
 	@touch $@
 
-$(PAGE_STAMP): $(NPM_STAMP) $(PAGE_SRCS)
+# ---- the fold: the pure tier, and what of stores reads a bundle, compiled for browsers (ADR 0033). What is not reached is left out by
+# the linker; what is then still missing is found as an import that the page does not have (test/e2e/wasm_test.sh).
+WASM_CC ?= clang
+WASM := build/wasm/cairn.wasm
+WASM_YAML := web/node_modules/libyaml/deps/yaml/src
+WASM_STORE := absent bundle bundle_store crc32c keep keys lines replay result store verify wire
+WASM_SRCS := $(foreach m,base json schema expr template doc program executor contract kernel view explain,$(sort $(wildcard src/$(m)/*.c))) \
+  $(WASM_STORE:%=src/store/%.c) src/engine/load.c src/reading/fold.c src/reading/parts.c src/reading/row.c
+WASM_OBJS := $(WASM_SRCS:%.c=build/wasm/%.o) $(patsubst %,build/wasm/web/%.o,fold host sha256) $(patsubst %,build/wasm/yaml/%.o,api reader scanner parser) build/wasm/gen/embedded.o
+WASM_FLAGS := --target=wasm32-wasi -Oz -Iweb/wasm/include -Iweb/wasm -Isrc -Iinclude -I$(WASM_YAML)/include -fvisibility=hidden \
+  -fno-strict-aliasing -ffp-contract=off -ffunction-sections -fdata-sections
+
+build/wasm/.tools:
+	@mkdir -p $(@D)
+	@echo 'int x;' | $(WASM_CC) --target=wasm32-wasi -x c -c -o /dev/null - 2>/dev/null && command -v wasm-ld wasm-ld-14 >/dev/null 2>&1 && [ -e /usr/lib/wasm32-wasi/libc.a ] || \
+	  { echo 'make: the fold of the page needs clang, lld and wasi-libc, which ./setup installs; $(PAGE_HINT)' >&2; exit 1; }
+	@touch $@
+build/wasm/src/%.o: src/%.c | build/wasm/.tools $(NPM_STAMP)
+	@mkdir -p $(@D)
+	$(SAY)$(WASM_CC) $(WASM_FLAGS) $(if $(filter $(firstword $(subst /, ,$*)),$(PURE)),$(CFLAGS_PURE),$(CFLAGS_EFFECT)) -Wall -Wextra $(if $(WERROR),-Werror) -MMD -MP -c -o $@ $<
+build/wasm/web/%.o: web/wasm/%.c | build/wasm/.tools
+	@mkdir -p $(@D)
+	$(SAY)$(WASM_CC) $(WASM_FLAGS) $(CFLAGS_EFFECT) -Wall -Wextra $(if $(WERROR),-Werror) -MMD -MP -c -o $@ $<
+build/wasm/yaml/%.o: $(NPM_STAMP) | build/wasm/.tools
+	@mkdir -p $(@D)
+	$(SAY)$(WASM_CC) $(WASM_FLAGS) -w -DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=1 -DYAML_VERSION_PATCH=6 -DYAML_VERSION_STRING='"0.1.6"' -c -o $@ $(WASM_YAML)/src/$*.c
+build/wasm/gen/embedded.o: $(B)/gen/embedded.c | build/wasm/.tools
+	@mkdir -p $(@D)
+	$(SAY)$(WASM_CC) $(WASM_FLAGS) -c -o $@ $<
+$(WASM): $(WASM_OBJS)
+	$(SAY)$(WASM_CC) --target=wasm32-wasi -mexec-model=reactor -Wl,--gc-sections,--allow-undefined,--strip-all,-z,stack-size=1048576 -o $@ $^
+-include $(shell find build/wasm -name '*.d' 2>/dev/null)
+
+# What the fold is held against: the same questions, answered by the same C on this machine.
+$(B)/test/wasm/told: $(B)/test/wasm/told.o $(B)/libcairn-all.a
+	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+ifneq ($(PAGE),no)
+programs: $(B)/test/wasm/told
+endif
+
+$(PAGE_STAMP): $(NPM_STAMP) $(PAGE_SRCS) $(WASM)
 	@echo "  PAGE web/dist"
 	@node web/build.mjs || { echo 'make: the page was not built; $(PAGE_HINT)' >&2; exit 1; }
 	@touch $@

@@ -309,11 +309,15 @@ static void find_run(struct call *call, struct store *store)
 
 bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out)
 {
-    int64_t at;
-    if (!query_number(ask, "at", 1, INT64_MAX, INT64_MAX, &at)) return false;
-    *out = at == INT64_MAX ? READING_NOW : (uint64_t)at;
-    if (at == INT64_MAX || (uint64_t)at <= head->last_seq) return true;
-    return call_problem(ask->call, 400, "INVALID_REQUEST", "at is %lld, and the log ends at event %llu", (long long)at,
+    struct str text;
+    *out = READING_NOW;
+    if (!query_text(ask, "at", &text)) return false;
+    if (text.len == 0) return true;
+    if (!reading_at_parse(text, out))
+        return call_problem(ask->call, 400, "INVALID_REQUEST",
+                            "parameter at must be the number of an event, or 12.2 for the second ledger entry behind event 12");
+    if (reading_event(*out) <= head->last_seq) return true;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "at is %.*s, and the log ends at event %llu", STR_ARG(text),
                         (unsigned long long)head->last_seq);
 }
 

@@ -291,7 +291,9 @@ void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
     struct error err = {0};
     struct json whole;
     uint64_t at;
-    if (!moment_asked(ask, head, &at) || unchanged(ask, head, at == READING_NOW ? head->last_seq : at)) return;
+    if (!moment_asked(ask, head, &at)) return;
+    // Between the entries of an event: the number of the event does not say which state that is.
+    if (!reading_within(at) && unchanged(ask, head, at == READING_NOW ? head->last_seq : at)) return;
     if (reading_snapshot(store, head, at, &call->arena, &whole, &err)) {
         call_failed(call, &err);
         return;

@@ -9,4 +9,8 @@
 struct str buf_keep(struct buf *buf, struct arena *arena);
 struct str arena_format(struct arena *arena, const char *format, ...) PRINTF_LIKE(2, 3) MUST_CHECK;
 
+// Appends `text` without the sequences that colour a terminal, move on it or name its window (ESC [ ..., ESC ] ..., ESC and one more).
+// Half of one at the end goes too.
+void buf_unstyled(struct buf *out, struct str text);
+
 #endif

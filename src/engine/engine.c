@@ -1,6 +1,8 @@
 // The engine's bookkeeping: residents by (tenant, run), the queue of inputs, opening, closing, starting.
 #include "engine/inside.h"
 
+#include "base/text.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -435,8 +437,11 @@ void engine_summary(const struct run *run, struct run_summary *out)
         failure_told(&cause, run->failed_step, &run->fault);
     else if (standing.need == NEED_PERSON && in.held > 0) // the one that it began with was helped, and another waits
         buf_printf(&cause, "failed at %.*s", STR_ARG(held_step(run)));
-    size_t len = str_head(buf_str(&cause), sizeof(out->cause) - 1).len;
-    memcpy(out->cause, cause.ptr, len);
+    struct buf line = buf_of(4096); // what a program wrote may be coloured, and nobody who reads a list wants that
+    buf_unstyled(&line, buf_str(&cause));
+    size_t len = str_head(buf_str(&line), sizeof(out->cause) - 1).len;
+    if (len > 0) memcpy(out->cause, line.ptr, len);
+    buf_release(&line);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)out->cause[i] < 0x20) out->cause[i] = ' ';
     buf_release(&cause);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ARENA_BLOCK ((size_t)16 << 10)
-#define ARENA_LIMIT ((size_t)4 << 30) // a run may have as many outputs as its log holds
+#define ARENA_LIMIT ((size_t)UINT32_MAX) // a run may have as many outputs as its log holds
 
 enum code explain_open(const struct program *program, const struct run_ids *ids, const struct kernel_env *env,
                        struct explain **out, struct error *err)

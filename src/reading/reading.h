@@ -12,7 +12,15 @@
 #include "view/query.h"
 #include "view/view.h"
 
+// A moment: right after an event and everything that was noted with it, or (entries >= 0) after so many of the ledger entries behind it.
+// READING_NOW is the end of the log.
 #define READING_NOW UINT64_MAX
+enum { READING_ENTRIES_MAX = 65000 };
+uint64_t reading_at(uint64_t event, int64_t entries); // entries < 0: all of them
+uint64_t reading_event(uint64_t at);                  // the event of a moment; READING_NOW of READING_NOW
+bool reading_within(uint64_t at);                     // it is between the entries of one event
+// "12" or "12.2". False: neither.
+bool reading_at_parse(struct str text, uint64_t *out);
 
 // ---- one run, folded
 struct folded {
@@ -22,7 +30,7 @@ struct folded {
     struct error unreadable; // then: why
     bool past;               // the view is of a moment before the end of the log
 };
-// Up to event `at` (READING_NOW: all of it), in `arena`. folded_release in every case.
+// Up to the moment `at` (READING_NOW: all of it), in `arena`. folded_release in every case.
 enum code reading_fold(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
                        struct folded *out, struct error *err) MUST_CHECK;
 void folded_release(struct folded *folded);

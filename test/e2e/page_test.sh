@@ -223,6 +223,33 @@ test_sessions_behind_a_proxy_that_does_tls() {
     with_session DELETE /v1/session '' 'Host: cairn.example' 'Origin: https://cairn.example' && answers 204
 }
 
+test_moments_between_the_ledger_entries_of_an_event() {
+    serve
+    document=$(jq -Rs . <<'YAML'
+name: again
+nodes:
+  - {id: a, bash: "printf '\\033[31mERROR\\033[0m in red\\n' >&2; exit 3", retry: {max_attempts: 2, delay_ms: 1}}
+YAML
+)
+    ask POST /v1/runs "{\"document\":$document,\"file\":\"again.yaml\",\"runId\":\"r1\"}" 'Prefer: wait=30' && answers 200
+    # the event with the most entries behind it, and how many these are
+    "$CAIRN" events r1 --server "$url" --token-file store.db.token -o jsonl >events.jsonl || fail "events"
+    ask GET /v1/store/runs/r1/ledger && answers 200
+    read -r count event < <(grep -o '"after":[0-9]*\|"afterSeq":[0-9]*\|"seq":[0-9]*' body | grep -o '[0-9]*$' | sort -n | uniq -c | sort -rn | head -n 1)
+    [ "${event:-0}" -gt 0 ] || fail "no entry of the ledger: $(head -c 300 body)"
+    ask GET "/v1/runs/r1?at=$event" && answers 200 && cp body whole
+    ask GET "/v1/runs/r1?at=$event.$count" && answers 200 && cmp -s body whole || fail "all $count entries of event $event are not all of it"
+    ask GET "/v1/runs/r1?at=$event.0" && answers 200
+    cmp -s body whole && fail "event $event without its entries is as with them"
+    ask GET "/v1/runs/r1/why?at=$event.0" && answers 200
+    for bad in 0 x 1.x 1. .1 -1 1.-1 1.1.1 99999; do
+        ask GET "/v1/runs/r1?at=$bad" && answers 400
+    done
+    ask GET '/v1/runs?q=status=FAILED' && answers 200
+    has body 'ERROR in red'
+    hasnt body '[31m'
+}
+
 # What `cairn ui` prints: the address in $url, the ticket in $ticket.
 ui_says() {
     wait_for grep -q '#ticket=' "$1"

@@ -1,6 +1,8 @@
 // Bufs: what each append writes, the ceiling to the byte, and the sticky failure.
 #include "harness/test.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -158,10 +160,30 @@ static void long_printf_grows(void)
     buf_release(&buf);
 }
 
+static void escape_sequences_are_left_out(void)
+{
+    static const struct {
+        const char *from, *to;
+    } cases[] = {{"", ""},
+                 {"plain [31m text", "plain [31m text"},
+                 {"\x1b[31mERROR\x1b[0m at 3", "ERROR at 3"},
+                 {"\x1b[1;38;5;200mx\x1b[K", "x"},
+                 {"a\x1b]0;title\x07" "b\x1b]8;;http://x\x1b\\c", "abc"},
+                 {"a\x1b" "7b\x1b(", "ab"},
+                 {"cut \x1b[3", "cut "},
+                 {"cut \x1b", "cut "}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct buf out = buf_of(1024);
+        buf_unstyled(&out, str_from(cases[i].from));
+        CHECK(str_is(buf_str(&out), cases[i].to));
+        buf_release(&out);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(empty_buf_is_a_c_string),      TEST(appends_join),
+        TEST(escape_sequences_are_left_out), TEST(empty_buf_is_a_c_string),      TEST(appends_join),
         TEST(integers_of_every_length),     TEST(ceiling_is_met_to_the_byte),
         TEST(failure_sticks_until_cleared), TEST(absurd_sizes_fail),
         TEST(reserve_gives_room_behind),    TEST(long_printf_grows),
