@@ -2,6 +2,7 @@
 .PHONY: demo bench
 demo:
 	@./setup
+	@echo "building cairn (a minute or two, the first time) ..."
 	@$(MAKE) -j2 all >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 	@tools/demo

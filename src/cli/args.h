@@ -126,6 +126,7 @@
     X(PUBKEY, "pubkey", 0, "FILE", "", "the public key of who must have signed it")                                    \
     X(KEEP, "keep", 0, "AGE", "", "runs that ended less than 30d, 12h, ... ago stay")                                  \
     X(KEEP_LAST, "keep-last", 0, "N", "", "the newest N runs stay, whatever their age")                                \
+    X(YES, "yes", 0, NULL, "", "do it without asking")                                                                 \
     X(DRY_RUN, "dry-run", 0, NULL, "", "only show what would be done")                                                 \
     X(NO_CHILDREN, "no-children", 0, NULL, "", "without the child runs")                                               \
     X(SERVER, "server", 0, "URL", "",                                                                                  \

@@ -1,6 +1,7 @@
 // Completion: three small scripts that ask `cairn complete` what could come next, so a shell knows what the table knows,
 // the ids of runs and the names of their steps included.
 #include "cli/card.h"
+#include "author/author.h"
 #include "cli/commands.h"
 
 #include <string.h>
@@ -222,6 +223,12 @@ static struct position walk(struct cli *cli)
     return at;
 }
 
+static void complete_examples(struct complete *c)
+{
+    struct example example;
+    for (size_t i = 0; example_at(i, &example); i++) complete_choices(c, cli_format(c->cli, "%.*s", STR_ARG(example.id)));
+}
+
 static bool is_noun(struct str word)
 {
     for (size_t i = 0; command_at(i); i++) {
@@ -239,7 +246,9 @@ int command_complete(struct cli *cli)
     struct position at = walk(cli);
     if (at.flag != FLAG_NONE) {
         const char *choices = at.flag == FLAG_OUTPUT && at.command ? at.command->formats : flag_info(at.flag)->choices;
-        if (choices && choices[0])
+        if (at.flag == FLAG_TEMPLATE)
+            complete_examples(&c);
+        else if (choices && choices[0])
             complete_choices(&c, choices);
         else
             buf_text(&c.out, ":files\n");

@@ -142,7 +142,7 @@ struct edit {
     struct cli *cli;
     const char *path;
     struct str text;
-    const char *name;
+    const char *name; // NULL: the whole table goes
     struct str table; // "[profile.x]" or empty
     struct str line;  // the new line; empty = take it out
 };
@@ -172,6 +172,7 @@ static void rewrite(const struct edit *edit, struct buf *out)
         struct str line = str_cut(rest, '\n', &rest);
         struct str table = table_name(line);
         if (table.ptr) inside = edit->table.len > 0 && str_starts(table, edit->table);
+        if (inside && !edit->name) continue;
         if (inside && is_assignment(line, edit->name)) {
             if (!done && edit->line.len > 0) buf_printf(out, "%.*s\n", STR_ARG(edit->line));
             done = true;
@@ -223,7 +224,7 @@ static int change(struct cli *cli, const char *name, struct str profile, struct 
                         err.message);
     if (!code) code = write_file(cli, file->path, buf_str(&out));
     buf_release(&out);
-    if (!code) cli_note(cli, "%s %s in %s", line.len ? "set" : "removed", name, file->path);
+    if (!code) cli_note(cli, "%s %s in %s", line.len ? "set" : "removed", name ? name : edit.table.ptr, file->path);
     return code;
 }
 
@@ -248,6 +249,11 @@ int config_change(struct cli *cli, const char *name, struct str profile, struct 
     struct config_file *file = &cli->config->files[args_has(&cli->args, FLAG_LOCAL) ? CONFIG_PROJECT : CONFIG_USER];
     file->exists = true; // the next change reads what this one wrote
     return EXIT_OK;
+}
+
+int config_drop(struct cli *cli, struct str profile)
+{
+    return change(cli, NULL, profile, STR(""));
 }
 
 int command_config_set(struct cli *cli)

@@ -4,6 +4,8 @@
 #include "cli/session.h"
 #include "store/server.h"
 
+#include <string.h>
+
 static const struct column columns[] = {
     {"name", "CONTEXT", CELL_TEXT, false, 0},  {"current", "CURRENT", CELL_TEXT, false, 0},
     {"place", "RUNS AT", CELL_TEXT, false, 0}, {"tokenFile", "TOKEN", CELL_TEXT, true, 0},
@@ -124,11 +126,42 @@ int command_context_add(struct cli *cli)
         if (!args_has(&cli->args, kept[i])) continue;
         code = config_change(cli, flag_info(kept[i])->name, name, absolute(cli, kept[i], value));
     }
-    if (!code) cli_next(cli, "context test --profile %.*s", STR_ARG(name));
+    if (!code) cli_next(cli, "context test %.*s", STR_ARG(name));
+    return code;
+}
+
+int command_context_rm(struct cli *cli)
+{
+    struct str name = cli->args.words[0];
+    const struct config_file *file = &cli->config->files[args_has(&cli->args, FLAG_LOCAL) ? CONFIG_PROJECT : CONFIG_USER];
+    if (!is_profile(cli->config, name)) return no_profile(cli, name);
+    if (!json_get(json_key(&file->root, "profile"), name)) {
+        cli_fail(cli, EXIT_NOT_FOUND, "context %.*s is not in %s", STR_ARG(name), file->path ? file->path : "any file");
+        cli_next(cli, "context ls -o wide");
+        return EXIT_NOT_FOUND;
+    }
+    int code = config_drop(cli, name);
+    // A default that names nothing would fail every command.
+    if (!code && str_eq(json_text(json_key(&file->root, "default-profile")), name))
+        code = config_change(cli, "default-profile", STR(""), STR(""));
     return code;
 }
 
 // ---- test
+
+// As if --profile NAME had been given.
+static bool take_profile(struct cli *cli, struct str name)
+{
+    struct args *args = &cli->args;
+    struct flag_value *flags = ARENA_ARRAY(&cli->io.arena, args->flag_count + 1, struct flag_value);
+    if (!flags) return false;
+    for (size_t i = 0; i < args->flag_count; i++) flags[i] = args->flags[i];
+    flags[args->flag_count++] = (struct flag_value){FLAG_PROFILE, name};
+    args->flags = flags;
+    memset(args->defaults, 0, sizeof(args->defaults));
+    config_load(cli);
+    return cli->config != NULL;
+}
 
 int command_context_test(struct cli *cli)
 {
@@ -136,6 +169,10 @@ int command_context_test(struct cli *cli)
     struct json who;
     struct error err = {0};
     struct buf out;
+    if (cli->args.word_count > 0) {
+        if (!is_profile(cli->config, cli->args.words[0])) return no_profile(cli, cli->args.words[0]);
+        if (!take_profile(cli, cli->args.words[0])) return cli_nomem(cli);
+    }
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
     buf_init(&out, 1 << 16);

@@ -5,7 +5,11 @@
 #include "term/card.h"
 #include "term/text.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 enum { BIGGEST = 5, DAYS = 7, STATUS_COUNT = RUN_STATUS_CANCELLED + 1 };
+#define MINUTE_MS ((int64_t)60 * 1000)
 #define DAY_MS ((int64_t)24 * 60 * 60 * 1000)
 
 static void add_bytes(struct buf *out, uint64_t bytes)
@@ -238,6 +242,32 @@ static int report_gc(struct cli *cli, const struct gc_report *report, bool dry)
     return EXIT_OK;
 }
 
+// On a terminal a person is asked. Elsewhere what would leave no ended run behind wants --yes; all else is a clock's daily work.
+static int agree(struct session *session, const struct gc_options *options)
+{
+    struct cli *cli = session->cli;
+    struct gc_report report;
+    struct error err = {0};
+    struct gc_options look = *options;
+    char answer[8] = "";
+    bool person = isatty(STDIN_FILENO) && cli->io.err.tty;
+    bool all = options->keep_last == 0 && options->before_ms > options->now_ms - MINUTE_MS;
+    look.dry = true;
+    if (options->dry || args_has(&cli->args, FLAG_YES) || (!person && !all)) return EXIT_OK;
+    if (archive_gc(session->store, &look, &cli->io.arena, &report, &err)) return cli_error(cli, &err);
+    if (report.run_count == 0) return EXIT_OK;
+    struct buf out = buf_of(TEXT_MAX);
+    buf_printf(&out, "this removes %llu run%s for good, with logs and artifacts; %llu stay%s%s", (unsigned long long)report.run_count,
+               report.run_count == 1 ? "" : "s", (unsigned long long)report.kept_count, report.kept_count == 1 ? "s" : "",
+               person ? ". Go on? [y/N] " : "\n");
+    cli_talk(cli, &out);
+    buf_release(&out);
+    if (person && fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y')) return EXIT_OK;
+    cli_fail(cli, EXIT_USAGE, person ? "nothing was removed" : "nothing was removed: what keeps no run wants --yes");
+    cli_hint(cli, "--dry-run shows what goes, --yes removes it without asking");
+    return EXIT_USAGE;
+}
+
 static int collect(struct session *session, const struct gc_options *options)
 {
     struct cli *cli = session->cli;
@@ -274,6 +304,7 @@ int command_store_gc(struct cli *cli)
                                  .dry = dry,
                                  .now_ms = cli->io.now_ms,
                                  .reason = args_text(&cli->args, FLAG_REASON, why)};
+    if (!code) code = agree(&session, &options);
     if (!code) code = collect(&session, &options);
     session_close(&session);
     return code;

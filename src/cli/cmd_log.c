@@ -55,30 +55,6 @@ static void print_text(struct cli *cli, const struct verify_report *report)
     buf_release(&out);
 }
 
-// A run that is not there may have been removed on purpose: its tombstone says so.
-static int report_removed(struct session *session, struct str word, bool *found)
-{
-    struct cli *cli = session->cli;
-    struct tombstones tombstones;
-    struct run_head head;
-    struct error err = {0};
-    *found = false;
-    if (!session->store || store_head(session->store, session->tenant, word, &cli->io.arena, &head, NULL) == OK)
-        return EXIT_OK;
-    if (store_tombstones(session->store, &cli->io.arena, &tombstones, &err)) return cli_error(cli, &err);
-    for (size_t i = tombstones.count; i > 0 && !*found; i--) {
-        const struct tombstone *one = &tombstones.items[i - 1];
-        char time[CIVIL_SIZE], hex[SHA256_HEX + 1];
-        if (!str_eq(one->run, word) || !str_eq(one->tenant, session->tenant)) continue;
-        *found = true;
-        civil_format(one->removed_ms, time);
-        digest_hex(&one->head, hex);
-        cli_fail(cli, EXIT_NOT_FOUND, "run %.*s was removed on %s (%.*s); it had %llu events, its head was %s",
-                 STR_ARG(word), time, STR_ARG(one->reason), (unsigned long long)one->last_seq, hex);
-    }
-    return *found ? EXIT_NOT_FOUND : EXIT_OK;
-}
-
 static int verify(struct session *session, struct str run)
 {
     struct cli *cli = session->cli;
@@ -112,8 +88,6 @@ int command_log_verify(struct cli *cli)
     if (args_has(&cli->args, FLAG_PUBKEY))
         return cli_fail(cli, EXIT_USAGE, "--pubkey is for bundles; runs in a store are not signed");
     int code = session_open(&session, cli, STORE_READ);
-    bool removed = false;
-    if (!code && one) code = report_removed(&session, cli->args.words[0], &removed);
     if (!code && one) code = target_find(&session, cli->args.words[0], 0, &target);
     if (!code) code = verify(&session, one ? target.head.ids.run : STR(""));
     session_close(&session);

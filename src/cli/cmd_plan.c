@@ -148,11 +148,13 @@ static void write_critical(struct cli *cli, struct buf *out, const struct json *
     if (json_integer(json_key(critical, "boundMs"), 0) == 0 && open->count == 0)
         buf_text(out, "none of its steps takes time by itself");
     else if (json_integer(json_key(critical, "boundMs"), 0) == 0)
-        buf_text(out, "no timeouts declared on it");
+        buf_text(out, "no limit: no timeouts are declared");
+    else if (open->count > 0)
+        buf_printf(out, "no limit: %s by timeouts, waits and retries, and what has none", text);
     else
         buf_printf(out, "at most %s by timeouts, waits and retries", text);
     if (open->count > 0) {
-        buf_text(out, "; without a limit: ");
+        buf_text(out, ": ");
         names(out, open, ", ");
     }
     buf_byte(out, '\n');

@@ -180,7 +180,7 @@ COMMAND("Prove", key_show, "key show", "FILE", "print the id of a key, and its p
 COMMAND("Store", store_stat, "store stat", "", "what is in the store and where its bytes are", "text|json", 0, 0,
         STORE_FLAGS, FLAG_TIME, FLAG_OUTPUT)
 COMMAND("Store", store_gc, "store gc", "", "remove runs whose time is over", "text|json", 0, 0, STORE_FLAGS, FLAG_KEEP,
-        FLAG_KEEP_LAST, FLAG_STATUS, FLAG_DRY_RUN, FLAG_CHECK, FLAG_REASON, FLAG_OUTPUT)
+        FLAG_KEEP_LAST, FLAG_STATUS, FLAG_DRY_RUN, FLAG_CHECK, FLAG_YES, FLAG_REASON, FLAG_OUTPUT)
 COMMAND("Store", store_backup, "store backup", "DEST", "copy the store while it is being used", "text|json", 1, 1,
         STORE_FLAGS, FLAG_OUTPUT)
 COMMAND("Store", store_restore, "store restore", "BACKUP", "fill an empty store from a backup", "text|json", 1, 1,
@@ -207,7 +207,8 @@ COMMAND("Other", context_use, "context use", "[NAME]", "make a context the defau
         FLAG_LOCAL)
 COMMAND("Other", context_add, "context add", "NAME", "keep a server or a store under a name", NULL, 1, 1, STORE_FLAGS,
         FLAG_LOCAL)
-COMMAND("Other", context_test, "context test", "", "ask the server who we are there", NULL, 0, 0, STORE_FLAGS)
+COMMAND("Other", context_rm, "context rm", "NAME", "forget a context", NULL, 1, 1, FLAG_LOCAL)
+COMMAND("Other", context_test, "context test", "[NAME]", "ask the server who we are there", NULL, 0, 1, STORE_FLAGS)
 COMMAND("Other", login, "login", "", "sign in to a server, at its identity provider", NULL, 0, 0, FLAG_SERVER, FLAG_CA_FILE)
 COMMAND("Other", logout, "logout", "", "forget a sign-in", NULL, 0, 0, FLAG_SERVER, FLAG_CA_FILE)
 COMMAND("Other", whoami, "whoami", "", "who we are at a server, and what as", NULL, 0, 0, FLAG_SERVER, FLAG_TOKEN_FILE,

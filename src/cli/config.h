@@ -44,6 +44,8 @@ struct config {
 // Sets a line of the user's file (--local: the project's), in [profile.PROFILE] or above all tables; an empty value takes it out.
 // EXIT_OK, or what was reported.
 int config_change(struct cli *cli, const char *name, struct str profile, struct str value);
+// Takes [profile.PROFILE] out of the same file, whole.
+int config_drop(struct cli *cli, struct str profile);
 // Reads everything and puts the defaults into cli->args. Faults are kept, nothing is printed.
 void config_load(struct cli *cli);
 // Warns of what is wrong. False: there is a fault that forbids to go on, and it was reported; commands that are there to help

@@ -1,12 +1,35 @@
 #include "cli/session.h"
+#include "base/civil.h"
 #include "contract/profile.h"
 #include "reading/reading.h"
 
 enum { PREFIX_MIN = 4, CANDIDATE_COUNT = 5 };
 
+// A run that is not there may have been removed on purpose: its tombstone says so.
+static bool tell_tombstone(struct session *session, struct str text)
+{
+    struct cli *cli = session->cli;
+    struct tombstones removed;
+    struct error err = {0};
+    if (!session->store || session->remote || store_tombstones(session->store, &cli->io.arena, &removed, &err)) return false;
+    for (size_t i = removed.count; i > 0; i--) {
+        const struct tombstone *one = &removed.items[i - 1];
+        char time[CIVIL_SIZE], hex[SHA256_HEX + 1];
+        bool same = str_eq(one->run, text) || (text.len >= PREFIX_MIN && str_starts(one->run, text));
+        if (!same || !str_eq(one->tenant, session->tenant)) continue;
+        civil_format(one->removed_ms, time);
+        digest_hex(&one->head, hex);
+        cli_fail(cli, EXIT_NOT_FOUND, "run %.*s was removed on %s (%.*s); it had %llu events, its head was %s",
+                 STR_ARG(one->run), time, STR_ARG(one->reason), (unsigned long long)one->last_seq, hex);
+        return true;
+    }
+    return false;
+}
+
 static int not_found(struct session *session, struct str text)
 {
     struct cli *cli = session->cli;
+    if (tell_tombstone(session, text)) return EXIT_NOT_FOUND;
     cli_fail(cli, EXIT_NOT_FOUND, "there is no run %.*s in %s", STR_ARG(text), session->url);
     if (text.len < PREFIX_MIN) cli_hint(cli, "of an id at least the first %d characters are needed", PREFIX_MIN);
     cli_next(cli, "ls");

@@ -181,6 +181,11 @@ static void answer_cancel(struct top *top, const char *text)
     act(top, "cancel", text);
 }
 
+static void answer_approve(struct top *top, const char *text)
+{
+    act(top, "approve", text);
+}
+
 static void answer_reject(struct top *top, const char *text)
 {
     act(top, "reject", text);
@@ -228,7 +233,7 @@ bool top_act(struct top *top, int key, const struct run_head *head, struct str s
         return true;
     case 'a':
         aim(top, run, look == LOOK_APPROVAL ? step : STR(""));
-        act(top, "approve", "");
+        top_ask(top, answer_approve, "approve %s (Esc: no); reason", top->aim);
         return true;
     case 'x':
         aim(top, run, look == LOOK_APPROVAL ? step : STR(""));

@@ -550,20 +550,20 @@ static const struct {
     {"tags", TOP_KNOWN},
     {"version", TOP_KNOWN},
     {"metadata", TOP_KNOWN},
-    {"provider", TOP_KNOWN},
-    {"model", TOP_KNOWN},
-    {"modelReasoningEffort", TOP_KNOWN},
-    {"webSearchMode", TOP_KNOWN},
-    {"additionalDirectories", TOP_KNOWN},
-    {"interactive", TOP_KNOWN},
-    {"effort", TOP_KNOWN},
-    {"thinking", TOP_KNOWN},
-    {"fallbackModel", TOP_KNOWN},
-    {"betas", TOP_KNOWN},
-    {"sandbox", TOP_KNOWN},
-    {"worktree", TOP_KNOWN},
-    {"mutates_checkout", TOP_KNOWN},
-    {"persist_sessions", TOP_KNOWN},
+    {"provider", TOP_IDLE},
+    {"model", TOP_IDLE},
+    {"modelReasoningEffort", TOP_IDLE},
+    {"webSearchMode", TOP_IDLE},
+    {"additionalDirectories", TOP_IDLE},
+    {"interactive", TOP_IDLE},
+    {"effort", TOP_IDLE},
+    {"thinking", TOP_IDLE},
+    {"fallbackModel", TOP_IDLE},
+    {"betas", TOP_IDLE},
+    {"sandbox", TOP_IDLE},
+    {"worktree", TOP_IDLE},
+    {"mutates_checkout", TOP_IDLE},
+    {"persist_sessions", TOP_IDLE},
     {"container", TOP_IDLE},
     {"evidence_policy", TOP_IDLE},
     {"budget", TOP_IDLE},
@@ -588,7 +588,8 @@ static void check_top_fields(struct reader *r, const struct json *root)
             struct diagnostic *d = WARNING(r, "E0203", at, "unknown field \"%.*s\" in a workflow", SHOW(member->key));
             hint_nearest(r, d, &nearest);
         } else if (class == TOP_IDLE) {
-            WARNING(r, "E0219", at, "\"%.*s\" has no effect", SHOW(member->key));
+            struct diagnostic *d = WARNING(r, "E0219", at, "\"%.*s\" has no effect", SHOW(member->key));
+            if (str_is(member->key, "sandbox")) HINT(r, d, "steps are kept from files and network by --confine: `cairn help run`");
         }
     }
 }

@@ -337,6 +337,11 @@ static enum tool_level level_of(const struct tool_confinement *confinement, int 
     return version > 0 ? TOOL_LEVEL_FILES : TOOL_LEVEL_BASIC;
 }
 
+enum tool_level tool_confinement_level(const struct tool_confinement *confinement)
+{
+    return level_of(confinement, landlock_version());
+}
+
 // A service of root gives the steps of each tenant a user of their own.
 static bool is_separated(const struct tool_confinement *confinement)
 {

@@ -213,6 +213,8 @@ struct job {
     bool network;
     int report, report_as;
     struct str input, home, cwd, artifacts_dir;
+    const char *level;   // of its confinement; NULL: none
+    const char *rule;    // of it, that the step has probably met; NULL: none
     struct str work_dir; // made for this attempt; empty: none
     int64_t timeout_ms;
     const char *refused; // what cannot be passed to a process, or NULL

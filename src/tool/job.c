@@ -1,5 +1,7 @@
 #include "tool/internal.h"
 
+#include "base/text.h"
+
 #include "base/civil.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK_SIZE = 2048, STDERR_MAX = 4096, LAST_LINE_MAX = 400 };
+enum { BLOCK_SIZE = 2048, STDERR_MAX = 4096, LAST_LINE_MAX = 400, DETAIL_ROOM = 256 };
 
 #define MEMORY_MAX ((size_t)1 << 30)
 #define REPORT_MAX ((size_t)256 << 20)
@@ -344,6 +346,7 @@ static bool launch_confined(struct job *job, struct environment *with, const str
     own.network = job->network;
     bool lower = job->memory_max && (!own.limits.memory || job->memory_max < own.limits.memory);
     if (lower) own.limits.memory = job->memory_max;
+    job->level = tool_level_name(tool_confinement_level(confinement));
     confinement_separate(confinement, job->tenant, job->artifacts_dir, str_from(job->argv[0]), &searches);
     struct cage cage = {.ruleset = -1};
     int dirs[DIR_COUNT] = {-1, -1, -1};
@@ -354,7 +357,9 @@ static bool launch_confined(struct job *job, struct environment *with, const str
     enum code asked = rc ? OK : open_cwd(job, confinement, &dirs[DIR_CWD], scratch, &why);
     if (asked) {
         job_fault(job, asked == E_DENIED ? "CWD_NOT_ALLOWED" : "SPAWN_FAILED", asked == E_NOMEM || asked == E_LIMIT,
-                  "cannot change to directory %.*s: %s", STR_ARG(job->cwd), why.message);
+                  "cannot change to directory %.*s: %s (the step is confined, --confine %s; read and write of the setting "
+                  "confinement name what it may use)",
+                  STR_ARG(job->cwd), why.message, job->level);
     } else if (rc) {
         bool missing = rc == E_UNSUPPORTED;
         job_fault(job, missing ? "CONFINEMENT_UNAVAILABLE" : "SPAWN_FAILED", !missing, "%s", why.message);
@@ -411,6 +416,27 @@ static struct str last_line(struct str text)
     return str_slice(str_trim(str_slice(text, from, text.len)), 0, LAST_LINE_MAX);
 }
 
+#define CONFINED "the step is confined, --confine %s; the setting confinement says %s"
+
+// What a confined step was probably kept from, in the words of the setting that would let it. The kernel tells only the step.
+static const char *refused_by(const struct job *job, struct str line)
+{
+    static const struct {
+        const char *said, *rule;
+    } known[] = {
+        {"Permission denied", "which files it may use: read, write"},
+        {"Read-only file system", "which files it may use: read, write"},
+        {"Operation not permitted", "which system calls it may make: level"},
+        {"Network is unreachable", "whether it has a network: level"},
+        {"Could not resolve host", "whether it has a network: level"},
+        {"Temporary failure in name resolution", "whether it has a network: level"},
+    };
+    for (size_t i = 0; job->level && i < ARRAY_COUNT(known); i++)
+        for (size_t at = 0; at < line.len; at++)
+            if (str_starts(str_slice(line, at, line.len), str_from(known[i].said))) return known[i].rule;
+    return NULL;
+}
+
 static void judge(struct job *job, struct str stderr_text)
 {
     char duration[24];
@@ -424,7 +450,12 @@ static void judge(struct job *job, struct str stderr_text)
         job_fault(job, "KILLED_BY_SIGNAL", true, "killed by SIG%s (signal %d)", name ? name : "?", job->exit_signal);
     } else if (job->exit_code) {
         struct str line = last_line(stderr_text);
-        job_fault(job, FAULT_EXIT, true, "exit %d%s%.*s", job->exit_code, line.len ? ": " : "", STR_ARG(line));
+        job->rule = refused_by(job, line);
+        if (job->rule)
+            job_fault(job, FAULT_EXIT, true, "exit %d: %.*s (" CONFINED ")", job->exit_code, STR_ARG(line), job->level,
+                      job->rule);
+        else
+            job_fault(job, FAULT_EXIT, true, "exit %d%s%.*s", job->exit_code, line.len ? ": " : "", STR_ARG(line));
         job->fault.has_exit = true;
         job->fault.exit_code = job->exit_code;
     }
@@ -489,6 +520,11 @@ struct tool_result job_result(struct job *job, int64_t now_ms)
     if (job->fault.code.len) {
         job->fault.category = category_of(job->fault.code);
         job->fault.detail = errors;
+        // Beside what the step wrote, where `why` and `get` show it.
+        struct str told = {0};
+        if (job->rule && errors.len < STDERR_MAX - DETAIL_ROOM)
+            told = arena_format(&job->arena, "%.*s\n" CONFINED, STR_ARG(errors), job->level, job->rule);
+        if (told.ptr) job->fault.detail = told;
     }
     mask_wipe(job->mask);
     job->mask = NULL;

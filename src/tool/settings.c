@@ -13,6 +13,11 @@ static const char *const level_names[] = {[TOOL_LEVEL_NONE] = "none",
                                           [TOOL_LEVEL_AUTO] = "auto",
                                           NULL};
 
+const char *tool_level_name(enum tool_level level)
+{
+    return level_names[level];
+}
+
 bool tool_level_parse(struct str name, enum tool_level *out)
 {
     for (size_t i = 0; level_names[i]; i++) {

@@ -150,6 +150,7 @@ enum tool_level {
 };
 #define TOOL_LEVEL_NAMES "none|auto|basic|files|full"
 bool tool_level_parse(struct str name, enum tool_level *out);
+const char *tool_level_name(enum tool_level level);
 
 struct tool_limits {    // 0: none but what the engine itself has
     uint64_t memory;    // bytes of data (RLIMIT_DATA)
@@ -185,6 +186,7 @@ enum code tool_confinement_parse(const struct json *config, struct arena *arena,
 // Whether steps of this level could be started by this process. E_UNSUPPORTED says what is missing.
 enum code tool_confinement_check(const struct tool_confinement *confinement, struct error *err) MUST_CHECK;
 
+enum tool_level tool_confinement_level(const struct tool_confinement *confinement); // AUTO: what that is here
 // Whether `auto` keeps what a service promises on this kernel. E_UNSUPPORTED says in one sentence what is missing. Other levels: OK.
 enum code tool_confinement_whole(const struct tool_confinement *confinement, struct error *err) MUST_CHECK;
 

@@ -150,14 +150,15 @@ test_gc_removes_old_families_and_leaves_tombstones() {
         cairn_is 0 ls -o name "${store[@]}"; equal "$(wc -l <out)" 6
         cairn_is 0 store gc --keep-last 2 --reason 'quota' "${store[@]}"; has out 'removed 2 runs, 12 events'
         cairn_is 0 ls --all -o name "${store[@]}"; equal "$(sort out | tr '\n' ' ')" 'p1 p1.north.1 p1.south.1 r3 '
-        cairn_is 5 get r1 "${store[@]}"
+        cairn_is 5 get r1 "${store[@]}"; has err 'run r1 was removed on'; has err '(quota)'
         cairn_is 5 log verify r1 "${store[@]}"; has err 'run r1 was removed on'; has err '(quota); it had 6 events'
         cairn_is 0 log verify --all "${store[@]}"
         cairn_is 0 store stat -o json "${store[@]}"; jq -e '.runs == 4 and .removed == 2' out >/dev/null || fail "stat: $(cat out)"
         sample r1 # the id is free again, its document is not missed
         cairn_is 0 log replay r1 "${store[@]}"
         # a run and its children go together, and with the last run of a document its blob
-        cairn_is 0 store gc --keep 0s "${store[@]}"; has out '0 runs stay'
+        cairn_is 2 store gc --keep 0s "${store[@]}"; has err 'this removes 5 runs for good'; has err '--yes'
+        cairn_is 0 store gc --keep 0s --yes "${store[@]}"; has out '0 runs stay'
         cairn_is 0 store stat -o json "${store[@]}"; jq -e '[.usage[]|select(.what=="blobs").count] == [0]' out >/dev/null || fail "blobs: $(cat out)"
         ! find . -path './gc*' -name '*.log' | grep -q . || fail "step logs stay: $(find . -name '*.log')"
     done
@@ -165,7 +166,7 @@ test_gc_removes_old_families_and_leaves_tombstones() {
 test_gc_of_one_tenant_leaves_what_others_share() {
     sample r1
     "$CAIRN" run sample.yaml --run-id r2 --tenant acme --progress none "${store[@]}" >/dev/null 2>&1 || fail "no run for acme"
-    cairn_is 0 store gc --keep 0s --tenant acme "${store[@]}"; has out 'removed 1 run'
+    cairn_is 0 store gc --keep 0s --yes --tenant acme "${store[@]}"; has out 'removed 1 run'
     cairn_is 0 get r1 "${store[@]}"; hasnt err 'cannot be read'
     cairn_is 0 log replay r1 "${store[@]}"
 }
@@ -180,7 +181,7 @@ Y
     "$CAIRN" retry g1 --no-run --progress none "${store[@]}" >/dev/null 2>&1
     cairn_is 0 ls --all -o json "${store[@]}"
     if jq -e '[.[]|select(.originalRunId=="g1" and (.status|IN("COMPLETED","FAILED","CANCELLED")|not))]|length > 0' out >/dev/null; then
-        cairn_is 0 store gc --keep 0s "${store[@]}"; has out 'because an unfinished run was made from it'
+        cairn_is 0 store gc --keep 0s --yes "${store[@]}"; has out 'because an unfinished run was made from it'
         cairn_is 0 get g1 "${store[@]}"
     fi
 }

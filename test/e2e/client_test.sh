@@ -145,6 +145,12 @@ test_client_keeps_places_as_contexts() {
     cairn_is 0 context add here --store "sqlite:$PWD/store.db"
     cairn_is 0 context test --profile prod
     has out 'tenant default, as'
+    cairn_is 0 context test prod; has out 'tenant default, as'
+    cairn_is 0 context test here; has out 'a store that can be read'
+    cairn_is 5 context test nothing
+    cairn_is 0 context add brief --store "sqlite:$PWD/store.db"; cairn_is 0 context use brief
+    cairn_is 0 context rm brief; cairn_is 5 context rm brief
+    cairn_is 0 context ls -o name; equal "$(tr '\n' ' ' <out)" 'prod here '; cairn_is 0 ls --store "sqlite:$PWD/store.db"
     cairn_is 5 context use nothing
     cairn_is 0 context use prod
     cairn_is 0 context ls -o json
@@ -448,11 +454,13 @@ test_client_covers_every_command() {
     serve && at_server
     agree='artifacts_cat artifacts_get artifacts_ls audit_verify diff events get graph inbox log_replay log_verify logs ls ps render trace wait watch why'
     act='approve cancel fork pause reject rerun resume retry run signal skip worker'
+    service='token_ls token_new token_revoke token_rotate queue_ls queue_get queue_set queue_pause queue_resume queue_rm limits_get limits_set worker_ls
+        outbox_ls outbox_rewind dlq_ls dlq_redrive dlq_drop alert_ls alert_ack definition_ls definition_get definition_put definition_approve' # service_test.sh, roles_test.sh
     here='config_list context_add context_test doctor log_export login logout test_record top whoami' # people sign in: oidc_test.sh
     refuse='log_import recover store_backup store_gc store_migrate store_restore store_stat'
     for name in $("$CAIRN" help | sed -n 's/^  \([a-z]\+\( [a-z]\+\)\?\)  .*/\1/p' | tr ' ' _); do
         "$CAIRN" ${name/_/ } --help | grep -q -- '^  *--server' || continue
-        [[ " $agree $act $here $refuse " = *" $name "* ]] || fail "nobody has tried cairn ${name/_/ } with a server"
+        [[ " $agree $act $here $refuse ${service//$'\n'/ } " = *" $name "* ]] || fail "nobody has tried cairn ${name/_/ } with a server"
     done
     "$CAIRN" log export run-done run-nodes "${store[@]}" --out here.cairn >/dev/null
     for words in 'log import here.cairn' recover 'recover run-done' 'store backup b.db' 'store gc --keep 1d' 'store gc --keep 1d --dry-run' \

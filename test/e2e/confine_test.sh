@@ -40,6 +40,8 @@ PLAN
     cairn_is 0 events p-1 "${store[@]}" -o jsonl
     equal "$(jq -r 'select(.stepId=="out" and .eventType=="StepFailed").payload.errorCode' out)" EXIT_NONZERO
     has out 'Permission denied'; hasnt out top
+    cairn_is 0 why p-1/out "${store[@]}"; has out 'the step is confined, --confine files'; has out 'read, write'
+    cairn_is 0 serve --help; has out '[serve.confinement]'
 }
 test_a_confined_step_cannot_touch_its_engine_X3() {
     level_is_there full

@@ -110,7 +110,7 @@ test_engines_ended_runs_leave_for_an_archive_and_stay_provable_I7() {
     # Who may run workflows removes ended runs by the one door for it, and nothing by hand.
     "$pg_bin/psql" -h "$pg_dir" -U hand -X -q -d postgres -c "set cairn.tenant='*'" -c "delete from cairn.workflow_events" >out 2>err && fail 'events were deleted by hand'
     has err 'permission denied'
-    cairn_is 0 store gc --keep 0s --reason archived --store "$hand"
+    cairn_is 0 store gc --keep 0s --yes --reason archived --store "$hand"
     equal "$(pg_sql "select run_id||' '||reason||' '||(encode(head,'hex')='$(cat head)') from cairn.tombstones where run_id='v-1'")" 'v-1 archived true'
     equal "$(pg_sql 'select count(*) from cairn.workflow_events e join cairn.tombstones t using(run_no)')" 0
     cairn_is 0 ls "${store[@]}" -o name; equal "$(cat out)" open

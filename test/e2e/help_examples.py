@@ -205,6 +205,7 @@ STAGE = {
     "store restore": "cairn store backup $MNT/cairn.db; rm cairn.db*",
     "store copy": "rm -r runs",
     "context use": "mkdir -p .git; cairn context add prod --store sqlite:x.db; cairn context add staging --store sqlite:x.db --local",
+    "context rm": "cairn context add prod --store sqlite:x.db",
     "context test": "cairn run build.json --store sqlite:$PWD/x.db; cairn context add prod --store sqlite:$PWD/x.db",
     "worker": "echo cairn_w_x >worker.token; " + ENDED,
     "serve": ENDED,

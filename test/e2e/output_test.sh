@@ -54,6 +54,8 @@ test_output_settings_are_checked() {
     printf 'name: w\nnodes:\n  - {id: a, wait: 1s, output: {on_overflow: artifact}}\n' >w.yaml
     cairn_is 0 validate w.yaml; has err E0219
     cairn_is 3 validate --strict w.yaml
+    printf 'name: w\nsandbox: true\nnodes:\n  - {id: a, bash: "true"}\n' >w.yaml # A6
+    cairn_is 0 validate w.yaml; has err '"sandbox" has no effect'; cairn_is 3 validate --strict w.yaml
 }
 test_workers_keep_long_outputs_as_documents_say() {
     store

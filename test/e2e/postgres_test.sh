@@ -22,7 +22,7 @@ test_postgres_every_command_works() {
     cairn_is 13 run g.json "${store[@]}" --run-id g-1 --exit-on-wait
     cairn_is 0 approve g-1 "${store[@]}"
     cairn_is 0 rerun v-1 "${store[@]}" --progress none
-    cairn_is 0 store gc --keep 0s "${store[@]}"; cairn_is 0 ls "${store[@]}" -o name; empty out
+    cairn_is 0 store gc --keep 0s --yes "${store[@]}"; cairn_is 0 ls "${store[@]}" -o name; empty out
     intact
     equal "$(pg_sql "select count(*) from cairn.tombstones")" 4
     cairn_is 0 doctor "${store[@]}"

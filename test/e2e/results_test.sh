@@ -95,7 +95,7 @@ test_nx_7_3_a_result_is_in_the_object_store_and_read_back() {
     cairn_is 7 store backup "sqlite:$PWD/half.db" "${store[@]}"
     cairn_is 0 store backup "sqlite:$PWD/copy.db" "${store[@]}" "${results[@]}"
     cairn_is 0 log verify r1 --store "sqlite:$PWD/copy.db"
-    cairn_is 0 store gc --keep-last 0 --store "sqlite:$PWD/copy.db" "${results[@]}" # what is there is not the copy's
+    cairn_is 0 store gc --keep-last 0 --yes --store "sqlite:$PWD/copy.db" "${results[@]}" # what is there is not the copy's
     cairn_is 0 log verify r1 "${store[@]}" "${results[@]}"
 }
 
@@ -278,7 +278,7 @@ test_gc_takes_what_nobody_refers_to() {
     equal "$(jq -c '[.runs, .objects, .objectsKept]' out)" '[0,1,false]'
     equal "$(messages)" "$(($(described "$(hash_of other)" | jq .chunks) + 1))" "messages of the one that stays"
     cairn_is 0 log verify --all "${store[@]}" "${results[@]}"
-    cairn_is 0 store gc --keep-last 0 "${store[@]}" "${results[@]}"
+    cairn_is 0 store gc --keep-last 0 --yes "${store[@]}" "${results[@]}"
     has out 'in 1 object elsewhere'
     equal "$(messages)" 0
 }

@@ -205,7 +205,8 @@ test_top_lists_runs_opens_one_and_approves_its_gate() {
     press Down; see '> ● gate-1'
     press Enter; see 'approval ask'; press Down; see '>  ◔ approval ask'
     press e; see 'node_started'
-    press a; see 'COMPLETED'; see '✓ done     b'
+    press a; see 'approve gate-1/ask'; press Escape; wait_for shot_lacks 'reason'; status_is gate-1 RUNNING || fail 'escape approved it'
+    press a; see 'reason'; press Enter; see 'COMPLETED'; see '✓ done     b'
     wait_for status_is gate-1 COMPLETED
     press Escape; see '2 runs, 0 active'; press q; see 'exit=0'
 }
