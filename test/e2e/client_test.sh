@@ -456,7 +456,7 @@ test_client_covers_every_command() {
     act='approve cancel fork pause reject rerun resume retry run signal skip worker'
     service='token_ls token_new token_revoke token_rotate queue_ls queue_get queue_set queue_pause queue_resume queue_rm limits_get limits_set worker_ls
         outbox_ls outbox_rewind dlq_ls dlq_redrive dlq_drop alert_ls alert_ack definition_ls definition_get definition_put definition_approve' # service_test.sh, roles_test.sh
-    here='config_list context_add context_test doctor log_export login logout test_record top whoami' # people sign in: oidc_test.sh
+    here='config_list context_add context_test doctor log_export login logout test_record top ui whoami' # people sign in: oidc_test.sh
     refuse='log_import recover store_backup store_gc store_migrate store_restore store_stat'
     for name in $("$CAIRN" help | sed -n 's/^  \([a-z]\+\( [a-z]\+\)\?\)  .*/\1/p' | tr ' ' _); do
         "$CAIRN" ${name/_/ } --help | grep -q -- '^  *--server' || continue
