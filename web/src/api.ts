@@ -47,7 +47,7 @@ export async function openSession(secret: { token: string } | { ticket: string }
     signedIn(made.principal);
 }
 export async function signOut(): Promise<void> {
-    await ask("/v1/session", { method: "DELETE" }).catch(() => {});
+    await ask("/v1/session", { method: "DELETE" }, false).catch(() => {});
     key = "";
     try {
         localStorage.removeItem(KEY);

@@ -17,6 +17,8 @@ async function read(): Promise<Waiting[]> {
     const out: Waiting[] = [];
     await Promise.all(page.items.map(async (run) => {
         const whole = await getJson<Why>(`/v1/runs/${idOf(run.runId)}/why`), snapshot = await getJson<Snapshot>("/v1/runs/" + idOf(run.runId));
+        // The run itself may wait for its approval before any of its steps.
+        if (whole.reason === "NEEDS_APPROVAL") out.push({ run, why: { ...whole, gate: { message: `May ${run.planId} start?`, role: "Operator", since: run.createdAt ?? whole.at.time } }, context: [] });
         for (const s of whole.steps?.filter((x) => x.state === "approval") ?? []) {
             const why = await getJson<Why>(`/v1/runs/${idOf(run.runId)}/steps/${idOf(s.step)}/why`);
             const context = (why.dependencies ?? []).flatMap((d) => { const found = snapshot.steps.find((x) => x.stepId === d.step); return found?.result !== undefined ? [{ step: d.step, result: found.result }] : []; });
@@ -50,10 +52,10 @@ export function Inbox() {
                     const g = w.why.gate!, from = Date.parse(g.since ?? w.why.since ?? ""), end = g.deadline ? Date.parse(g.deadline) : null, share = end ? Math.max(0, Math.min(100, ((now.value - from) / (end - from)) * 100)) : null;
                     return (
                         <article class="card inbox" key={w.run.runId + w.why.step}>
-                            <div class="row wrap"><Glyph state="approval" /><a class="link" href={`/runs/${idOf(w.run.runId)}?step=${encodeURIComponent(w.why.step!)}`}><b dir="auto">{w.run.planId}</b></a><span class="mono faint">{short(w.run.runId)}/{w.why.step}</span><span class="grow" /><span class="muted">waits for <Since from={g.since ?? w.why.since} /></span></div>
+                            <div class="row wrap"><Glyph state="approval" /><a class="link" href={`/runs/${idOf(w.run.runId)}${w.why.step ? "?step=" + encodeURIComponent(w.why.step) : ""}`}><b dir="auto">{w.run.planId}</b></a><span class="mono faint">{short(w.run.runId)}{w.why.step ? "/" + w.why.step : ""}</span><span class="grow" /><span class="muted">waits for <Since from={g.since ?? w.why.since} /></span></div>
                             {share !== null ? <div class="deadline" role="img" aria-label={`${left(end! - now.value)} left`}><i style={{ width: share + "%" }} /></div> : null}
                             {w.context.length ? <details><summary>What came before</summary>{w.context.map((c) => <div class="out" key={c.step}><b dir="auto">{c.step}</b><Value value={c.result} /></div>)}</details> : null}
-                            <Gate run={w.run.runId} step={w.why.step!} message={g.message} role={g.role} deadline={g.deadline} onTimeout={g.onTimeout} />
+                            <Gate run={w.run.runId} step={w.why.step} message={g.message} role={g.role} deadline={g.deadline} onTimeout={g.onTimeout} />
                         </article>
                     );
                 })}

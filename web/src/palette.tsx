@@ -1,7 +1,7 @@
 // Search and commands, and the keys. No key acts on a run without a dialog.
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { getJson } from "./api";
+import { getJson, signOut } from "./api";
 import { letters, recent, switchTheme, theme } from "./prefs";
 import { go, place } from "./route";
 import { entries } from "./shell";
@@ -37,6 +37,7 @@ function Palette() {
         { name: "Switch theme", hint: "t", run: switchTheme },
         { name: "Follow the system's theme", run: () => { theme.value = "system"; } },
         { name: letters.value ? "Turn keys of one letter off" : "Turn keys of one letter on", run: () => { letters.value = !letters.value; } },
+        { name: "Sign out", run: () => void signOut() },
         { name: "Copy the command of this view", hint: "y", run: () => void copy(command.value) },
     ];
     const rows: Action[] = runs.map((r) => ({ name: r.planId, hint: short(r.runId), state: rowState(r), run: () => go("/runs/" + encodeURIComponent(r.runId)) }));

@@ -76,7 +76,7 @@ function Nav() {
     const who = me.value;
     return (
         <nav class="nav" aria-label="Main">
-            <a class="brand" href="/runs"><Mark /><span>cairn</span></a>
+            <a class="brand" href="/runs" aria-label="cairn, runs"><Mark /><span>cairn</span></a>
             {entries.map((e, i) =>
                 e ? (
                     <a key={e.path} href={e.path} title={e.name} class={(e.extra ? "x " : "") + (e.path === "/inbox" && gates.value ? "need" : "")} aria-current={current.value === e.path ? "page" : undefined}>
@@ -92,7 +92,7 @@ function Nav() {
                     <button onClick={() => void copy(command.value)}><Icon name="defs" /><span>Copy the command of this view</span></button>
                 </div>
             ) : null}
-            {who ? <div class="where"><b>{who.tenantId ?? "default"}</b>{who.projects?.length ? " · " + who.projects.join(", ") : ""}<br />{who.id} · {who.roles.filter((r) => r !== "Worker" && r !== "Platform").join(", ") || who.roles.join(", ")}</div> : null}
+            {who ? <div class="where" title="Sign out: ⌘K"><b>{who.tenantId ?? "default"}</b>{who.projects?.length ? " · " + who.projects.join(", ") : ""}<br />{who.id} · {who.roles.filter((r) => r !== "Worker" && r !== "Platform").join(", ") || who.roles.join(", ")}</div> : null}
         </nav>
     );
 }
@@ -111,6 +111,14 @@ function Freshness() {
     );
 }
 
+// What is on the screen stays; that it may be old is said where it is looked at.
+function StaleBanner() {
+    const f = fresh.value, long = now.value - f.since > 1500; // a blink is no news
+    if (f.state === "stale" && f.last > 0 && long) return <div class="banner warn" role="status">The connection was cut. What you see is from before; it is read again as soon as the server answers.</div>;
+    if (f.state === "offline") return <div class="banner bad" role="alert">The server does not answer since {clock(f.since).slice(0, 8)} UTC. What you see is from before.</div>;
+    return null;
+}
+
 export function Shell({ crumb, children }: { crumb: ComponentChildren; children: ComponentChildren }) {
     return (
         <div class={"app" + (inPast.value ? " past-on" : "")}>
@@ -122,7 +130,7 @@ export function Shell({ crumb, children }: { crumb: ComponentChildren; children:
                 <button class="find" onClick={() => palette()} aria-label="Search or run a command ⌘K"><Icon name="find" /><span>Search or run a command</span><kbd>⌘K</kbd></button>
                 <button class="icon" aria-label="Light or dark" title="Light or dark (t)" onClick={switchTheme}><Icon name="moon" /></button>
             </header>
-            <main class="main" id="main" tabIndex={-1}>{children}</main>
+            <main class="main" id="main" tabIndex={-1}><StaleBanner />{children}</main>
             <footer class="cli">
                 <button onClick={() => void copy(command.value)} title="Copy"><span class="mono ell">{command.value}</span><span class="copy">Copy</span></button>
                 <span class="keys"><button onClick={() => help()}><kbd>?</kbd> keys</button></span>

@@ -76,6 +76,25 @@ const cases = {
     await page.keyboard.press('Enter');
     await page.locator('.sign-in .err').waitFor();
     await accessible(page, 'sign-in');
+    await page.fill('.sign-in input', token);
+    await page.keyboard.press('Enter');
+    await page.locator('[data-row]').first().waitFor();
+    await page.locator('.fresh.live').waitFor();
+    await page.reload();
+    await page.locator('[data-row]').first().waitFor();
+    await page.goto(url + '/definitions?new');
+    await page.locator('text=Valid: hello').waitFor();
+    await page.click('.start button:has-text("Start")'); // a request that changes something, by the session alone
+    await page.locator('[data-node="shout"].s-done').waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('sign out');
+    await page.keyboard.press('Enter');
+    await page.locator('.sign-in input').waitFor();
+    const { ticket } = await service.ask('POST', '/v1/tickets', {});
+    await page.goto('about:blank');
+    await page.goto(url + '/#ticket=' + ticket);
+    await page.locator('[data-row]').first().waitFor();
+    check(!page.url().includes('ticket'), 'the ticket does not stay in the address');
     await page.context().close();
   },
   async runs_are_listed_filtered_and_chosen() {

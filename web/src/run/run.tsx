@@ -1,5 +1,5 @@
 // A run: what it is, why it is so, and its six tabs with the step over them and time below.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { act, again, whyNot } from "../acts";
 import { actions, viewKeys } from "../palette";
 import { now, recent } from "../prefs";
@@ -99,8 +99,9 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
             return true;
         };
     }, [items, step, past, at, live.status]);
-    if (tab === "why") return <WhyPage model={model} run={run} />;
     const state = runState(run), sub = runSub(run);
+    const spoken = useSpoken(past ? "" : `${live.planId ?? "run"} is ${word(runState(live))}${live.failedSteps ? `, ${live.failedSteps} failed` : ""}`);
+    if (tab === "why") return <WhyPage model={model} run={run} />;
     const counts = new Map<State, number>();
     for (const item of items.values()) counts.set(item.state, (counts.get(item.state) ?? 0) + 1);
     const order: State[] = ["done", "reused", "running", "retrying", "approval", "held", "failed", "cancelled", "skipped", "waiting", "not_run", "unknown"];
@@ -149,8 +150,19 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
                 {step ? <Drawer {...props} step={step} live={live} /> : null}
             </div>
             <Travel model={model} />
+            <span class="sr" role="status">{spoken}</span>
         </>
     );
+}
+// For those who listen: changes of state, not more than one in five seconds.
+function useSpoken(text: string): string {
+    const [said, say] = useState(""), last = useRef(0);
+    useEffect(() => {
+        const wait = Math.max(0, last.current + 5000 - Date.now());
+        const timer = setTimeout(() => { last.current = Date.now(); say(text); }, wait);
+        return () => clearTimeout(timer);
+    }, [text]);
+    return said;
 }
 
 interface Act { name: string; run: () => void; primary?: boolean; why?: string | undefined }

@@ -50,13 +50,13 @@ export function SignalsTab({ model, live, items, past, open }: TabProps & { live
 }
 
 // A gate: the question, who may answer, what happens without an answer; after it, the record of the decision.
-export function Gate({ run, step, message, role, deadline, onTimeout, then }: { run: string; step: string; message: string; role: string; deadline?: string | undefined; onTimeout?: string | undefined; then?: () => void }) {
+export function Gate({ run, step, message, role, deadline, onTimeout, then }: { run: string; step?: string | undefined; message: string; role: string; deadline?: string | undefined; onTimeout?: string | undefined; then?: () => void }) {
     const [comment, set] = useState(""), [error, fail] = useState(""), [busy, work] = useState(false), [rejecting, reject] = useState(false), [answer, got] = useState<DecisionRecord | null>(null);
     const may = mayAs(role);
     const send = async (type: "APPROVE" | "REJECT") => {
         work(true);
         try {
-            const d = await sendSignal(run, type, { stepId: step }, comment.trim() || undefined);
+            const d = await sendSignal(run, type, step ? { stepId: step } : {}, comment.trim() || undefined);
             toast(`${type === "APPROVE" ? "Approved" : "Rejected"}.${d.causedSeq ? ` The decision is recorded as event ${d.causedSeq}.` : ""}`);
             getJson<DecisionRecord>(`/v1/runs/${idOf(run)}/signals/${idOf(d.signalId)}`).then(got, () => {});
             then?.();
