@@ -80,6 +80,13 @@ engines-storm:
 	@$(MAKE) -j2 all
 	@test/crash/engines_test.sh
 	@python3 test/crash/engines_storm.py build/cairn --verbose --kills $(or $(KILLS),1000) --stops $(or $(STOPS),200) --restarts $(or $(RESTARTS),200) --cuts $(or $(CUTS),5000) --withheld $(or $(WITHHELD),500) --partitions $(or $(PARTITIONS),100) --minutes $(or $(MINUTES),24) --rounds $(or $(ROUNDS),20)
+# Runs on a real Temporal server, which is built first when it is not there (ten minutes, Go): people steer them, everything is killed
+.PHONY: live-temporal
+live-temporal:
+	@$(MAKE) -j2 all
+	@tools/temporal-server build
+	@test/e2e/temporal_test.sh
+	@test/temporal/live_test.sh
 # Secrets of every kind of provider in so many runs, searched for in everything that is kept, sent or shown
 canaries:
 	@$(MAKE) -j2 all

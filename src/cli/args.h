@@ -140,6 +140,11 @@
     X(QUEUE, "queue", 0, "NAME", "", "with --server: the queue of the server that the run waits in for a place")       \
     X(ROLE, "role", 0, "ROLE", "Operator|Engineer|Admin|System|Worker|Auditor", "what the token may do (repeat)")      \
     X(EXPIRES, "expires", 0, "WHEN", "", "when the token ends: 90d, 12h, or a time like 2027-02-11T17:00:00Z")         \
+    X(TEMPORAL, "temporal", 0, "HOST:PORT", "", "a Temporal server: runs are its workflows, steps its activities")      \
+    X(NAMESPACE, "namespace", 0, "NAME", "", "of the Temporal server (default: default)")                              \
+    X(TASK_QUEUE, "task-queue", 0, "NAME", "", "of the Temporal server: what the names of queues begin with (default: cairn)") \
+    X(API_KEY_FILE, "api-key-file", 0, "FILE", "", "a file with the key that the Temporal server asks for; needs --tls") \
+    X(TLS, "tls", 0, NULL, "", "the Temporal server speaks TLS")                                                       \
     X(NAME, "name", 0, "NAME", "", "what the worker is called in lists (default: host and process)")                   \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
 

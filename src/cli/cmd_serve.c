@@ -9,6 +9,7 @@
 #include "cli/server.h"
 #include "cli/session.h"
 #include "cli/tasking.h"
+#include "temporal/temporal.h"
 
 #include "base/civil.h"
 
@@ -188,6 +189,21 @@ static int read_routes(struct cli *cli, struct service_settings *settings)
 }
 
 // Flags over [serve] of the config files.
+// --temporal and what goes with it, over what [serve.temporal] says. False: out of memory.
+static bool take_temporal(struct cli *cli, struct service_settings *settings)
+{
+    static const enum flag flags[] = {FLAG_TEMPORAL, FLAG_NAMESPACE, FLAG_TASK_QUEUE};
+    if (!settings->temporal && !args_has(&cli->args, FLAG_TEMPORAL)) return true;
+    struct temporal_settings *made = ARENA_NEW(&cli->io.arena, struct temporal_settings);
+    if (!made) return false;
+    if (settings->temporal) *made = *settings->temporal;
+    struct str *const to[] = {&made->address, &made->namespace, &made->queue};
+    for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
+        if (args_has(&cli->args, flags[i])) *to[i] = args_text(&cli->args, flags[i], "");
+    settings->temporal = made;
+    return true;
+}
+
 static int read_settings(struct serving *serving)
 {
     struct cli *cli = serving->cli;
@@ -208,6 +224,8 @@ static int read_settings(struct serving *serving)
     if (code) return code;
     if (args_has(&cli->args, FLAG_CONFINE) || !settings->confinement_said) settings->confinement = steps.confinement;
     if (args_has(&cli->args, FLAG_NO_LOCAL_STEPS)) settings->local_steps = false;
+    if (!take_temporal(cli, settings)) return cli_nomem(cli);
+    if (settings->temporal) settings->local_steps = false;
     code = settings->local_steps ? confine_whole(cli, settings->confinement) : EXIT_OK;
     if (code) return code;
     if (steps.secrets && (args_has(&cli->args, FLAG_SECRETS) || !settings->secrets)) settings->secrets = steps.secrets;

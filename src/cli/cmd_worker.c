@@ -1,6 +1,7 @@
 // Steps of a server, executed here.
 #include "cli/commands.h"
 #include "cli/confine.h"
+#include "temporal/temporal.h"
 #include "worker/worker.h"
 #include "cli/interrupt.h"
 #include "cli/plugins.h"
@@ -63,6 +64,27 @@ static int read_servers(struct cli *cli, struct worker_options *out)
     return EXIT_OK;
 }
 
+// --temporal: activities of that server instead of tasks of one of Cairn.
+static int take_temporal(struct cli *cli, struct worker_options *out)
+{
+    struct temporal_settings *settings = ARENA_NEW(&cli->io.arena, struct temporal_settings);
+    if (!settings) return cli_nomem(cli);
+    if (!args_has(&cli->args, FLAG_TEMPORAL)) return EXIT_OK;
+    if (args_has(&cli->args, FLAG_SERVER) || args_has(&cli->args, FLAG_KINDS))
+        return cli_fail(cli, EXIT_USAGE, "--temporal does not go with --server or --kinds: a queue of Temporal has steps of every kind");
+    bool certificates = out->link.ca_file.len > 0 || out->link.cert_file.len > 0;
+    *settings = (struct temporal_settings){.address = args_text(&cli->args, FLAG_TEMPORAL, ""),
+                                           .namespace = args_text(&cli->args, FLAG_NAMESPACE, ""),
+                                           .queue = args_text(&cli->args, FLAG_TASK_QUEUE, ""),
+                                           .tls = args_has(&cli->args, FLAG_TLS) || certificates,
+                                           .ca_file = out->link.ca_file,
+                                           .cert_file = out->link.cert_file,
+                                           .key_file = out->link.key_file,
+                                           .key_file_path = args_text(&cli->args, FLAG_API_KEY_FILE, "")};
+    out->temporal = settings;
+    return EXIT_OK;
+}
+
 static int read_options(struct cli *cli, struct worker_options *out)
 {
     int64_t slots;
@@ -74,8 +96,8 @@ static int read_options(struct cli *cli, struct worker_options *out)
     if (!args_int(&cli->args, FLAG_CONCURRENCY, 1, WORKER_SLOTS_MAX, cores > 0 && cores < 64 ? cores : 4, &cli->io.arena,
                   &slots))
         return cli_usage(cli);
-    int listed = read_servers(cli, out);
-    if (listed) return listed;
+    int code = read_servers(cli, out);
+    if (code) return code;
     out->link.ca_file = args_text(&cli->args, FLAG_CA_FILE, "");
     out->link.cert_file = args_text(&cli->args, FLAG_CERT, "");
     out->link.key_file = args_text(&cli->args, FLAG_CERT_KEY, "");
@@ -84,12 +106,14 @@ static int read_options(struct cli *cli, struct worker_options *out)
     out->name = args_text(&cli->args, FLAG_NAME, name);
     out->pool = args_text(&cli->args, FLAG_POOL, "default");
     out->slots = (uint32_t)slots;
-    if (out->link.url.len == 0) {
-        int code = cli_fail(cli, EXIT_USAGE, "which server? --server is missing");
-        cli_hint(cli, "http://HOST:PORT, https://HOST or unix:PATH; $CAIRN_SERVER does as well");
+    code = take_temporal(cli, out);
+    if (code) return code;
+    if (out->link.url.len == 0 && !out->temporal) {
+        code = cli_fail(cli, EXIT_USAGE, "which server? --server is missing");
+        cli_hint(cli, "http://HOST:PORT, https://HOST or unix:PATH; $CAIRN_SERVER does as well; or --temporal HOST:PORT");
         return code;
     }
-    int code = read_token(cli, &out->link.token);
+    code = read_token(cli, &out->link.token);
     if (code == EXIT_OK) code = confine_open(cli, &engine, false);
     if (code == EXIT_OK) code = confine_whole(cli, engine.confinement);
     out->confinement = engine.confinement;
@@ -149,8 +173,9 @@ int command_worker(struct cli *cli)
     if (rc) return cli_error(cli, &err);
     interrupts_catch();
     shut_in();
+    struct str whose = options.temporal ? options.temporal->address : options.link.url;
     cli_note(cli, "worker %.*s: pool %.*s of %.*s, %u step%s at once", STR_ARG(options.name), STR_ARG(options.pool),
-             STR_ARG(options.link.url), options.slots, options.slots == 1 ? "" : "s");
+             STR_ARG(whose), options.slots, options.slots == 1 ? "" : "s");
     if (worker_open(&options, &worker, &err)) return cli_error(cli, &err);
     code = work(cli, worker);
     uint64_t count = worker_count(worker);

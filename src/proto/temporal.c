@@ -92,6 +92,11 @@ MESSAGE(pending_activity, "PendingActivityInfo", TEXT(pending_activity, activity
         ONE(pending_activity, type, 2, name), NUMBER(pending_activity, state, 3), NUMBER(pending_activity, attempt, 7))
 MESSAGE(described, "DescribeWorkflowExecutionResponse", ONE(described, info, 2, execution_info),
         MANY(described, activities, 3, pending_activity))
+MESSAGE(list_executions, "ListWorkflowExecutionsRequest", TEXT(list_executions, namespace, 1),
+        NUMBER(list_executions, page_size, 2), TEXT(list_executions, next_page_token, 3),
+        TEXT(list_executions, query, 4))
+MESSAGE(executions, "ListWorkflowExecutionsResponse", MANY(executions, executions, 1, execution_info),
+        TEXT(executions, next_page_token, 2))
 MESSAGE(get_history, "GetWorkflowExecutionHistoryRequest", TEXT(get_history, namespace, 1),
         ONE(get_history, execution, 2, execution), NUMBER(get_history, maximum_page_size, 3),
         TEXT(get_history, next_page_token, 4), NUMBER(get_history, wait_new_event, 5),

@@ -214,6 +214,16 @@ struct temporal_described {
     const struct temporal_pending_activity *activities;
     size_t activities_count;
 };
+struct temporal_list_executions {
+    struct str namespace;
+    int64_t page_size;
+    struct str next_page_token, query;
+};
+struct temporal_executions {
+    const struct temporal_execution_info *executions;
+    size_t executions_count;
+    struct str next_page_token;
+};
 enum { TEMPORAL_FILTER_ALL = 1, TEMPORAL_FILTER_CLOSE = 2 };
 struct temporal_get_history {
     struct str namespace;
@@ -469,7 +479,8 @@ struct temporal_heartbeat_answer {
     X(failure) X(any) X(status) X(already_started) X(nothing) X(system_capabilities) X(system_info)                    \
     X(describe_namespace) X(namespace_limits) X(namespace_info) X(namespace_config) X(namespace)                       \
     X(register_namespace) X(list_attributes) X(attribute) X(attributes) X(start) X(started) X(signal)                  \
-    X(request_cancel) X(terminate) X(describe) X(execution_info) X(pending_activity) X(described) X(get_history)       \
+    X(request_cancel) X(terminate) X(describe) X(execution_info) X(pending_activity) X(described) X(list_executions)   \
+    X(executions) X(get_history)                                                                                       \
     X(event_started) X(event_task_started) X(event_task_failed) X(event_activity_scheduled)                            \
     X(event_activity_completed) X(event_activity_failed) X(event_activity_timed_out) X(event_activity_ref)             \
     X(event_activity_canceled) X(event_timer) X(event_signaled) X(event_cancel_requested) X(event_terminated)          \

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-enum { MESSAGE_MAX = 4096, DETAIL_MAX = 8192 };
-
 // One call. Freed with its answer.
 struct batch {
     struct remote *remote;
@@ -78,50 +76,6 @@ static void handed_release(void *memory)
     free(handed);
 }
 
-// ---- reading
-static struct str cut(struct str text, size_t max)
-{
-    if (text.len <= max) return text;
-    text.len = max;
-    while (text.len > 0 && !str_utf8(text)) text.len--; // never half a character
-    return text;
-}
-
-static bool is_true(const struct json *value)
-{
-    return json_is(value, JSON_BOOL) && value->boolean;
-}
-
-// Texts borrow the call, which is as its schema says. False: no memory.
-static bool read_result(const struct json *item, struct buf *value, struct tool_result *out)
-{
-    const struct json *error = json_key(item, "error"), *output = json_key(item, "output");
-    const struct json *given = json_key(item, "value");
-    out->duration_ms = json_integer(json_key(item, "durationMs"), 0);
-    out->lost = json_key(item, "lost") != NULL;
-    if (error) {
-        const struct json *exit = json_key(error, "exitCode");
-        out->fault = (struct fault){.code = json_text(json_key(error, "code")),
-                                    .message = cut(json_text(json_key(error, "message")), MESSAGE_MAX),
-                                    .category = json_text(json_key(error, "category")),
-                                    .detail = cut(json_text(json_key(error, "detail")), DETAIL_MAX),
-                                    .retryable = is_true(json_key(error, "retryable")),
-                                    .has_exit = exit != NULL,
-                                    .exit_code = (int32_t)json_integer(exit, 0)};
-    }
-    if (error || out->lost) return true;
-    out->ok = true;
-    out->truncated = is_true(json_key(item, "truncated"));
-    out->spilled = is_true(json_key(item, "spilled"));
-    out->output_size = (uint64_t)json_integer(json_key(item, "outputSize"), 0);
-    out->output = json_text(output);
-    if (output) return true;
-    out->is_json = true;
-    json_canon(value, given);
-    out->output = buf_str(value);
-    return buf_ok(value);
-}
-
 static struct handed *handed_new(struct batch *batch, size_t index, struct worker_task *task,
                                  const struct tool_result *given)
 {
@@ -180,7 +134,7 @@ static enum remote_state take_result(struct remote *r, const struct worker_call 
     if (epoch != (int64_t)task->epoch) return REMOTE_STALE;
     struct tool_result result = {.reports = reports, .only_reports = !item};
     struct buf value = buf_of((size_t)64 << 20);
-    bool read = !item || read_result(item, &value, &result);
+    bool read = !item || result_read(item, &value, &result);
     struct handed *handed = read ? handed_new(batch, index, task, &result) : NULL;
     buf_release(&value);
     if (!handed) return REMOTE_AGAIN;

@@ -221,11 +221,12 @@ void answer_later(struct remote *r, remote_reply reply, void *context, int statu
 void serve_waiters(struct remote *r); // those that can be answered, or whose time is over
 void unlock_and_answer(struct remote *r);
 
+// What came out of a task, of an element that is as its schema says. Texts borrow it; a value is written to `value`. False: no memory.
+bool result_read(const struct json *item, struct buf *value, struct tool_result *out);
 // remote_json.c. Members of an object that was opened with '{'; commas come by themselves.
 void wire_text(struct buf *out, const char *name, struct str value);
 void wire_number(struct buf *out, const char *name, int64_t value);
 void wire_list(struct buf *out, const char *name); // open
-void wire_task(struct buf *out, const struct tool_request *request, struct str token, int64_t lease_ms);
 void wire_problem(struct buf *out, int status, const char *code, const char *detail); // without the closing brace
 const char *state_name(enum remote_state state);
 const char *state_code(enum remote_state state); // NULL: no refusal

@@ -111,8 +111,14 @@ struct remote_task {
 // Of the answer to a poll. Strings live in `arena` or in `body`. E_INVALID, E_NOMEM.
 enum code remote_tasks_read(struct str body, struct arena *arena, struct remote_task **tasks, size_t *count,
                             struct error *err) MUST_CHECK;
+// One of these tasks alone, and back: for those who carry tasks in another way.
+void remote_task_write(struct buf *out, const struct tool_request *request, struct str token, int64_t lease_ms);
+enum code remote_task_read(struct str body, struct arena *arena, struct remote_task *task, struct error *err) MUST_CHECK;
 // One element of "results": what came out of a task.
 void remote_result_write(struct buf *out, struct str token, uint64_t epoch, const struct tool_result *result);
+// And back; texts live in `arena` or in `body`. E_INVALID: it is none.
+enum code remote_result_read(struct str body, struct arena *arena, struct tool_result *out,
+                             struct error *err) MUST_CHECK;
 // What became of the elements of a call, in their order.
 enum remote_state {
     REMOTE_OK = 1,

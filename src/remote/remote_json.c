@@ -73,7 +73,7 @@ static const char *const form_names[] = {[EXECUTOR_NONE] = "",
                                          [EXECUTOR_TASK] = "task",
                                          [EXECUTOR_FUNCTION] = "function"};
 
-void wire_task(struct buf *out, const struct tool_request *request, struct str token, int64_t lease_ms)
+void remote_task_write(struct buf *out, const struct tool_request *request, struct str token, int64_t lease_ms)
 {
     struct buf key = buf_of(8192);
     buf_printf(&key, "%.*s:%.*s:%u", STR_ARG(request->run), STR_ARG(request->step), request->logical);
@@ -225,6 +225,13 @@ static enum code read_task(const struct json *task, struct arena *arena, struct 
     return input ? read_function(input, arena, request, err) : read_process(task, arena, request, err);
 }
 
+enum code remote_task_read(struct str body, struct arena *arena, struct remote_task *task, struct error *err)
+{
+    struct json value;
+    enum code rc = json_parse(body, &json_limits_result, arena, &value, err);
+    return rc ? rc : read_task(&value, arena, task, err);
+}
+
 enum code remote_tasks_read(struct str body, struct arena *arena, struct remote_task **tasks, size_t *count,
                             struct error *err)
 {
@@ -278,6 +285,67 @@ void remote_result_write(struct buf *out, struct str token, uint64_t epoch, cons
     if (result->ok && result->truncated) wire_number(out, "outputSize", (int64_t)result->output_size);
     wire_number(out, "durationMs", result->duration_ms);
     buf_byte(out, '}');
+}
+
+enum { MESSAGE_MAX = 4096, DETAIL_MAX = 8192 };
+
+static struct str cut(struct str text, size_t max)
+{
+    if (text.len <= max) return text;
+    text.len = max;
+    while (text.len > 0 && !str_utf8(text)) text.len--; // never half a character
+    return text;
+}
+
+static bool is_true(const struct json *value)
+{
+    return json_is(value, JSON_BOOL) && value->boolean;
+}
+
+bool result_read(const struct json *item, struct buf *value, struct tool_result *out)
+{
+    const struct json *error = json_key(item, "error"), *output = json_key(item, "output");
+    const struct json *given = json_key(item, "value");
+    out->duration_ms = json_integer(json_key(item, "durationMs"), 0);
+    out->lost = json_key(item, "lost") != NULL;
+    if (error) {
+        const struct json *exit = json_key(error, "exitCode");
+        out->fault = (struct fault){.code = json_text(json_key(error, "code")),
+                                    .message = cut(json_text(json_key(error, "message")), MESSAGE_MAX),
+                                    .category = json_text(json_key(error, "category")),
+                                    .detail = cut(json_text(json_key(error, "detail")), DETAIL_MAX),
+                                    .retryable = is_true(json_key(error, "retryable")),
+                                    .has_exit = exit != NULL,
+                                    .exit_code = (int32_t)json_integer(exit, 0)};
+    }
+    if (error || out->lost) return true;
+    out->ok = true;
+    out->truncated = is_true(json_key(item, "truncated"));
+    out->spilled = is_true(json_key(item, "spilled"));
+    out->output_size = (uint64_t)json_integer(json_key(item, "outputSize"), 0);
+    out->output = json_text(output);
+    if (output) return true;
+    out->is_json = true;
+    json_canon(value, given);
+    out->output = buf_str(value);
+    return buf_ok(value);
+}
+
+enum code remote_result_read(struct str body, struct arena *arena, struct tool_result *out, struct error *err)
+{
+    struct json item;
+    struct buf value = buf_of((size_t)64 << 20);
+    enum code rc = json_parse(body, &json_limits_result, arena, &item, err);
+    *out = (struct tool_result){0};
+    const struct json *error = rc ? NULL : json_key(&item, "error");
+    bool fits = !rc && (json_is(json_key(&item, "output"), JSON_STRING) || json_key(&item, "value") || json_key(&item, "lost") ||
+                        json_text(json_key(error, "code")).len > 0);
+    if (!rc && !fits) rc = error_set(err, E_INVALID, "this is no result of a task");
+    if (!rc && !result_read(&item, &value, out)) rc = error_nomem(err);
+    if (!rc && out->is_json) out->output = arena_copy(arena, out->output);
+    if (!rc && out->is_json && !out->output.ptr) rc = error_nomem(err);
+    buf_release(&value);
+    return rc;
 }
 
 // ---- answers

@@ -130,7 +130,7 @@ static struct worker_task *task_of(const struct remote *r, const struct tool_req
     buf_init(&token, 16384);
     buf_init(&wire, (size_t)256 << 20);
     auth_task_seal(&r->options.key, &claim, &token);
-    if (buf_ok(&token)) wire_task(&wire, request, buf_str(&token), r->options.lease_ms);
+    if (buf_ok(&token)) remote_task_write(&wire, request, buf_str(&token), r->options.lease_ms);
     if (buf_ok(&token) && buf_ok(&wire)) task = task_new(request, buf_str(&token), buf_str(&wire));
     buf_release(&token);
     buf_release(&wire);

@@ -177,6 +177,7 @@ struct service {
     struct store *store;
     struct engine *engine;
     struct remote *remote;
+    struct temporal_host *host; // NULL: attempts do not go to Temporal
     struct plan_source plan_source; // plans.c
     struct missed_run *missed;      // engine thread: not taken up, because their plans were not to be had
     int64_t missed_next_ms;

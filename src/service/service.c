@@ -2,6 +2,7 @@
 #include "service/inside.h"
 
 #include "cairn/cairn.h"
+#include "temporal/host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ static void on_event(void *context, const struct engine_event *event)
     admission_event(service, event);
     alerts_event(service, event);
     count_event(service, event);
+    if (service->host) temporal_host_event(service->host, event);
     if (service->hooks.event) service->hooks.event(service->hooks.context, event);
 }
 
@@ -302,6 +304,23 @@ static enum code open_remote(struct service *service, struct error *err)
     return rc ? rc : remote_open(&options, &service->remote, err);
 }
 
+// Attempts are activities of a Temporal server instead, whatever pool they are for.
+static enum code open_host(struct service *service, struct error *err)
+{
+    const struct service_settings *settings = &service->settings;
+    if (!settings->temporal) return OK;
+    struct adapters *adapters = &service->settings.adapters; // what runs say of who runs them
+    if (!adapters->usual) adapters->usual = PROVIDER_TEMPORAL;
+    if (adapters->space.len == 0)
+        adapters->space = settings->temporal->namespace.len ? settings->temporal->namespace : STR(TEMPORAL_NAMESPACE);
+    if (str_starts(settings->store, STR("postgres")))
+        return error_set(err, E_UNSUPPORTED,
+                         "runs of a store that several engines share cannot be workflows of Temporal: use sqlite: or files:");
+    struct temporal_host_options options = {
+        .settings = *settings->temporal, .store = settings->store, .contract = service->contract};
+    return temporal_host_open(&options, &service->host, err);
+}
+
 // Of the tasks of playbooks that run here. Without a word nothing may be fetched.
 static enum code task_options(struct service *service, struct error *err)
 {
@@ -328,6 +347,7 @@ static enum code open_engine(struct service *service, struct error *err)
     enum code rc = store_open(service->settings.store, &store, &service->store, err);
     if (!rc) rc = lock_made(service, err);
     if (!rc) rc = open_remote(service, err);
+    if (!rc) rc = open_host(service, err);
     if (!rc) rc = task_options(service, err);
     if (rc) return rc;
     const struct service_settings *settings = &service->settings;
@@ -338,8 +358,10 @@ static enum code open_engine(struct service *service, struct error *err)
         .confinement = settings->confinement,
         .secrets = settings->secrets,
         .task = &service->task,
-        .pools = remote_tools(service->remote),
-        .routes = {.at = settings->routes, .count = settings->route_count, .only_pools = !settings->local_steps},
+        .pools = service->host ? temporal_host_tools(service->host) : remote_tools(service->remote),
+        .routes = {.at = settings->routes,
+                   .count = settings->route_count,
+                   .only_pools = !settings->local_steps || service->host},
         .contract = service->contract,
         .entropy = os_entropy(),
         .limits = engine_limits_default,
@@ -370,7 +392,7 @@ static enum code open_engine(struct service *service, struct error *err)
     rc = engine_open(&options, &service->engine, err);
     if (rc) return rc;
     remote_attach(service->remote, service->engine);
-    return OK;
+    return service->host ? temporal_host_attach(service->host, service->engine, err) : OK;
 }
 
 static enum code open_parts(struct service *service, struct error *err)
@@ -494,6 +516,7 @@ void service_stop(struct service *service)
     }
     readers_stop(service);
     if (service->remote) remote_shut(service->remote); // while its callers can still be answered
+    if (service->host) temporal_host_shut(service->host);
 }
 
 void service_close(struct service *service)
@@ -504,6 +527,7 @@ void service_close(struct service *service)
     if (service->engine) engine_close(service->engine);
     projecting_close(service);
     remote_free(service->remote);
+    temporal_host_free(service->host);
     if (service->store) store_close(service->store);
     lock_release(service);
     documents_release(&service->documents);

@@ -19,6 +19,7 @@
 #include "view/alerts.h"
 #include "view/metrics.h"
 
+struct temporal_settings;
 struct service;
 
 // Where traces of ended runs are posted: {"url", "headers": {NAME: text, {"env"} or {"file"}}, "caFile"}; the path /v1/traces is added.
@@ -97,6 +98,7 @@ struct service_settings {
     enum inline_plans inline_plans;    // documents in requests instead of references
     bool plans_apart;                  // bodies of plans that can be fetched again are not stored with their runs
     struct adapters adapters;          // who runs plans that do not say it, and what references of runs say
+    const struct temporal_settings *temporal; // runs are workflows there; NULL: they are not
     const struct json *sinks;          // array (docs/format/bus.md); NULL: none
     int64_t drain_ms;                  // -1: not given
     uint32_t connections, per_address; // 0: what net has

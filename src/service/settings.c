@@ -1,6 +1,8 @@
 // [serve] of a configuration, member by member: docs/format/serve.md.
 #include "service/inside.h"
 
+#include "temporal/temporal.h"
+
 #include "http/http.h"
 #include "os/os.h"
 
@@ -224,6 +226,15 @@ static enum code read_pause(struct form *form, struct service_settings *out)
     return form_end(form);
 }
 
+static enum code read_temporal(const struct json *value, struct arena *arena, struct service_settings *out,
+                               struct error *err)
+{
+    struct temporal_settings *made = ARENA_NEW(arena, struct temporal_settings);
+    if (!made) return error_nomem(err);
+    out->temporal = made;
+    return temporal_settings_parse(value, arena, made, err);
+}
+
 static void read_parts(struct form *form, struct service_settings *out)
 {
     struct form part;
@@ -233,6 +244,7 @@ static void read_parts(struct form *form, struct service_settings *out)
     if (!form->rc && routes) form->rc = read_routes(routes, form->arena, out, form->err);
     if ((value = form_any(form, "confinement"))) form->rc = read_confinement(value, form->arena, out, form->err);
     if ((value = form_any(form, "secrets"))) form->rc = read_secrets(value, form->arena, out, form->err);
+    if ((value = form_take(form, "temporal", JSON_OBJECT))) form->rc = read_temporal(value, form->arena, out, form->err);
     if ((value = form_any(form, "fetch"))) form->rc = fetch_policy_parse(value, form->arena, &out->fetch, form->err);
     if ((value = form_take(form, "limits", JSON_OBJECT)))
         form->rc = engine_limits_parse(value, form->arena, &out->limits, &out->sql_bytes, form->err);
@@ -271,6 +283,7 @@ static const struct {
     {"stateStore", "how long a result may wait for the store (3000 ms)"},
     {"fetch", "what plans and webhooks may be fetched from"},
     {"routes", "which steps go to which pools of workers"},
+    {"temporal", "runs as workflows of a Temporal server: address, namespace, queue, tls, apiKeyFile"},
     {"engineLeaseSeconds", "how long other engines of the store wait before they take this one for dead (10)"},
     {"leaseSeconds", "how long a worker may be silent (30)"},
     {"maxRuns", "runs in flight at once, of all tenants; more wait in their queues"},

@@ -12,6 +12,8 @@ struct attempt {
     enum attempt_state state;
     struct channel *channel;
     struct attempt *next; // of the free ones
+    bool plain;           // of Temporal: a function by its own name, whose result is sent as it is
+    int64_t beat_ms;      // of Temporal: its last heartbeat
     struct tools *tools;  // its executor
     uint32_t generation;
     bool stopping, dropped; // asked to stop; the server does not want its result
@@ -56,6 +58,10 @@ struct worker {
     struct error fatal;
     uint64_t count;
     char dir[64];
+    struct temporal *temporal; // NULL: a server of Cairn
+    struct temporal *polls;    // the same for polls alone, which end first
+    struct str temporal_queue;
+    struct arena arena; // of that name
 };
 
 uint64_t attempt_ticket(const struct worker *worker, const struct attempt *attempt);
@@ -97,6 +103,14 @@ enum code worker_read_result(void *worker, const struct tool_request *request, s
 // *server: who gave it, when there is one.
 struct str attempt_token(struct worker *worker, uint64_t ticket, struct arena *arena, uint32_t *server);
 void worker_give_back(struct channel *channel); // what is at hand, in one last call
+// temporal.c: the same of a Temporal server
+enum code temporal_worker_open(struct worker *worker, struct error *err) MUST_CHECK;
+void *temporal_poll_main(void *channel);
+void *temporal_beat_main(void *channel);
+void *temporal_send_main(void *channel);
+void temporal_give_back(struct channel *channel);
+enum code temporal_no_result(void *worker, const struct tool_request *request, struct str ref, struct arena *arena,
+                             struct str *out, struct error *err) MUST_CHECK; // a struct task_results
 // A body is an object that stays open.
 void body_list(struct buf *body, const char *name);
 void body_number(struct buf *body, const char *name, int64_t value);

@@ -1,5 +1,7 @@
 #include "worker/inside.h"
 
+#include "temporal/temporal.h"
+
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { TEMPORAL_POLLS = 8 };       // at once: each brings one activity
 enum { LOG_HELD_MAX = 16 << 20 }; // of one task, while the server is away
 
 void worker_say(struct worker *worker, bool warning, const char *format, ...)
@@ -225,14 +228,16 @@ static bool stopped(void *context)
 
 static bool start_threads(struct worker *worker)
 {
-    void *(*const bodies[])(void *) = {worker_poll, worker_beat, worker_send};
+    void *(*const ours[])(void *) = {worker_poll, worker_beat, worker_send};
+    void *(*const theirs[])(void *) = {temporal_poll_main, temporal_beat_main, temporal_send_main};
+    void *(*const *bodies)(void *) = worker->temporal ? theirs : ours;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    size_t wanted = ARRAY_COUNT(bodies) * worker->channel_count;
+    size_t wanted = ARRAY_COUNT(ours) * worker->channel_count;
     for (size_t i = 0; i < wanted && worker->thread_count == i; i++)
-        worker->thread_count += pthread_create(&worker->threads[i], NULL, bodies[i % ARRAY_COUNT(bodies)],
-                                             &worker->channels[i / ARRAY_COUNT(bodies)]) == 0;
+        worker->thread_count += pthread_create(&worker->threads[i], NULL, bodies[i % ARRAY_COUNT(ours)],
+                                             &worker->channels[i / ARRAY_COUNT(ours)]) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return worker->thread_count == wanted;
 }
@@ -243,6 +248,7 @@ static bool make_channels(struct worker *worker)
     if (worker->options.slots < servers) worker->options.slots = servers; // one for each at least
     uint32_t slots = worker->options.slots, count = (slots + REMOTE_BATCH_MAX - 1) / REMOTE_BATCH_MAX;
     if (count < servers) count = servers;
+    if (worker->temporal && count < TEMPORAL_POLLS) count = slots < TEMPORAL_POLLS ? slots : TEMPORAL_POLLS;
     worker->attempts = calloc(slots, sizeof(*worker->attempts));
     worker->channels = calloc(count, sizeof(*worker->channels));
     if (!worker->attempts || !worker->channels) return false;
@@ -279,7 +285,7 @@ static enum code open_tasks(struct worker *worker, struct error *err)
     options.process_max = worker->options.slots;
     options.confinement = worker->options.confinement;
     options.secrets = worker->options.secrets;
-    options.results = (struct task_results){.read = worker_read_result, .context = worker};
+    options.results = (struct task_results){.read = worker->temporal ? temporal_no_result : worker_read_result, .context = worker};
     enum code rc = tasks_open(&options, &worker->tasks, err);
     if (!rc) tasks_connect(worker->tasks, on_result, on_line, worker);
     return rc;
@@ -294,6 +300,8 @@ static enum code prepare(struct worker *worker, struct error *err)
         worker->dir[0] = '\0';
         return os_errno(err, "make a directory in", tmp);
     }
+    enum code rc = worker->options.temporal ? temporal_worker_open(worker, err) : OK;
+    if (rc) return rc;
     if (!make_channels(worker)) return error_nomem(err);
     struct tool_options tools = {.mark = worker->dir, // its own: other workers of this machine are left alone
                                  .process_max = worker->options.slots,
@@ -302,7 +310,7 @@ static enum code prepare(struct worker *worker, struct error *err)
                                  .context = worker,
                                  .confinement = worker->options.confinement,
                                  .secrets = worker->options.secrets};
-    enum code rc = tools_open(&tools, &worker->tools, err);
+    rc = tools_open(&tools, &worker->tools, err);
     if (rc) return rc;
     if (worker->options.functions) functions_connect(worker->options.functions, on_result, on_line, worker);
     rc = worker->options.task ? open_tasks(worker, err) : OK;
@@ -332,6 +340,7 @@ void worker_drain(struct worker *worker)
     worker->draining = true;
     wake_channels(worker);
     pthread_mutex_unlock(&worker->mutex);
+    if (worker->polls) temporal_shut(worker->polls);
 }
 
 size_t worker_busy(struct worker *worker, struct error *err)
@@ -354,7 +363,10 @@ uint64_t worker_count(struct worker *worker)
 
 static void end_channel(struct channel *channel)
 {
-    if (channel->busy > 0) worker_give_back(channel);
+    if (channel->busy > 0 && channel->worker->temporal)
+        temporal_give_back(channel);
+    else if (channel->busy > 0)
+        worker_give_back(channel);
     for (uint32_t i = 0; i < channel->slots; i++) {
         struct attempt *attempt = &channel->attempts[i];
         if (attempt->state != ATTEMPT_NONE) attempts_free(channel, &attempt, 1);
@@ -370,12 +382,16 @@ void worker_close(struct worker *worker)
     worker->stopping = true;
     wake_channels(worker);
     pthread_mutex_unlock(&worker->mutex);
+    if (worker->polls) temporal_shut(worker->polls);
     for (size_t i = 0; i < worker->thread_count; i++) pthread_join(worker->threads[i], NULL);
     if (worker->options.functions) functions_connect(worker->options.functions, NULL, NULL, NULL);
     tasks_close(worker->tasks);
     if (worker->tools) worker->tools->ops->close(worker->tools);
     for (size_t i = 0; i < worker->channel_count; i++) end_channel(&worker->channels[i]);
     if (worker->dir[0]) os_remove_tree(worker->dir);
+    temporal_close(worker->polls);
+    temporal_close(worker->temporal);
+    if (worker->temporal) arena_release(&worker->arena);
     free(worker->channels);
     free(worker->attempts);
     pthread_mutex_destroy(&worker->mutex);

@@ -10,11 +10,15 @@
 #include "remote/remote.h"
 #include "task/task.h"
 
+struct temporal_settings;
+
 struct worker_options {
     struct fetch_link_options link; // `stopped` is the worker's own; `url` is the first server
     // Others that share their runs with it: each hands out the tasks of its own. Slots are divided evenly.
     const struct str *more_servers;
     size_t more_count; // below WORKER_SERVERS_MAX
+    // A Temporal server whose activities are executed instead: `link`, `more_servers` and `kinds` are not looked at. It lives as long.
+    const struct temporal_settings *temporal;
     struct str name, pool;
     const struct str *kinds; // that are asked for
     size_t kind_count;

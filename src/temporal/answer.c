@@ -1,0 +1,272 @@
+// What a workflow task is answered with: the difference between what the engine wants outside and what the workflow's history has pending.
+#include "temporal/inside.h"
+
+#include "json/make.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COMMANDS_MAX = 200,       // of one answer: the rest follows with the next task
+    COMMAND_BYTES = 1 << 20,  // the events of one answer must fit into one transaction of the server
+    PENDING_MAX = 1000,       // activities of one workflow at a time; the server's limit is 2000
+    DRAIN_FACTOR = 10,        // so many times history_max, and nothing more is scheduled until the workflow can be continued
+    RESPOND_MS = 60000,
+    FUNCTION_MS = 3600000, // of a function that has no timeout: nobody else would notice that its worker is gone
+    STEP_GRACE_MS = 10000, // a worker of Cairn keeps the time of a step itself
+    TASK_MS = 20000
+};
+#define NEVER_MS ((int64_t)3650 * 86400 * 1000)
+
+enum { ANSWER_PLAIN = 0, ANSWER_CLOSE, ANSWER_CONTINUE };
+
+struct answer {
+    struct arena *arena;
+    struct temporal_command *commands;
+    size_t count, bytes;
+    bool more;
+};
+
+static struct temporal_command *add(struct answer *answer, int64_t type)
+{
+    struct temporal_command *command = &answer->commands[answer->count++];
+    *command = (struct temporal_command){.type = type};
+    return command;
+}
+
+static const struct temporal_payloads *json_in(struct arena *arena, struct str text)
+{
+    struct temporal_json *room = ARENA_NEW(arena, struct temporal_json);
+    return room ? temporal_json(room, text) : NULL;
+}
+
+static const struct temporal_metadata *summary_of(struct arena *arena, struct str text)
+{
+    struct buf json = buf_of(8192);
+    json_write_string(&json, text);
+    struct str kept = buf_keep(&json, arena);
+    struct temporal_metadata *metadata = ARENA_NEW(arena, struct temporal_metadata);
+    const struct temporal_payloads *payloads = kept.ptr && metadata ? json_in(arena, kept) : NULL;
+    if (!payloads) return NULL; // a summary is a courtesy
+    metadata->summary = &payloads->payloads[0];
+    return metadata;
+}
+
+static const struct temporal_duration *duration_in(struct arena *arena, int64_t ms)
+{
+    struct temporal_duration *duration = ARENA_NEW(arena, struct temporal_duration);
+    if (duration) *duration = temporal_duration_of(ms);
+    return duration;
+}
+
+static bool schedule(struct temporal_host *host, struct answer *answer, struct wanted *wanted)
+{
+    struct arena *arena = answer->arena;
+    struct temporal_schedule_activity *made = ARENA_NEW(arena, struct temporal_schedule_activity);
+    struct temporal_name *type = ARENA_NEW(arena, struct temporal_name);
+    struct temporal_queue *queue = ARENA_NEW(arena, struct temporal_queue);
+    struct temporal_retry *retry = ARENA_NEW(arena, struct temporal_retry);
+    int64_t most = wanted->timeout_ms > 0 ? wanted->timeout_ms + (wanted->is_function ? 0 : STEP_GRACE_MS)
+                   : wanted->is_function  ? FUNCTION_MS
+                                          : NEVER_MS;
+    const struct temporal_duration *close = duration_in(arena, most);
+    const struct temporal_payloads *input = json_in(arena, wanted->input);
+    if (!made || !type || !queue || !retry || !close || !input) return false;
+    *type = (struct temporal_name){wanted->type};
+    *queue = (struct temporal_queue){.name = wanted->queue, .kind = TEMPORAL_QUEUE_NORMAL};
+    *retry = (struct temporal_retry){.maximum_attempts = 1}; // the engine names the next attempt in the log first
+    *made = (struct temporal_schedule_activity){.activity_id = wanted->activity,
+                                                .type = type,
+                                                .task_queue = queue,
+                                                .input = input,
+                                                .start_to_close = close,
+                                                .retry = retry};
+    if (!wanted->is_function) { // a function may be served by a worker that says nothing meanwhile
+        made->heartbeat = duration_in(arena, host->heartbeat_ms);
+        if (!made->heartbeat) return false;
+    }
+    struct temporal_command *command = add(answer, TEMPORAL_SCHEDULE_ACTIVITY);
+    command->schedule_activity = made;
+    command->user_metadata = summary_of(arena, wanted->summary);
+    answer->bytes += wanted->input.len + 512;
+    wanted->is_sent = true;
+    return true;
+}
+
+static bool stop_activity(struct answer *answer, struct pending *pending)
+{
+    struct temporal_cancel_activity *made = ARENA_NEW(answer->arena, struct temporal_cancel_activity);
+    if (!made) return false;
+    made->scheduled_event_id = pending->scheduled;
+    pending->is_cancelled = true;
+    add(answer, TEMPORAL_CANCEL_ACTIVITY)->cancel_activity = made;
+    answer->bytes += 64;
+    return true;
+}
+
+static struct pending *pending_find(const struct task *task, struct str activity)
+{
+    for (size_t i = 0; i < task->pending_count; i++)
+        if (str_eq(task->pending[i].activity, activity)) return &task->pending[i];
+    return NULL;
+}
+
+static const struct wanted *wanted_find(const struct hosted *run, struct str activity)
+{
+    for (const struct wanted *wanted = run->wanted; wanted; wanted = wanted->next)
+        if (str_eq(wanted->activity, activity)) return wanted;
+    return NULL;
+}
+
+static bool is_full(struct answer *answer)
+{
+    bool full = answer->count + 1 >= COMMANDS_MAX || answer->bytes >= COMMAND_BYTES;
+    if (full) answer->more = true;
+    return full;
+}
+
+static bool compare(struct temporal_host *host, struct hosted *run, struct answer *answer)
+{
+    struct task *task = run->task;
+    size_t flying = task->pending_count;
+    bool draining = task->events >= (int64_t)host->history_max * DRAIN_FACTOR;
+    for (struct wanted *wanted = run->wanted; wanted; wanted = wanted->next) {
+        struct pending *pending = pending_find(task, wanted->activity);
+        if (is_full(answer)) return true;
+        if (pending && wanted->is_cancelled) {
+            if (!pending->is_cancelled && !stop_activity(answer, pending)) return false;
+            wanted->is_stopping = true;
+        }
+        if (pending || wanted->is_cancelled || draining || flying >= PENDING_MAX) continue;
+        if (!schedule(host, answer, wanted)) return false;
+        flying++;
+    }
+    // What history has and the engine does not want was ordered by an engine that is gone.
+    for (size_t i = 0; i < task->pending_count; i++) {
+        struct pending *pending = &task->pending[i];
+        if (pending->is_cancelled || wanted_find(run, pending->activity)) continue;
+        if (is_full(answer)) return true;
+        if (!stop_activity(answer, pending)) return false;
+    }
+    return true;
+}
+
+static bool close_workflow(struct hosted *run, struct answer *answer)
+{
+    struct arena *arena = answer->arena;
+    if (run->outcome == RUN_STATUS_COMPLETED) {
+        struct temporal_complete_workflow *made = ARENA_NEW(arena, struct temporal_complete_workflow);
+        if (!made) return false;
+        add(answer, TEMPORAL_COMPLETE_WORKFLOW)->complete = made;
+    } else if (run->outcome == RUN_STATUS_CANCELLED) {
+        struct temporal_cancel_workflow *made = ARENA_NEW(arena, struct temporal_cancel_workflow);
+        if (!made) return false;
+        add(answer, TEMPORAL_CANCEL_WORKFLOW)->cancel = made;
+    } else {
+        struct temporal_fail_workflow *made = ARENA_NEW(arena, struct temporal_fail_workflow);
+        struct temporal_failure *failure = ARENA_NEW(arena, struct temporal_failure);
+        struct temporal_application_failure *info = ARENA_NEW(arena, struct temporal_application_failure);
+        if (!made || !failure || !info) return false;
+        *info = (struct temporal_application_failure){.type = STR("RunFailed"), .non_retryable = 1};
+        *failure = (struct temporal_failure){
+            .message = run->reason.len > 0 ? buf_str(&run->reason) : STR("the run has failed"),
+            .source = STR("cairn"),
+            .application = info};
+        made->failure = failure;
+        add(answer, TEMPORAL_FAIL_WORKFLOW)->fail = made;
+    }
+    return true;
+}
+
+// History grows with every step and is sent whole with every task. The store has what the next run of the workflow needs.
+static bool continue_workflow(struct temporal_host *host, struct hosted *run, struct answer *answer)
+{
+    struct arena *arena = answer->arena;
+    struct temporal_continue_workflow *made = ARENA_NEW(arena, struct temporal_continue_workflow);
+    struct temporal_name *type = ARENA_NEW(arena, struct temporal_name);
+    struct temporal_queue *queue = ARENA_NEW(arena, struct temporal_queue);
+    const struct temporal_duration *timeout = duration_in(arena, TASK_MS);
+    const struct temporal_payloads *input = json_in(arena, STR("null"));
+    if (!made || !type || !queue || !timeout || !input) return false;
+    *type = (struct temporal_name){STR(TEMPORAL_WORKFLOW)};
+    *queue = (struct temporal_queue){.name = host->runs_queue, .kind = TEMPORAL_QUEUE_NORMAL};
+    *made = (struct temporal_continue_workflow){.type = type,
+                                                .task_queue = queue,
+                                                .input = input,
+                                                .task_timeout = timeout,
+                                                .initiator = 1,
+                                                .memo = host_memo(run, arena)};
+    add(answer, TEMPORAL_CONTINUE_WORKFLOW)->continue_as_new = made;
+    return true;
+}
+
+static void on_answered(void *context, const struct grpc_answer *got)
+{
+    struct about *about = context;
+    struct temporal_host *host = about->host;
+    pthread_mutex_lock(&host->mutex);
+    struct hosted *run = hosted_find(host, (struct str){about->id, about->size});
+    INVARIANT(run && run->calls > 0);
+    run->calls--;
+    if (got->status == GRPC_OK && about->kind == ANSWER_CLOSE) run->is_closed = true;
+    // The task was over, or the workflow is: which of the two, the keeper finds out.
+    if (got->status == GRPC_NOT_FOUND) run->is_doubtful = true;
+    if (got->status != GRPC_OK && got->status != GRPC_NOT_FOUND && got->status != GRPC_CANCELLED &&
+        got->status != GRPC_INVALID_ARGUMENT) // an event came in between: there is another task with it
+        os_log(LOG_WARN, "Temporal did not take the answer to a task run=%.*s status=%s why=\"%.*s\"", STR_ARG(run->run),
+               grpc_status_name(got->status), STR_ARG(got->message));
+    if (run->is_doubtful) pthread_cond_signal(&host->changed);
+    hosted_touch(host, run);
+    while (host->dirty) { // this one, and what else came
+        struct hosted *next = host->dirty;
+        host->dirty = next->next_dirty;
+        next->is_dirty = false;
+        hosted_settle(host, next);
+    }
+    pthread_mutex_unlock(&host->mutex);
+    free(about);
+}
+
+static bool send_answer(struct temporal_host *host, struct hosted *run, const struct answer *answer, int kind)
+{
+    struct error err = {0};
+    struct about *about = malloc(sizeof(*about) + run->id.len + 1);
+    if (!about) return false;
+    *about = (struct about){.host = host, .kind = kind, .size = run->id.len};
+    memcpy(about->id, run->id.ptr, run->id.len);
+    struct temporal_respond_workflow request = {.task_token = run->task->token,
+                                                .commands = answer->commands,
+                                                .commands_count = answer->count,
+                                                .identity = temporal_identity(host->client),
+                                                .force_new_task = answer->more,
+                                                .namespace = temporal_settings_of(host->client)->namespace};
+    struct temporal_call call = {.method = TEMPORAL_METHOD("RespondWorkflowTaskCompleted"),
+                                 .in = &temporal_respond_workflow,
+                                 .request = &request,
+                                 .retry = GRPC_SAFE,
+                                 .budget_ms = RESPOND_MS};
+    run->calls++;
+    if (temporal_send(host->client, &call, on_answered, about, &err) == OK) return true;
+    run->calls--;
+    free(about);
+    return false;
+}
+
+// With the lock. Whatever cannot be sent now is sent with a later task: an attempt that is not in history is still wanted.
+void hosted_task_answer(struct temporal_host *host, struct hosted *run)
+{
+    struct arena arena = arena_of(16384, (size_t)64 << 20);
+    struct answer answer = {.arena = &arena, .commands = ARENA_ARRAY(&arena, COMMANDS_MAX, struct temporal_command)};
+    struct task *task = run->task;
+    bool long_enough = task->suggests || task->events >= (int64_t)host->history_max;
+    int kind = run->has_ended ? ANSWER_CLOSE : long_enough && task->pending_count == 0 ? ANSWER_CONTINUE : ANSWER_PLAIN;
+    bool made = answer.commands != NULL;
+    if (made && kind == ANSWER_CLOSE) made = close_workflow(run, &answer);
+    if (made && kind == ANSWER_CONTINUE) made = continue_workflow(host, run, &answer);
+    if (made && kind == ANSWER_PLAIN) made = compare(host, run, &answer);
+    if (!made || !send_answer(host, run, &answer, kind))
+        os_log(LOG_WARN, "no memory to answer a task of Temporal run=%.*s", STR_ARG(run->run)); // it comes again
+    hosted_task_free(run->task);
+    run->task = NULL;
+    arena_release(&arena);
+}

@@ -1,0 +1,423 @@
+// A workflow task: its history is read whole, what it says of attempts goes to the engine, what it says of people to the run's inbox. Then
+// the task is in hand, and is answered when the engine has stored what came of it.
+#include "temporal/inside.h"
+
+#include "remote/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HISTORY_ROOM = 256 << 20, FAIL_CAUSE = 14, PAUSE_MS = 200 };
+
+struct activity { // as history has it
+    struct str id;
+    int64_t scheduled;
+    bool is_cancelled, is_closed;
+    const struct temporal_event *closed;
+};
+
+struct asked { // a signal, or a request to cancel
+    int64_t event;
+    enum signal_type type;
+    struct str reason, bytes;
+};
+
+struct history {
+    struct arena *arena;
+    struct activity *activities;
+    size_t activity_count, activity_capacity;
+    struct asked *asked;
+    size_t asked_count, asked_capacity;
+    struct map by_id;
+    int64_t last; // event that was read
+    bool suggests, is_closed;
+    struct str original; // run of the workflow that these events were first written for: a reset copies them
+};
+
+static struct activity *activity_at(struct history *history, int64_t scheduled)
+{
+    size_t low = 0, high = history->activity_count; // they are in the order of their events
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (history->activities[middle].scheduled < scheduled)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < history->activity_count && history->activities[low].scheduled == scheduled;
+    return found ? &history->activities[low] : NULL;
+}
+
+static void close_activity(struct history *history, int64_t scheduled, const struct temporal_event *event)
+{
+    struct activity *activity = activity_at(history, scheduled);
+    if (!activity) return;
+    activity->is_closed = true;
+    activity->closed = event;
+}
+
+static bool add_activity(struct history *history, const struct temporal_event *event)
+{
+    if (!ARENA_ROOM(history->arena, history->activities, history->activity_count, &history->activity_capacity)) return false;
+    uint32_t index = (uint32_t)history->activity_count++;
+    history->activities[index] = (struct activity){.id = event->activity_scheduled->activity_id, .scheduled = event->event_id};
+    return map_put(&history->by_id, event->activity_scheduled->activity_id, index, NULL);
+}
+
+static bool add_asked(struct history *history, int64_t event, enum signal_type type, struct str reason, struct str bytes)
+{
+    if (!ARENA_ROOM(history->arena, history->asked, history->asked_count, &history->asked_capacity)) return false;
+    history->asked[history->asked_count++] =
+        (struct asked){.event = event, .type = type, .reason = reason, .bytes = bytes};
+    return true;
+}
+
+static bool add_signal(struct history *history, const struct temporal_event *event)
+{
+    struct str bytes = {0};
+    enum signal_type type = signal_parse(event->signaled->signal_name);
+    if (type == SIGNAL_NONE) return true; // a wake, or what nobody here knows
+    if (!temporal_json_read(event->signaled->input, &bytes)) bytes = (struct str){0};
+    struct str reason = STR("asked for in Temporal");
+    return add_asked(history, event->event_id, type, reason, bytes);
+}
+
+// False: out of memory.
+static bool fold_event(struct history *history, const struct temporal_event *event)
+{
+    if (event->event_id <= history->last) return true; // pages may overlap
+    history->last = event->event_id;
+    if (event->started) history->original = event->started->original_run_id;
+    if (event->task_started) history->suggests = event->task_started->suggest_continue_as_new != 0;
+    if (event->activity_completed) close_activity(history, event->activity_completed->scheduled_event_id, event);
+    if (event->activity_failed) close_activity(history, event->activity_failed->scheduled_event_id, event);
+    if (event->activity_timed_out) close_activity(history, event->activity_timed_out->scheduled_event_id, event);
+    if (event->activity_canceled) close_activity(history, event->activity_canceled->scheduled_event_id, event);
+    if (event->activity_cancel_requested) {
+        struct activity *activity = activity_at(history, event->activity_cancel_requested->scheduled_event_id);
+        if (activity) activity->is_cancelled = true;
+    }
+    if (event->activity_scheduled) return add_activity(history, event);
+    if (event->signaled) return add_signal(history, event);
+    if (event->cancel_requested) {
+        struct str cause = event->cancel_requested->cause;
+        return add_asked(history, event->event_id, SIGNAL_CANCEL, cause.len ? cause : STR("cancelled in Temporal"), (struct str){0});
+    }
+    return true;
+}
+
+static enum code fold(struct history *history, const struct temporal_history *page, struct error *err)
+{
+    for (size_t i = 0; page && i < page->events_count; i++)
+        if (!fold_event(history, &page->events[i])) return error_nomem(err);
+    return OK;
+}
+
+static enum code fold_raw(struct history *history, const struct temporal_history_page *page, struct error *err)
+{
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < page->raw_count; i++) {
+        struct temporal_history *part = ARENA_NEW(history->arena, struct temporal_history);
+        if (!part) return error_nomem(err);
+        rc = proto_read(&temporal_history, page->raw[i].data, history->arena, part, err);
+        if (!rc) rc = fold(history, part, err);
+    }
+    return rc;
+}
+
+static enum code read_history(struct temporal_host *host, const struct temporal_workflow_task *task,
+                              struct history *history, struct error *err)
+{
+    enum code rc = fold(history, task->history, err);
+    struct str token = task->next_page_token;
+    while (!rc && token.len > 0 && history->last < task->started_event_id) {
+        struct temporal_get_history request = {.namespace = temporal_settings_of(host->client)->namespace,
+                                               .execution = task->execution,
+                                               .next_page_token = token};
+        struct temporal_history_page *page = ARENA_NEW(history->arena, struct temporal_history_page);
+        if (!page) return error_nomem(err);
+        struct temporal_call call = {.method = TEMPORAL_METHOD("GetWorkflowExecutionHistory"),
+                                     .in = &temporal_get_history,
+                                     .request = &request,
+                                     .out = &temporal_history_page,
+                                     .answer = page,
+                                     .retry = GRPC_SAFE};
+        rc = temporal_ask(host->client, &call, history->arena, NULL, err);
+        if (!rc) rc = fold(history, page->history, err);
+        if (!rc) rc = fold_raw(history, page, err);
+        token = page->next_page_token;
+    }
+    return rc;
+}
+
+// ---- what came of an attempt
+
+static struct tool_result fault_of(const char *code, struct str message, const char *category, bool retryable)
+{
+    struct fault fault = {
+        .code = str_from(code), .message = message, .category = str_from(category), .retryable = retryable};
+    return (struct tool_result){.fault = fault};
+}
+
+static struct tool_result completed(const struct wanted *wanted, const struct temporal_event *event, struct arena *arena)
+{
+    struct str json;
+    struct tool_result result = {0};
+    struct error err = {0};
+    if (!temporal_json_read(event->activity_completed->result, &json))
+        return fault_of("INVALID_RESULT", STR("the worker's result is not JSON"), "validation", false);
+    if (!wanted->is_function && remote_result_read(json, arena, &result, &err) == OK) return result;
+    struct json value;
+    if (!wanted->is_function || json_parse(json, &json_limits_result, arena, &value, &err))
+        return fault_of("INVALID_RESULT", STR("the worker's result cannot be read"), "validation", false);
+    return (struct tool_result){.ok = true, .is_json = true, .output = json};
+}
+
+// A worker of Cairn puts its whole result into the details; one of an SDK says type and message.
+static struct tool_result failed(const struct temporal_event *event, struct arena *arena)
+{
+    const struct temporal_failure *failure = event->activity_failed->failure;
+    const struct temporal_application_failure *info = failure ? failure->application : NULL;
+    struct tool_result result = {0};
+    struct error err = {0};
+    struct str json;
+    if (info && info->details && temporal_json_read(info->details, &json) &&
+        remote_result_read(json, arena, &result, &err) == OK && !result.ok)
+        return result;
+    struct str message = failure && failure->message.len > 0 ? failure->message : STR("the activity failed");
+    result = fault_of("ACTIVITY_FAILED", message, "business", !info || !info->non_retryable);
+    if (info && info->type.len > 0) result.fault.code = info->type;
+    return result;
+}
+
+static struct tool_result timed_out(const struct wanted *wanted, const struct temporal_event *event)
+{
+    const struct temporal_failure *failure = event->activity_timed_out->failure;
+    int64_t type = failure && failure->timeout ? failure->timeout->timeout_type : 0;
+    if (type == TEMPORAL_TIMEOUT_START_TO_CLOSE && wanted->timeout_ms > 0)
+        return fault_of("TIMEOUT", STR("it took longer than it may"), "timeout", true);
+    return (struct tool_result){.lost = true};
+}
+
+static struct tool_result outcome(const struct wanted *wanted, const struct temporal_event *event, struct arena *arena)
+{
+    if (event->activity_completed) return completed(wanted, event, arena);
+    if (event->activity_failed) return failed(event, arena);
+    if (event->activity_timed_out) return timed_out(wanted, event);
+    return fault_of("CANCELLED", STR("cancelled"), "", false);
+}
+
+// ---- the task in hand
+
+static struct task *task_new(const struct temporal_workflow_task *from, const struct history *history)
+{
+    struct arena arena = arena_of(1024, (size_t)16 << 20);
+    struct task *task = ARENA_NEW(&arena, struct task);
+    size_t open = 0;
+    for (size_t i = 0; i < history->activity_count; i++) open += !history->activities[i].is_closed;
+    struct pending *pending = task ? ARENA_ARRAY(&arena, open + 1, struct pending) : NULL;
+    struct str token = pending ? arena_copy(&arena, from->task_token) : (struct str){0};
+    bool made = token.ptr != NULL;
+    size_t count = 0;
+    for (size_t i = 0; made && i < history->activity_count; i++) {
+        const struct activity *activity = &history->activities[i];
+        if (activity->is_closed) continue;
+        pending[count] = (struct pending){.scheduled = activity->scheduled,
+                                          .is_cancelled = activity->is_cancelled,
+                                          .activity = arena_copy(&arena, activity->id)};
+        made = pending[count++].activity.ptr != NULL;
+    }
+    if (!made) {
+        arena_release(&arena);
+        return NULL;
+    }
+    *task = (struct task){.token = token,
+                          .events = history->last,
+                          .suggests = history->suggests,
+                          .pending = pending,
+                          .pending_count = count,
+                          .arena = arena};
+    return task;
+}
+
+// With the lock. Results of attempts that have ended go to the engine; what it has cancelled and history does not have is over.
+static void take_task(struct temporal_host *host, struct hosted *run, struct history *history, struct task *task)
+{
+    hosted_task_free(run->task);
+    run->task = task;
+    run->is_waking = false;
+    run->is_started = true;
+    for (struct wanted *wanted = run->wanted, *next; wanted; wanted = next) {
+        next = wanted->next;
+        uint32_t index = map_get(&history->by_id, wanted->activity);
+        if (index != MAP_NONE && history->activities[index].is_closed) {
+            struct tool_result result = outcome(wanted, history->activities[index].closed, history->arena);
+            wanted_end(host, run, wanted, &result);
+        } else if (index == MAP_NONE && wanted->is_cancelled) {
+            struct tool_result result = fault_of("CANCELLED", STR("cancelled before a worker took it"), "", false);
+            wanted_end(host, run, wanted, &result);
+        } else if (index == MAP_NONE) {
+            wanted->is_sent = false; // the answer that had it did not arrive
+        }
+    }
+    hosted_settle(host, run);
+}
+
+// What people asked for, in order. What was posted before is not posted again by this process; by the next it is, under the same id.
+static enum code post_asked(struct temporal_host *host, struct hosted *run, const struct history *history,
+                            struct error *err)
+{
+    char seen_run[64];
+    snprintf(seen_run, sizeof(seen_run), "%.*s", STR_ARG(history->original));
+    pthread_mutex_lock(&host->mutex);
+    int64_t seen = strcmp(run->seen_run, seen_run) == 0 ? run->seen_event : 0;
+    bool ended = run->has_ended;
+    pthread_mutex_unlock(&host->mutex);
+    enum code rc = OK;
+    for (size_t i = 0; !rc && !ended && i < history->asked_count; i++) {
+        const struct asked *asked = &history->asked[i];
+        if (asked->event <= seen) continue;
+        struct str place = arena_format(history->arena, "temporal/%s/%lld", seen_run, (long long)asked->event);
+        if (!place.ptr) return error_nomem(err);
+        rc = host_signal(host, run->tenant, run->run, asked->type, place, asked->reason, asked->bytes, err);
+        if (rc == E_INVALID) { // a payload that is none: the sender sees it in the history, nobody else waits for it
+            os_log(LOG_WARN, "a signal of Temporal was refused run=%.*s why=\"%s\"", STR_ARG(run->run), err->message);
+            *err = (struct error){0};
+            rc = OK;
+        }
+    }
+    if (rc) return rc;
+    pthread_mutex_lock(&host->mutex);
+    snprintf(run->seen_run, sizeof(run->seen_run), "%s", seen_run);
+    run->seen_event = history->last;
+    pthread_mutex_unlock(&host->mutex);
+    return OK;
+}
+
+// Pinned by `calls`, so that it stays while the lock is open. NULL: it is no run of this store, or there is no memory.
+static struct hosted *find_run(struct temporal_host *host, struct str id, struct arena *arena, struct error *err)
+{
+    struct str tenant, name, plan = {0};
+    pthread_mutex_lock(&host->mutex);
+    struct hosted *run = hosted_find(host, id);
+    if (run) run->calls++;
+    pthread_mutex_unlock(&host->mutex);
+    if (run) return run;
+    enum run_status status = 0;
+    if (!temporal_workflow_parse(id, &tenant, &name)) {
+        (void)error_set(err, E_INVALID, "the workflow id is not TENANT/RUN");
+        return NULL;
+    }
+    if (host_look_up(host, tenant, name, &status, &plan, arena, err)) return NULL;
+    pthread_mutex_lock(&host->mutex);
+    run = hosted_get(host, tenant, name);
+    if (run) {
+        run->calls++;
+        run->is_started = true;
+        run->checked_ms = os_now().mono_ms;
+        if (run->plan.len == 0) buf_add(&run->plan, plan);
+        if (run_status_terminal(status) && !run->has_ended) {
+            run->has_ended = true;
+            run->outcome = status;
+        }
+    }
+    pthread_mutex_unlock(&host->mutex);
+    if (!run) (void)error_nomem(err);
+    return run;
+}
+
+// Said once: a server that hears it again and again only sends the task again and again.
+static void fail_task(struct temporal_host *host, const struct temporal_workflow_task *task, const struct error *why)
+{
+    struct arena arena = arena_of(4096, 1 << 20);
+    struct error err = {0};
+    struct temporal_failure failure = {.message = str_from(why->message), .source = STR("cairn")};
+    struct temporal_fail_workflow_task request = {.task_token = task->task_token,
+                                                  .cause = FAIL_CAUSE,
+                                                  .failure = &failure,
+                                                  .identity = temporal_identity(host->client),
+                                                  .namespace = temporal_settings_of(host->client)->namespace};
+    struct temporal_call call = {.method = TEMPORAL_METHOD("RespondWorkflowTaskFailed"),
+                                 .in = &temporal_fail_workflow_task,
+                                 .request = &request,
+                                 .retry = GRPC_ONCE};
+    struct str id = task->execution ? task->execution->workflow_id : STR("");
+    os_log(LOG_WARN, "a task of Temporal cannot be answered workflow=%.*s why=\"%s\"", STR_ARG(id), why->message);
+    if (task->attempt <= 1) (void)!temporal_ask(host->client, &call, &arena, NULL, &err);
+    arena_release(&arena);
+}
+
+static void refuse_query(struct temporal_host *host, const struct temporal_workflow_task *task)
+{
+    struct arena arena = arena_of(4096, 1 << 20);
+    struct error err = {0};
+    struct temporal_respond_query request = {.task_token = task->task_token,
+                                             .completed_type = 2,
+                                             .error_message = STR("runs of Cairn answer no queries: ask Cairn for their status"),
+                                             .namespace = temporal_settings_of(host->client)->namespace};
+    struct temporal_call call = {.method = TEMPORAL_METHOD("RespondQueryTaskCompleted"),
+                                 .in = &temporal_respond_query,
+                                 .request = &request,
+                                 .retry = GRPC_ONCE};
+    (void)!temporal_ask(host->client, &call, &arena, NULL, &err);
+    arena_release(&arena);
+}
+
+static void work_task(struct temporal_host *host, const struct temporal_workflow_task *task, struct arena *arena)
+{
+    struct history history = {.arena = arena};
+    struct error err = {0};
+    map_init(&history.by_id, arena);
+    if (task->query) {
+        refuse_query(host, task);
+        return;
+    }
+    enum code rc = task->execution ? read_history(host, task, &history, &err) : error_set(&err, E_INVALID, "a task without a workflow");
+    struct hosted *run = rc ? NULL : find_run(host, task->execution->workflow_id, arena, &err);
+    if (run) rc = post_asked(host, run, &history, &err);
+    struct task *made = run && !rc ? task_new(task, &history) : NULL;
+    pthread_mutex_lock(&host->mutex);
+    if (run) run->calls--;
+    if (made && !atomic_load(&host->is_shut))
+        take_task(host, run, &history, made);
+    else
+        hosted_task_free(made);
+    pthread_mutex_unlock(&host->mutex);
+    if ((!run || !made) && !atomic_load(&host->is_shut)) {
+        if (!err.code) (void)error_nomem(&err);
+        fail_task(host, task, &err);
+    }
+}
+
+void *host_poll(void *context)
+{
+    struct temporal_host *host = context;
+    pthread_setname_np(pthread_self(), "cairn-tasks");
+    struct temporal_queue queue = {.name = host->runs_queue, .kind = TEMPORAL_QUEUE_NORMAL};
+    struct temporal_poll request = {.namespace = temporal_settings_of(host->client)->namespace,
+                                    .task_queue = &queue,
+                                    .identity = temporal_identity(host->client)};
+    while (!atomic_load(&host->is_shut)) {
+        struct arena arena = arena_of(65536, HISTORY_ROOM);
+        struct temporal_workflow_task task;
+        struct error err = {0};
+        struct temporal_call call = {.method = TEMPORAL_METHOD("PollWorkflowTaskQueue"),
+                                     .in = &temporal_poll,
+                                     .request = &request,
+                                     .out = &temporal_workflow_task,
+                                     .answer = &task,
+                                     .timeout_ms = TEMPORAL_POLL_MS,
+                                     .retry = GRPC_POLL};
+        enum code rc = temporal_ask(host->client, &call, &arena, NULL, &err);
+        if (!rc && task.task_token.len > 0) work_task(host, &task, &arena);
+        if (rc && !atomic_load(&host->is_shut)) {
+            os_log(LOG_WARN, "no tasks from Temporal why=\"%s\"", err.message);
+            pthread_mutex_lock(&host->mutex);
+            if (!atomic_load(&host->is_shut)) os_wait_until(&host->changed, &host->mutex, os_now().mono_ms + PAUSE_MS);
+            pthread_mutex_unlock(&host->mutex);
+        }
+        arena_release(&arena);
+    }
+    return NULL;
+}

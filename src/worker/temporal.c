@@ -1,0 +1,374 @@
+// Tasks of a Temporal server instead of one of Cairn: activities that a host (temporal/host.h) has scheduled, or that ask for a function
+// of a plugin by its name. No store and no Cairn is needed here. Each channel polls for one activity at a time.
+#include "worker/inside.h"
+
+#include "temporal/temporal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    CANCEL_GRACE_MS = 10000,
+    FUNCTION_LEASE_MS = 86400000, // of an activity without a heartbeat timeout
+    BEAT_MOST_MS = 10000,         // so often at least: a cancellation comes with the answer
+    BEAT_CALL_MS = 5000,
+    RESPOND_MS = 60000,
+    IDLE_MS = 1000,
+    LAST_MS = 2000
+};
+
+static struct str namespace_of(const struct worker *worker)
+{
+    return temporal_settings_of(worker->temporal)->namespace;
+}
+
+// ---- polls
+
+static struct attempt *take_slot(struct channel *channel) // waits for one; NULL: no more tasks are wanted
+{
+    struct worker *worker = channel->worker;
+    pthread_mutex_lock(&worker->mutex);
+    while (!channel->free && !worker->stopping && !worker->draining)
+        channel_wait(channel, &channel->room, os_now().mono_ms + IDLE_MS);
+    struct attempt *attempt = worker->stopping || worker->draining ? NULL : channel->free;
+    if (attempt) channel->free = attempt->next;
+    pthread_mutex_unlock(&worker->mutex);
+    return attempt;
+}
+
+static void give_slot_back(struct channel *channel, struct attempt *attempt)
+{
+    pthread_mutex_lock(&channel->worker->mutex);
+    attempt->next = channel->free;
+    channel->free = attempt;
+    pthread_mutex_unlock(&channel->worker->mutex);
+}
+
+// A function by its own name: what it is called with is the whole input.
+static enum code read_plain(const struct temporal_activity_task *from, struct str input, struct remote_task *out,
+                            struct error *err)
+{
+    struct tool_request *request = &out->request;
+    struct str none = {"", 0};
+    *out = (struct remote_task){.lease_ms = FUNCTION_LEASE_MS};
+    *request = (struct tool_request){.form = EXECUTOR_FUNCTION,
+                                     .kind = from->type->name,
+                                     .function = from->type->name,
+                                     .input = input,
+                                     .tenant = none,
+                                     .project = none,
+                                     .environment = none,
+                                     .logical = 1,
+                                     .engine = 1,
+                                     .timeout_ms = temporal_duration_ms(from->start_to_close)};
+    if (!from->execution || !temporal_workflow_parse(from->execution->workflow_id, &request->tenant, &request->run) ||
+        !temporal_activity_parse(from->activity_id, &request->step, &request->logical, &request->engine)) {
+        request->run = from->execution ? from->execution->workflow_id : none; // of another program's workflow
+        request->step = from->activity_id;
+    }
+    return request->run.len > 0 && request->step.len > 0 ? OK : error_set(err, E_INVALID, "an activity without an id");
+}
+
+static enum code read_activity(const struct temporal_activity_task *from, struct arena *arena, struct remote_task *out,
+                               bool *plain, struct error *err)
+{
+    struct str input;
+    if (!from->type || from->type->name.len == 0) return error_set(err, E_INVALID, "an activity without a type");
+    *plain = !str_starts(from->type->name, STR(TEMPORAL_STEP_PREFIX));
+    if (!temporal_json_read(from->input, &input)) return error_set(err, E_INVALID, "the activity's input is not JSON");
+    enum code rc = *plain ? read_plain(from, input, out, err) : remote_task_read(input, arena, out, err);
+    if (rc) return rc;
+    out->token = from->task_token;
+    out->waited_ms = 0;
+    out->request.log_max = 0; // there is nobody to send them to; the end of stderr is part of a fault
+    int64_t heartbeat = temporal_duration_ms(from->heartbeat);
+    if (heartbeat > 0) out->lease_ms = heartbeat;
+    return OK;
+}
+
+static void respond_failed(struct worker *worker, struct str token, struct str code, struct str message, struct str json,
+                           int64_t budget_ms)
+{
+    struct arena arena = arena_of(4096, 1 << 20);
+    struct error err = {0};
+    struct temporal_json room;
+    struct temporal_application_failure info = {.type = code, .non_retryable = 1};
+    if (json.len > 0) info.details = temporal_json(&room, json);
+    struct temporal_failure failure = {.message = message, .source = STR("cairn"), .application = &info};
+    struct temporal_fail_activity request = {.task_token = token,
+                                             .failure = &failure,
+                                             .identity = temporal_identity(worker->temporal),
+                                             .namespace = namespace_of(worker)};
+    struct temporal_call call = {.method = TEMPORAL_METHOD("RespondActivityTaskFailed"),
+                                 .in = &temporal_fail_activity,
+                                 .request = &request,
+                                 .timeout_ms = budget_ms < TEMPORAL_CALL_MS ? budget_ms : TEMPORAL_CALL_MS,
+                                 .retry = GRPC_SAFE,
+                                 .budget_ms = budget_ms};
+    enum code rc = temporal_ask(worker->temporal, &call, &arena, NULL, &err);
+    if (rc && rc != E_NOT_FOUND && rc != E_CANCELLED) worker_say(worker, true, "a result was not taken: %s", err.message);
+    arena_release(&arena);
+}
+
+static bool begin(struct channel *channel, struct attempt *attempt, const struct temporal_activity_task *from,
+                  struct arena *arena)
+{
+    struct worker *worker = channel->worker;
+    struct remote_task task;
+    struct error err = {0};
+    bool plain = false;
+    if (read_activity(from, arena, &task, &plain, &err)) {
+        worker_say(worker, true, "an activity is refused: %s", err.message);
+        respond_failed(worker, from->task_token, STR("TASK_INVALID"), str_from(err.message), (struct str){0}, RESPOND_MS);
+        return false;
+    }
+    pthread_mutex_lock(&worker->mutex);
+    channel->busy++;
+    attempt->plain = plain;
+    attempt->beat_ms = os_now().mono_ms;
+    pthread_mutex_unlock(&worker->mutex);
+    if (!worker->options.quiet)
+        worker_say(worker, false, "%.*s/%.*s attempt %u.%u", STR_ARG(task.request.run), STR_ARG(task.request.step),
+                   task.request.logical, task.request.engine);
+    attempt_start(worker, attempt, &task, os_boot_ms());
+    return true;
+}
+
+void *temporal_poll_main(void *context)
+{
+    struct channel *channel = context;
+    struct worker *worker = channel->worker;
+    struct temporal_queue queue = {.name = worker->temporal_queue, .kind = TEMPORAL_QUEUE_NORMAL};
+    struct temporal_poll request = {.namespace = namespace_of(worker),
+                                    .task_queue = &queue,
+                                    .identity = temporal_identity(worker->temporal)};
+    for (struct attempt *attempt; (attempt = take_slot(channel));) {
+        struct arena arena = arena_of(16384, (size_t)64 << 20);
+        struct temporal_activity_task task = {.attempt = 0};
+        struct error err = {0};
+        struct temporal_call call = {.method = TEMPORAL_METHOD("PollActivityTaskQueue"),
+                                     .in = &temporal_poll,
+                                     .request = &request,
+                                     .out = &temporal_activity_task,
+                                     .answer = &task,
+                                     .timeout_ms = TEMPORAL_POLL_MS,
+                                     .retry = GRPC_POLL};
+        enum code rc = temporal_ask(worker->polls, &call, &arena, NULL, &err);
+        bool begun = !rc && task.task_token.len > 0 && begin(channel, attempt, &task, &arena);
+        if (!begun) give_slot_back(channel, attempt);
+        if (rc == E_DENIED || rc == E_NOT_FOUND || rc == E_INVALID) worker_give_up(worker, rc, err.message);
+        arena_release(&arena);
+        if (rc) { // ending, or refused for good
+            pthread_mutex_lock(&worker->mutex);
+            if (!worker->stopping) channel_wait(channel, &channel->room, os_now().mono_ms + IDLE_MS);
+            pthread_mutex_unlock(&worker->mutex);
+        }
+    }
+    return NULL;
+}
+
+// ---- heartbeats
+
+static int64_t beat_every(const struct attempt *attempt)
+{
+    int64_t third = attempt->lease_ms / 3;
+    return third < BEAT_MOST_MS ? third : BEAT_MOST_MS;
+}
+
+static struct attempt *beat_due(struct channel *channel, int64_t now, int64_t *next)
+{
+    *next = now + IDLE_MS;
+    for (uint32_t i = 0; i < channel->slots; i++) {
+        struct attempt *attempt = &channel->attempts[i];
+        if (attempt->state != ATTEMPT_RUNNING || attempt->dropped) continue;
+        int64_t due = attempt->beat_ms + beat_every(attempt);
+        if (due <= now) return attempt;
+        if (due < *next) *next = due;
+    }
+    return NULL;
+}
+
+// With the lock.
+static void stop(struct attempt *attempt, uint64_t ticket, bool dropped)
+{
+    struct tools *tools = attempt->tools;
+    struct worker *worker = attempt->channel->worker;
+    bool again = attempt->stopping && !dropped;
+    attempt->stopping = true;
+    attempt->dropped = attempt->dropped || dropped;
+    pthread_mutex_unlock(&worker->mutex);
+    if (!again) tools->ops->cancel(tools, ticket, dropped ? 0 : CANCEL_GRACE_MS);
+    pthread_mutex_lock(&worker->mutex);
+}
+
+// With the lock, which is open meanwhile.
+static void beat(struct channel *channel, struct attempt *attempt)
+{
+    struct worker *worker = channel->worker;
+    struct arena arena = arena_of(4096, 1 << 20);
+    uint64_t ticket = attempt_ticket(worker, attempt);
+    struct str token = arena_copy(&arena, attempt->token);
+    int64_t sent = os_boot_ms();
+    attempt->beat_ms = os_now().mono_ms;
+    pthread_mutex_unlock(&worker->mutex);
+    struct temporal_heartbeat request = {.task_token = token,
+                                         .identity = temporal_identity(worker->temporal),
+                                         .namespace = namespace_of(worker)};
+    struct temporal_heartbeat_answer answer = {0};
+    struct error err = {0};
+    struct temporal_call call = {.method = TEMPORAL_METHOD("RecordActivityTaskHeartbeat"),
+                                 .in = &temporal_heartbeat,
+                                 .request = &request,
+                                 .out = &temporal_heartbeat_answer,
+                                 .answer = &answer,
+                                 .timeout_ms = BEAT_CALL_MS,
+                                 .retry = GRPC_ONCE};
+    enum code rc = token.ptr ? temporal_ask(worker->temporal, &call, &arena, NULL, &err) : E_NOMEM;
+    arena_release(&arena);
+    pthread_mutex_lock(&worker->mutex);
+    if (attempt->state != ATTEMPT_RUNNING || attempt_ticket(worker, attempt) != ticket) return;
+    if (rc == OK) attempt->lease_until = sent + attempt->lease_ms;
+    bool gone = rc == E_NOT_FOUND || os_boot_ms() >= attempt->lease_until; // its server has given it up, or must have by now
+    if (gone) worker_say(worker, true, "an attempt is over for the server: it is stopped, and its result dropped");
+    if (gone || answer.cancel_requested || answer.activity_reset || answer.activity_paused)
+        stop(attempt, ticket, gone || (!answer.cancel_requested && (answer.activity_reset || answer.activity_paused)));
+}
+
+void *temporal_beat_main(void *context)
+{
+    struct channel *channel = context;
+    struct worker *worker = channel->worker;
+    pthread_mutex_lock(&worker->mutex);
+    while (!worker->stopping) {
+        int64_t next;
+        struct attempt *attempt = beat_due(channel, os_now().mono_ms, &next);
+        if (attempt)
+            beat(channel, attempt);
+        else
+            channel_wait(channel, &channel->changed, next);
+    }
+    pthread_mutex_unlock(&worker->mutex);
+    return NULL;
+}
+
+// ---- results
+
+static enum code respond(struct worker *worker, const char *method, const struct proto_message *in, const void *request,
+                         int64_t budget_ms, struct error *err)
+{
+    struct arena arena = arena_of(4096, 1 << 20);
+    struct temporal_call call = {.method = method, .in = in, .request = request, .retry = GRPC_SAFE, .budget_ms = budget_ms};
+    enum code rc = temporal_ask(worker->temporal, &call, &arena, NULL, err);
+    arena_release(&arena);
+    return rc == E_NOT_FOUND ? OK : rc; // it was taken, and the answer lost; or nobody wants it any more
+}
+
+static enum code send_good(struct worker *worker, const struct attempt *attempt, struct str json, struct error *err)
+{
+    struct temporal_json room;
+    struct temporal_complete_activity request = {.task_token = attempt->token,
+                                                 .result = temporal_json(&room, json),
+                                                 .identity = temporal_identity(worker->temporal),
+                                                 .namespace = namespace_of(worker)};
+    return respond(worker, TEMPORAL_METHOD("RespondActivityTaskCompleted"), &temporal_complete_activity, &request, RESPOND_MS, err);
+}
+
+static enum code send_cancelled(struct worker *worker, const struct attempt *attempt, struct error *err)
+{
+    struct temporal_heartbeat request = {.task_token = attempt->token,
+                                         .identity = temporal_identity(worker->temporal),
+                                         .namespace = namespace_of(worker)};
+    return respond(worker, TEMPORAL_METHOD("RespondActivityTaskCanceled"), &temporal_heartbeat, &request, RESPOND_MS, err);
+}
+
+// Without the lock: an attempt that is done is this thread's.
+static void send_result(struct channel *channel, struct attempt *attempt)
+{
+    struct worker *worker = channel->worker;
+    const struct tool_result *result = &attempt->result;
+    struct buf json = buf_of((size_t)64 << 20);
+    struct error err = {0};
+    enum code rc = OK;
+    bool bare = attempt->plain && result->ok;
+    if (bare)
+        buf_add(&json, result->output.len > 0 ? result->output : STR("null"));
+    else
+        remote_result_write(&json, STR(""), attempt->epoch, result);
+    if (!buf_ok(&json) || json.len > TEMPORAL_VALUE_MAX)
+        respond_failed(worker, attempt->token, STR("RESULT_TOO_LARGE"),
+                       STR("the result has more bytes than Temporal carries (1.5 MiB)"), (struct str){0}, RESPOND_MS);
+    else if (result->ok)
+        rc = send_good(worker, attempt, buf_str(&json), &err);
+    else if (attempt->stopping && str_is(result->fault.code, "CANCELLED"))
+        rc = send_cancelled(worker, attempt, &err);
+    else
+        respond_failed(worker, attempt->token, result->lost ? STR("LOST") : result->fault.code,
+                       result->lost ? STR("what came out is not known") : result->fault.message, buf_str(&json), RESPOND_MS);
+    if (rc && rc != E_CANCELLED) worker_say(worker, true, "a result was not taken: %s", err.message);
+    buf_release(&json);
+    pthread_mutex_lock(&worker->mutex);
+    worker->count += rc == OK;
+    pthread_mutex_unlock(&worker->mutex);
+}
+
+static struct attempt *next_done(struct channel *channel)
+{
+    for (uint32_t i = 0; i < channel->slots; i++)
+        if (channel->attempts[i].state == ATTEMPT_DONE) return &channel->attempts[i];
+    return NULL;
+}
+
+void *temporal_send_main(void *context)
+{
+    struct channel *channel = context;
+    struct worker *worker = channel->worker;
+    pthread_mutex_lock(&worker->mutex);
+    while (!worker->stopping) {
+        struct attempt *attempt = next_done(channel);
+        if (!attempt) {
+            channel_wait(channel, &channel->results, os_now().mono_ms + IDLE_MS);
+            continue;
+        }
+        pthread_mutex_unlock(&worker->mutex);
+        if (!attempt->dropped) send_result(channel, attempt);
+        attempts_free(channel, &attempt, 1);
+        pthread_mutex_lock(&worker->mutex);
+    }
+    pthread_mutex_unlock(&worker->mutex);
+    return NULL;
+}
+
+// What is at hand when the worker ends: its host hears that it is lost, instead of waiting for a heartbeat.
+void temporal_give_back(struct channel *channel)
+{
+    for (uint32_t i = 0; i < channel->slots; i++) {
+        struct attempt *attempt = &channel->attempts[i];
+        if (attempt->state == ATTEMPT_NONE || attempt->dropped) continue;
+        struct tool_result lost = {.lost = true};
+        struct buf json = buf_of(4096);
+        remote_result_write(&json, STR(""), attempt->epoch, &lost);
+        respond_failed(channel->worker, attempt->token, STR("LOST"), STR("its worker is ending"), buf_str(&json), LAST_MS);
+        buf_release(&json);
+    }
+}
+
+enum code temporal_worker_open(struct worker *worker, struct error *err)
+{
+    const struct worker_options *options = &worker->options;
+    enum code rc = temporal_open(options->temporal, &worker->temporal, err);
+    if (!rc) rc = temporal_open(options->temporal, &worker->polls, err);
+    if (rc) return rc;
+    arena_init(&worker->arena, 1024, 1 << 16);
+    worker->temporal_queue = temporal_activity_queue(temporal_settings_of(worker->temporal)->queue, options->pool, &worker->arena);
+    return worker->temporal_queue.ptr ? OK : error_nomem(err);
+}
+
+enum code temporal_no_result(void *context, const struct tool_request *request, struct str ref, struct arena *arena,
+                             struct str *out, struct error *err)
+{
+    (void)context;
+    (void)arena;
+    (void)out;
+    return error_set(err, E_UNSUPPORTED, "step %.*s needs the stored result %.*s, which a worker of Temporal cannot have",
+                     STR_ARG(request->step), STR_ARG(ref));
+}

@@ -1,0 +1,29 @@
+# Runs as workflows of a real Temporal server: what users see first. Everything else: test/temporal/live_test.sh (make live-temporal).
+. "$(dirname "$0")/temporal_lib.sh"
+
+test_a_plan_a_playbook_and_a_node_workflow_run_on_temporal_and_leave_the_log_of_the_embedded_engine() {
+    temporal_server
+    host
+    temporal_worker w1
+    cat >chain.json <<'PLAN'
+{"planId":"chain","planVersion":"1","schemaVersion":"v1.2","steps":[
+ {"stepId":"a","kind":"shell","with":{"command":"echo one"}},
+ {"stepId":"b","kind":"shell","dependsOn":["a"],"with":{"command":"echo $a.output two"}},
+ {"stepId":"c","kind":"shell","dependsOn":["b"],"retry":{"maxAttempts":2},"with":{"command":"[ $CAIRN_ATTEMPT = 2 ] || { echo no >&2; exit 3; }; echo $b.output three"}}]}
+PLAN
+    "$CAIRN" validate chain.json >/dev/null 2>err || fail "$(cat err)"
+    start_file chain chain.json
+    start_file nodes "$root/examples/parent.yaml"
+    start_file book "$root/examples/playbook.yaml"
+    for run in chain nodes book; do wait_for ended $run COMPLETED; done
+    for run in chain nodes book; do wait_for workflow_is $run COMPLETED; done
+    equal "$(jq -r '.workflowExecutionInfo.type.name' described)" cairn.run.v1
+    ask GET /v1/runs/chain && equal "$(jq -r '.steps[2].result' body)" 'one two three'
+    stop_serving
+    intact
+
+    same_as_embedded chain chain.json
+    same_as_embedded book "$root/examples/playbook.yaml"
+    "$CAIRN" events chain "${store[@]}" -o jsonl | jq -r 'select(.eventType=="RunStarted").payload.engineType' >out && has out temporal
+}
+run_tests "$@"

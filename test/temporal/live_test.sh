@@ -1,0 +1,234 @@
+# Runs on a real Temporal server while people steer them and everything is killed: make live-temporal. Each test has a server of its own.
+. "$(dirname "$0")/../e2e/temporal_lib.sh"
+
+settings() { cat >cairn.toml; }
+steps_done() { [ "$("$CAIRN" events "$1" "${store[@]}" -o jsonl | grep -c '"eventType":"StepCompleted"')" -ge "$2" ]; }
+chain() { # NAME COUNT COMMAND: a plan in the file NAME.json
+    jq -n --arg id "$1" --argjson n "$2" --arg c "$3" '{planId: $id, planVersion: "1", schemaVersion: "v1.2",
+        steps: [range($n) | {stepId: "s\(.)", kind: "shell", dependsOn: (if . > 0 then ["s\(. - 1)"] else [] end), with: {command: $c}}]}' >"$1.json"
+}
+has_started() { grep -q "$1" "$2"; }
+activities() { tctl workflow show -w "default/$1" -o json | jq '[.events[] | select(.eventType == "EVENT_TYPE_ACTIVITY_TASK_SCHEDULED")] | length'; }
+runs_of() { tctl workflow list -q "WorkflowId = 'default/$1'" -o json --limit 1000 | jq length; }
+
+test_L1_a_long_chain_goes_through_workflows_that_are_continued_as_new() {
+    settings <<<'[serve.temporal]
+address = "127.0.0.1:1"
+historyEvents = 30'
+    temporal_server
+    host
+    temporal_worker w1
+    chain long 60 'echo $CAIRN_STEP_ID'
+    start_file long long.json
+    wait_for ended long COMPLETED
+    wait_for workflow_is long COMPLETED
+    wait_for eval '[ "$(runs_of long)" -ge 8 ]' # of about seven steps each
+    tctl workflow describe -w default/long -o json | jq -r '.workflowExecutionInfo.memo.fields | keys[]' >memo
+    has memo planId # the last of them says whose it is, too
+    stop_serving
+    intact
+    same_as_embedded long long.json
+}
+
+test_L1_many_steps_at_once_all_end() {
+    temporal_server
+    host
+    slots=16 temporal_worker w1
+    jq -n '{planId: "wide", planVersion: "1", schemaVersion: "v1.2", steps: ([range(250) | {stepId: "s\(.)", kind: "shell", with: {command: "echo $CAIRN_STEP_ID"}}]
+        + [{stepId: "last", kind: "shell", dependsOn: [range(250) | "s\(.)"], with: {command: "echo done"}}])}' >wide.json
+    start_file wide wide.json
+    wait_for ended wide COMPLETED
+    wait_for workflow_is wide COMPLETED
+    equal "$(activities wide)" 251 'each step once'
+    stop_serving
+    intact
+}
+
+test_L2_the_same_start_again_is_the_same_workflow() {
+    temporal_server
+    host
+    temporal_worker w1
+    chain once 2 'echo x >>ran'
+    for _ in 1 2 3; do ask POST /v1/runs "{\"document\":$(jq -Rs . <once.json),\"runId\":\"once\"}"; done
+    wait_for ended once COMPLETED
+    wait_for workflow_is once COMPLETED
+    equal "$(activities once)" 2
+    stop_serving
+    intact
+}
+
+test_L3_an_engine_that_is_killed_goes_on_and_nothing_that_ended_runs_again() {
+    temporal_server
+    host
+    temporal_worker w1
+    chain killed 12 "echo \$CAIRN_STEP_ID >>$PWD/ran; sleep 0.1; echo ok"
+    start_file killed killed.json
+    for round in 1 2 3; do
+        wait_for steps_done killed $((round * 2))
+        kill -9 "$server"
+        wait "$server" 2>/dev/null
+        host
+    done
+    wait_for ended killed COMPLETED
+    wait_for workflow_is killed COMPLETED
+    stop_serving
+    intact
+    equal "$("$CAIRN" events killed "${store[@]}" -o jsonl | grep -c '"eventType":"StepCompleted"')" 12
+    equal "$("$CAIRN" events killed "${store[@]}" -o jsonl | jq -r 'select(.eventType=="StepCompleted").stepId' | sort -u | wc -l)" 12
+    # A step runs once for each of its engine attempts, and no more.
+    wanted=$("$CAIRN" events killed "${store[@]}" -o jsonl | grep -cE '"eventType":"(StepStarted|StepRedispatched)"')
+    [ "$(wc -l <ran)" -le "$wanted" ] || fail "ran $(wc -l <ran) times, ordered $wanted times"
+}
+
+test_L3_L8_a_worker_that_is_killed_loses_its_attempt_and_the_next_one_is_in_the_log_first() {
+    settings <<<'[serve.temporal]
+address = "127.0.0.1:1"
+heartbeatSeconds = 2'
+    temporal_server
+    host
+    temporal_worker w1
+    start lost "$(shell a "echo \$CAIRN_ENGINE_ATTEMPT >>$PWD/ran; [ \$CAIRN_ENGINE_ATTEMPT -gt 1 ] || until [ -e $PWD/go ]; do sleep 0.05; done; echo done")"
+    wait_for test -s ran
+    kill -9 "$worker"
+    temporal_worker w2
+    wait_for ended lost COMPLETED
+    touch go
+    wait_for workflow_is lost COMPLETED
+    stop_serving
+    intact
+    equal "$(tr '\n' ' ' <ran)" '1 2 '
+    "$CAIRN" events lost "${store[@]}" -o jsonl >events.jsonl
+    equal "$(jq -r 'select(.eventType=="StepCompleted").engineAttemptId' events.jsonl)" 2
+    has events.jsonl StepRedispatched
+}
+
+test_L4_a_server_that_is_killed_and_comes_back_ends_what_it_had() {
+    temporal_server
+    host
+    temporal_worker w1
+    chain away 8 "echo \$CAIRN_STEP_ID >>$PWD/ran; sleep 0.1; echo ok"
+    start_file away away.json
+    wait_for steps_done away 3
+    kill -9 "$temporal_pid"
+    wait_for eval '! kill -0 $temporal_pid'
+    temporal_server
+    wait_for ended away COMPLETED
+    wait_for workflow_is away COMPLETED
+    stop_serving
+    intact
+}
+
+test_L5_connections_that_the_server_ends_every_two_seconds_lose_nothing() {
+    temporal_server --dynamic-config-value 'frontend.keepAliveMaxConnectionAge="2s"'
+    host
+    temporal_worker w1
+    chain moved 12 'sleep 0.4; echo ok'
+    start_file moved moved.json
+    wait_for ended moved COMPLETED
+    wait_for workflow_is moved COMPLETED
+    stop_serving
+    intact
+    same_as_embedded moved moved.json
+}
+
+test_L6_people_pause_resume_and_cancel_by_temporals_own_tools() {
+    temporal_server
+    host
+    temporal_worker w1
+    chain steered 3 "echo \$CAIRN_STEP_ID >>$PWD/ran; until [ -e $PWD/go ]; do sleep 0.05; done; echo ok"
+    start_file steered steered.json
+    wait_for test -s ran
+    id=5e0c1a52-7f0a-4c1e-9d0c-0a4b3c2d1e0f
+    for _ in 1 2 3; do
+        tctl workflow signal -w default/steered --name PAUSE --input "{\"signalId\":\"$id\",\"reason\":\"lunch\"}" >/dev/null || fail 'no signal'
+    done
+    touch go
+    wait_for ended steered PAUSED
+    equal "$("$CAIRN" events steered "${store[@]}" -o jsonl | grep -c '"eventType":"RunPaused"')" 1 'however often it was sent'
+    rm go
+    tctl workflow signal -w default/steered --name RESUME >/dev/null
+    wait_for grep -q s1 ran
+    tctl workflow cancel -w default/steered >/dev/null
+    wait_for ended steered CANCELLED
+    wait_for workflow_is steered CANCELED
+    "$CAIRN" events steered "${store[@]}" -o jsonl | jq -r 'select(.eventType=="RunCancelled").payload.reason' >out
+    has out 'cancelled in Temporal'
+    stop_serving
+    intact
+}
+
+test_L7_a_cancelled_run_stops_what_its_workers_do() {
+    temporal_server
+    host
+    temporal_worker w1
+    start stopped "$(shell a "echo \$\$ >$PWD/pid; sleep 1000")" "$(shell b 'sleep 1000')"
+    wait_for test -s pid
+    ask POST /v1/runs/stopped/signals '{"signalId":"5e0c1a52-7f0a-4c1e-9d0c-0a4b3c2d1e11","signalType":"CANCEL","payload":{"reason":"enough"}}'
+    [ "$status" -lt 300 ] || fail "not taken: $(cat body)"
+    wait_for ended stopped CANCELLED
+    wait_for workflow_is stopped CANCELED
+    wait_for eval '! kill -0 $(cat pid)'
+    stop_serving
+    intact
+}
+
+test_L9_a_workflow_that_is_terminated_stops_its_run() {
+    temporal_server
+    host
+    temporal_worker w1
+    start gone "$(shell a "touch $PWD/up; sleep 1000")"
+    wait_for test -e up
+    tctl workflow terminate -w default/gone --reason 'by hand' >/dev/null
+    wait_for ended gone CANCELLED
+    "$CAIRN" events gone "${store[@]}" -o jsonl | jq -r 'select(.eventType=="RunCancelled").payload.reason' >out
+    has out 'terminated in Temporal'
+    stop_serving
+    intact
+}
+
+test_L9_a_workflow_whose_run_ended_while_the_host_died_is_closed_by_the_next_one() {
+    temporal_server
+    host
+    temporal_worker w1
+    start left "$(shell a "until [ -e $PWD/go ]; do sleep 0.05; done; echo ok")"
+    wait_for workflow_is left RUNNING
+    kill -9 "$server"
+    wait "$server" 2>/dev/null
+    "$CAIRN" signal left CANCEL --reason 'while nobody looked' "${store[@]}" >/dev/null 2>&1 || "$CAIRN" cancel left --reason 'while nobody looked' "${store[@]}" >/dev/null 2>err || fail "$(cat err)"
+    touch go
+    wait_for status_is left CANCELLED
+    host
+    wait_for workflow_is left CANCELED
+    stop_serving
+    intact
+}
+
+test_L10_what_is_too_large_for_temporal_fails_its_step_and_nothing_else() {
+    temporal_server
+    host
+    temporal_worker w1
+    cat >large.json <<'PLAN'
+{"planId":"large","planVersion":"1","schemaVersion":"v1.2","steps":[
+ {"stepId":"fits","kind":"shell","with":{"command":"head -c 700000 /dev/zero | tr '\\0' x"}},
+ {"stepId":"after","kind":"shell","dependsOn":["fits"],"with":{"command":"echo fine"}}]}
+PLAN
+    start_file large large.json
+    wait_for ended large COMPLETED
+    wait_for workflow_is large COMPLETED
+    ask GET /v1/runs/large && equal "$(jq -r '.steps[1].result' body)" fine
+    # An activity with an input of 2 MiB would make the server end the whole workflow: it never gets one.
+    cat >larger.json <<'PLAN'
+{"planId":"larger","planVersion":"1","schemaVersion":"v1.2","steps":[
+ {"stepId":"a","kind":"shell","with":{"command":"head -c 900000 /dev/zero | tr '\\0' x"}},
+ {"stepId":"b","kind":"shell","dependsOn":["a"],"with":{"command":"head -c 900000 /dev/zero | tr '\\0' y"}},
+ {"stepId":"c","kind":"shell","dependsOn":["a","b"],"with":{"command":"true $a.output $b.output"}}]}
+PLAN
+    start_file larger larger.json
+    wait_for ended larger FAILED
+    wait_for workflow_is larger FAILED
+    "$CAIRN" events larger "${store[@]}" -o jsonl | jq -r 'select(.eventType=="StepFailed").payload.errorMessage' >out
+    has out 1572864
+    stop_serving
+    intact
+}
+run_tests "$@"
