@@ -87,6 +87,12 @@ live-temporal:
 	@tools/temporal-server build
 	@test/e2e/temporal_test.sh
 	@test/temporal/live_test.sh
+# Host, workers and the Temporal server killed at random while runs go on: make storm-temporal KILLS=300 RUNS=200
+.PHONY: storm-temporal
+storm-temporal:
+	@$(MAKE) -j2 all
+	@tools/temporal-server build
+	@python3 test/temporal/storm.py build/cairn --kills $(or $(KILLS),300) --runs $(or $(RUNS),200)
 # Secrets of every kind of provider in so many runs, searched for in everything that is kept, sent or shown
 canaries:
 	@$(MAKE) -j2 all

@@ -317,6 +317,7 @@ static const struct {
     {"runtimes", "what steps need is installed", check_runtimes},
     {"serve", "the configuration of the service fits, its doors can be opened", check_serve},
     {"server", "the service answers, is ready, and has workers and sinks", check_server},
+    {"temporal", "the Temporal server that runs are workflows of answers, and has the namespace", check_temporal},
     {"runs", "every unfinished run has a process that drives it or a person who is asked", check_unfinished},
     {"states", "no run is in an impossible state", check_states},
     {"orphans", "no process of a dead engine is left", check_orphans},

@@ -17,6 +17,7 @@ struct doctor {
 
 void doctor_problem(struct doctor *d, const char *hint, const char *format, ...) PRINTF_LIKE(3, 4);
 
+void check_temporal(struct doctor *d); // doctor_temporal.c: the server of [serve.temporal]
 // doctor_serve.c
 void check_serve(struct doctor *d);  // what `cairn serve` would find here
 void check_server(struct doctor *d); // how the service is that serves this store, or that --server names

@@ -236,6 +236,7 @@ enum code adopt_page(struct service *service, struct run_filter *filter, size_t 
             ++*taken;
             count_adopted(service, &heads.items[i]);
             admission_found(service, &heads.items[i]);
+            if (service->host) temporal_host_adopted(service->host, heads.items[i].ids.tenant, heads.items[i].ids.run);
         } else if (one == E_CONFLICT && store_fenced(service->store)) {
             break; // all of it is another engine's now
         } else if (one != E_TERMINAL && one != E_EXISTS) {

@@ -14,7 +14,8 @@ enum {
     RESPOND_MS = 60000,
     FUNCTION_MS = 3600000, // of a function that has no timeout: nobody else would notice that its worker is gone
     STEP_GRACE_MS = 10000, // a worker of Cairn keeps the time of a step itself
-    TASK_MS = 20000
+    TASK_MS = 20000,
+    STRAY_MS = 30000
 };
 #define NEVER_MS ((int64_t)3650 * 86400 * 1000)
 
@@ -141,7 +142,9 @@ static bool compare(struct temporal_host *host, struct hosted *run, struct answe
         if (!schedule(host, answer, wanted)) return false;
         flying++;
     }
-    // What history has and the engine does not want was ordered by an engine that is gone.
+    // What history has and the engine does not want was ordered by an engine that is gone. Until this one has had time to take the run
+    // up and to say what it wants, that may be what it will want (task.c).
+    if (os_now().mono_ms - run->since_ms < STRAY_MS) return true;
     for (size_t i = 0; i < task->pending_count; i++) {
         struct pending *pending = &task->pending[i];
         if (pending->is_cancelled || wanted_find(run, pending->activity)) continue;

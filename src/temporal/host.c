@@ -47,6 +47,7 @@ struct hosted *hosted_get(struct temporal_host *host, struct str tenant, struct 
         free(run);
         return known;
     }
+    run->since_ms = os_now().mono_ms;
     buf_init(&run->plan, TEXT_MAX);
     buf_init(&run->reason, TEXT_MAX);
     struct hosted **slot = &host->table[str_hash(run->id) % HOST_TABLE];
@@ -208,6 +209,8 @@ static void end_cancelled(struct temporal_host *host, struct hosted *run, struct
 void hosted_settle(struct temporal_host *host, struct hosted *run)
 {
     if (run->is_closed) { // nobody executes anything of it any more
+        hosted_task_free(run->task);
+        run->task = NULL;
         for (struct wanted *wanted = run->wanted, *next; wanted; wanted = next) {
             next = wanted->next;
             if (wanted->is_cancelled) end_cancelled(host, run, wanted, "cancelled; its workflow has ended");
@@ -259,6 +262,9 @@ static struct wanted *wanted_new(struct temporal_host *host, const struct tool_r
         wanted->timeout_ms = request->timeout_ms;
         wanted->is_function = function;
         wanted->activity = put(&at, activity);
+        wanted->step = str_slice(wanted->activity, 0, request->step.len);
+        wanted->logical = request->logical;
+        wanted->engine = request->engine;
         wanted->type = put(&at, type);
         wanted->queue = put(&at, queue);
         wanted->input = put(&at, buf_str(&input));
@@ -354,6 +360,14 @@ void temporal_host_event(struct temporal_host *host, const struct engine_event *
         }
         hosted_touch(host, run);
     }
+    pthread_mutex_unlock(&host->mutex);
+}
+
+void temporal_host_adopted(struct temporal_host *host, struct str tenant, struct str name)
+{
+    pthread_mutex_lock(&host->mutex);
+    struct hosted *run = hosted_get(host, tenant, name);
+    if (run) hosted_touch(host, run);
     pthread_mutex_unlock(&host->mutex);
 }
 

@@ -37,6 +37,8 @@ struct tools *temporal_host_tools(struct temporal_host *host); // engine_options
 // From now on tasks are polled for.
 enum code temporal_host_attach(struct temporal_host *host, struct engine *engine, struct error *err) MUST_CHECK;
 void temporal_host_event(struct temporal_host *host, const struct engine_event *event); // engine thread
+// The engine has taken up a run that had not ended: its workflow is looked for, whether the run wants something of it or only waits.
+void temporal_host_adopted(struct temporal_host *host, struct str tenant, struct str run);
 void temporal_host_shut(struct temporal_host *host); // nothing is delivered to the engine afterwards
 void temporal_host_free(struct temporal_host *host); // NULL is fine
 

@@ -21,7 +21,9 @@ struct wanted { // an attempt that the engine wants outside
     bool is_stopping;  // and a task was answered with that
     bool is_function;
     int64_t timeout_ms;
-    struct str activity, type, queue, input, summary; // in `text`
+    struct str activity, type, queue, input, summary; // in `text`; activity: perhaps of an engine attempt before it (task.c)
+    struct str step;                                  // part of `activity`
+    uint32_t logical, engine;
     char text[];
 };
 
@@ -56,6 +58,7 @@ struct hosted { // a run
     char seen_run[64];  // signals up to seen_event of this workflow run were posted
     int64_t seen_event;
     int64_t checked_ms;
+    int64_t since_ms; // this process knows of it
     char text[];
 };
 

@@ -241,6 +241,30 @@ static struct task *task_new(const struct temporal_workflow_task *from, const st
     return task;
 }
 
+// An engine that takes a run up names the next engine attempt of what was in flight. Where the activity of the one before goes on at its
+// worker, or has ended with nobody there to hear it, that is this attempt's: the work is not done again. One that was lost is not.
+static void take_over(struct wanted *wanted, const struct history *history)
+{
+    const struct activity *best = NULL;
+    uint32_t newest = 0;
+    for (size_t i = 0; i < history->activity_count; i++) {
+        const struct activity *activity = &history->activities[i];
+        struct str step;
+        uint32_t logical, engine;
+        bool over = activity->is_closed && !activity->closed->activity_completed && !activity->closed->activity_failed;
+        if (activity->is_cancelled || over || !temporal_activity_parse(activity->id, &step, &logical, &engine)) continue;
+        if (!str_eq(step, wanted->step) || logical != wanted->logical || engine >= wanted->engine || engine <= newest) continue;
+        best = activity;
+        newest = engine;
+    }
+    if (!best) return;
+    INVARIANT(best->id.len <= wanted->activity.len); // a smaller number behind the same step
+    char *to = wanted->text + (wanted->activity.ptr - wanted->text);
+    memcpy(to, best->id.ptr, best->id.len);
+    wanted->activity.len = best->id.len;
+    wanted->is_sent = true;
+}
+
 // With the lock. Results of attempts that have ended go to the engine; what it has cancelled and history does not have is over.
 static void take_task(struct temporal_host *host, struct hosted *run, struct history *history, struct task *task)
 {
@@ -250,6 +274,7 @@ static void take_task(struct temporal_host *host, struct hosted *run, struct his
     run->is_started = true;
     for (struct wanted *wanted = run->wanted, *next; wanted; wanted = next) {
         next = wanted->next;
+        if (!wanted->is_sent && map_get(&history->by_id, wanted->activity) == MAP_NONE) take_over(wanted, history);
         uint32_t index = map_get(&history->by_id, wanted->activity);
         if (index != MAP_NONE && history->activities[index].is_closed) {
             struct tool_result result = outcome(wanted, history->activities[index].closed, history->arena);

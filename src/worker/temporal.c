@@ -294,7 +294,7 @@ static void send_result(struct channel *channel, struct attempt *attempt)
         buf_add(&json, result->output.len > 0 ? result->output : STR("null"));
     else
         remote_result_write(&json, STR(""), attempt->epoch, result);
-    if (!buf_ok(&json) || json.len > TEMPORAL_VALUE_MAX)
+    if (!buf_ok(&json) || json.len > TEMPORAL_VALUE_MAX || (result->ok && result->spilled)) // spilled: to a file that stays here
         respond_failed(worker, attempt->token, STR("RESULT_TOO_LARGE"),
                        STR("the result has more bytes than Temporal carries (1.5 MiB)"), (struct str){0}, RESPOND_MS);
     else if (result->ok)

@@ -231,4 +231,25 @@ PLAN
     stop_serving
     intact
 }
+
+test_L13_a_function_of_a_plan_is_served_by_a_worker_of_temporals_own_sdk() {
+    python=${TEMPORAL_PYTHON:-python3}
+    "$python" -c 'import temporalio' 2>/dev/null || skip 'the Python package temporalio is not there ($TEMPORAL_PYTHON)'
+    temporal_server
+    host --route shout=py --route refuse=py
+    temporal_worker w1
+    "$python" "$root/test/temporal/sdk_worker.py" "$temporal" cairn.py >sdk.out 2>&1 &
+    wait_for grep -q up sdk.out
+    start sdk "$(shell a 'echo hello')" '{"stepId":"b","kind":"shout","dependsOn":["a"],"with":{"text":"$a.output"}}' "$(shell c 'echo $b.output.said' '["b"]')"
+    wait_for ended sdk COMPLETED
+    ask GET /v1/runs/sdk && equal "$(jq -r '.steps[2].result' body)" HELLO
+    start no '{"stepId":"b","kind":"refuse","with":{"text":"you"}}'
+    wait_for ended no FAILED
+    wait_for workflow_is no FAILED
+    "$CAIRN" events no "${store[@]}" -o jsonl | jq -r 'select(.eventType=="StepFailed").payload | .errorCode, .errorMessage' >out
+    has out NOT_FOR_YOU
+    has out 'not for you'
+    stop_serving
+    intact
+}
 run_tests "$@"
