@@ -284,6 +284,7 @@ static void make_filter(struct cage *cage, const struct tool_confinement *confin
 {
     bool same_user = !confinement->run_as;
     ADD(cage, PREFIX, REFUSALS, OWN_LIMITS);
+    if (cage->may_search) ADD(cage, DENY(inotify_add_watch), DENY(name_to_handle_at)); // they would tell what happens behind closed doors
     if (level >= TOOL_LEVEL_FILES && version < ABI_TRUNCATE) ADD(cage, NO_TRUNCATE);
     if (same_user && version < ABI_SCOPE) ADD(cage, NO_SIGNALS(getpid(), getpgrp()));
     if (level >= TOOL_LEVEL_FILES && same_user && !confinement->unix_sockets && !confinement->network) ADD(cage, NO_UNIX);
@@ -400,12 +401,33 @@ static bool is_open_to_others(struct str path)
     return true;
 }
 
+// The directories of the store between its artifacts and those of a run are the engine's own, and closed as all of its files are. Passing
+// them gives nothing: what is in them is each tenant's user's alone.
+static void open_own_way(struct str path)
+{
+    static const char ending[] = "-artifacts/";
+    char part[4096];
+    struct stat about;
+    bool own = false;
+    for (size_t end = 1; end < path.len && end + 1 < sizeof(part); end++) {
+        if (path.ptr[end] != '/') continue;
+        memcpy(part, path.ptr, end + 1);
+        part[end + 1] = '\0';
+        size_t tail = strlen(ending);
+        own = own || (end + 1 > tail && memcmp(part + end + 1 - tail, ending, tail) == 0);
+        part[end] = '\0';
+        if (!own || lstat(part, &about) != 0 || !S_ISDIR(about.st_mode) || about.st_uid != geteuid()) continue;
+        if (!(about.st_mode & S_IXOTH)) (void)!chmod(part, (about.st_mode & 07777) | S_IXOTH);
+    }
+}
+
 void confinement_separate(struct tool_confinement *confinement, struct str tenant, struct str artifacts_dir,
                           struct str program, bool *searches)
 {
     enum { FIRST = 61184, COUNT = 4336 }; // what systemd gives to services without a user of their own
     struct digest hash = sha256(tenant);
     uint32_t number = (uint32_t)hash.b[0] << 16 | (uint32_t)hash.b[1] << 8 | hash.b[2];
+    if (is_separated(confinement)) open_own_way(artifacts_dir);
     *searches = !is_open_to_others(artifacts_dir) || !is_open_to_others(program);
     bool walled = level_of(confinement, landlock_version()) >= TOOL_LEVEL_FILES;
     if (!is_separated(confinement) || (*searches && !(walled && can_search()))) return;
@@ -419,9 +441,9 @@ enum code cage_make(const struct tool_confinement *confinement, const int *dirs,
     *out = (struct cage){.ruleset = -1};
     int version = landlock_version();
     enum tool_level level = level_of(confinement, version);
-    make_filter(out, confinement, level, version);
     out->run_as = confinement->run_as;
     out->may_search = confinement->run_as && searches && level >= TOOL_LEVEL_FILES;
+    make_filter(out, confinement, level, version);
     out->uid = confinement->uid;
     out->gid = confinement->gid;
     out->drop_capabilities = geteuid() == 0;
