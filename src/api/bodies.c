@@ -75,10 +75,9 @@ bool body_fits(struct ask *ask)
 bool body_document(struct ask *ask, struct str *out)
 {
     const struct json *value = json_key(&ask->body, "document");
-    struct buf text;
     *out = json_text(value);
     if (!json_is(value, JSON_OBJECT)) return true;
-    buf_init(&text, (size_t)16 * service_scale(ask->api->service) << 20);
+    struct buf text = buf_of((size_t)16 * service_scale(ask->api->service) << 20);
     json_write(&text, value);
     *out = buf_keep(&text, &ask->call->arena);
     if (!out->ptr) call_nomem(ask->call);

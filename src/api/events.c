@@ -21,13 +21,12 @@ static enum code show_as(const struct showing *showing, const struct moment *mom
                          struct arena *arena, struct told_event *out, struct error *err)
 {
     struct json shown;
-    struct buf text;
     enum code rc = reading_show(showing, moment, seal, arena, &shown, err);
     *out = (struct told_event){0};
     if (rc || shown.type == 0) return rc; // there is no word for it
     const struct json *type = json_key(&shown, "eventType");
     out->type = json_text(type ? type : json_key(&shown, "event_type"));
-    buf_init(&text, RECORD_SIZE_MAX * 2);
+    struct buf text = buf_of(RECORD_SIZE_MAX * 2);
     json_write(&text, &shown);
     out->text = buf_keep(&text, arena);
     return out->text.ptr ? OK : error_nomem(err);
@@ -265,9 +264,8 @@ static void tell_feed(struct call *call, struct store *store)
     struct error err = {0};
     struct feed feed;
     struct feed_known known = {0};
-    struct buf text;
     enum code rc = store_feed(store, paging->stream.after, (size_t)paging->limit, &call->arena, &feed, &err);
-    buf_init(&text, (size_t)256 << 20);
+    struct buf text = buf_of((size_t)256 << 20);
     if (!paging->lines) begin_page(&text);
     for (size_t i = 0, count = 0; !rc && i < feed.count; i++) {
         const struct feed_item *item = &feed.items[i];

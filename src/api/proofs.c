@@ -22,10 +22,9 @@ void tell_bundle(struct ask *ask, struct store *store, const struct run_head *he
     struct run_name name = {head->ids.tenant, head->ids.run};
     struct str bytes = {0};
     bool redact;
-    struct buf out;
     struct byte_range range;
     if (!query_flag(ask, "redact", &redact)) return;
-    buf_init(&out, BUNDLE_MAX);
+    struct buf out = buf_of(BUNDLE_MAX);
     struct export_options options = {.runs = &name,
                                      .run_count = 1,
                                      .children = true,

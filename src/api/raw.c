@@ -128,15 +128,13 @@ static void tell_pages(struct ask *ask, struct store *store, const struct run_he
     struct record_range range = {.tenant = head->ids.tenant, .run = head->ids.run, .ledger = ledger};
     int64_t after, limit;
     struct error err = {0};
-    struct arena scratch;
-    struct buf out;
     bool more = true;
     enum code rc = OK;
     if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) ||
         !query_number(ask, "limit", 1, PAGE_MAX, PAGE_MAX, &limit))
         return;
-    arena_init(&scratch, 64 * 1024, RAW_MAX);
-    buf_init(&out, RAW_MAX);
+    struct arena scratch = arena_of(64 * 1024, RAW_MAX);
+    struct buf out = buf_of(RAW_MAX);
     range.after = (uint64_t)after;
     while (!rc && more && limit > 0 && out.len < RAW_SIZE) {
         struct records page;

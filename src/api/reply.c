@@ -143,11 +143,10 @@ void reply_now(struct net_exchange *exchange, int status, const char *code, cons
                                           {STR("Retry-After"), STR("1")}};
     bool later = status == 429 || status == 503;
     struct arena *arena = net_arena(exchange);
-    struct buf out;
     struct json problem = http_problem(arena, status, (struct str){0}, code);
     JSON_ADD(arena, &problem, {"retryable", json_bool(later)}, {"retryAfterMs", json_nonzero(later ? 1000 : 0)},
              {"detail", json_word(detail)});
-    buf_init(&out, 4096);
+    struct buf out = buf_of(4096);
     if (json_ok(&problem)) json_write(&out, &problem);
     net_reply(exchange, status, headers, later ? 2 : 1, buf_str(&out));
     buf_release(&out);

@@ -90,8 +90,7 @@ void handle_ref_status(struct ask *ask)
 
 static void send(struct ask *ask, const struct json *signal)
 {
-    struct buf text;
-    buf_init(&text, 256 * 1024);
+    struct buf text = buf_of(256 * 1024);
     json_write(&text, signal);
     if (buf_ok(&text)) ask->reason = arena_copy(&ask->call->arena, buf_str(&text));
     buf_release(&text);

@@ -17,7 +17,6 @@ void handle_signal_post(struct ask *ask)
 void handle_signal_put(struct ask *ask)
 {
     const struct json *id = json_key(&ask->body, "signalId");
-    struct buf text;
     if (id && !str_eq(json_text(id), ask->params[1])) {
         call_problem(ask->call, 400, "SIGNAL_INVALID_PAYLOAD", "signalId is not that of the path");
         return;
@@ -27,7 +26,7 @@ void handle_signal_put(struct ask *ask)
         call_nomem(ask->call);
         return;
     }
-    buf_init(&text, 256 * 1024);
+    struct buf text = buf_of(256 * 1024);
     json_write(&text, &ask->body);
     send(ask, buf_str(&text));
     buf_release(&text);

@@ -40,12 +40,11 @@ struct export
 static enum code add_run(struct export *export, struct str tenant, struct str run, bool must)
 {
     struct run_head head;
-    struct buf key;
     struct error why = {0};
     enum code rc = store_head(export->store, tenant, run, export->kept, &head, &why);
     if (rc == E_NOT_FOUND && !must) return OK; // a child that was never started
     if (rc) return error_set(export->err, rc, "%s", why.message);
-    buf_init(&key, 1024);
+    struct buf key = buf_of(1024);
     buf_printf(&key, "%.*s/%.*s", STR_ARG(tenant), STR_ARG(run));
     struct str name = buf_keep(&key, export->kept);
     uint32_t before = MAP_NONE;
@@ -293,9 +292,8 @@ static enum code put_signature(struct export *export, struct str sums)
 // SHA256SUMS, the signature of it, and the two members that tell of all runs.
 static enum code put_front(struct export *export)
 {
-    struct buf sums, runs;
-    buf_init(&sums, SIZE_MAX / 4);
-    buf_init(&runs, SIZE_MAX / 4);
+    struct buf sums = buf_of(SIZE_MAX / 4);
+    struct buf runs = buf_of(SIZE_MAX / 4);
     enum code rc = make_runs(export);
     buf_add(&runs, buf_str(&export->text));
     if (!rc) rc = make_manifest(export);

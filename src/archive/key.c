@@ -142,9 +142,8 @@ enum code key_seal(const struct archive_key *key, const struct json *part, struc
     uint8_t signature[SIGNATURE_SIZE];
     char id[KEY_ID_SIZE];
     struct str pem;
-    struct buf text, hex;
-    buf_init(&text, 64 * 1024);
-    buf_init(&hex, 2 * SIGNATURE_SIZE + 1);
+    struct buf text = buf_of(64 * 1024);
+    struct buf hex = buf_of(2 * SIGNATURE_SIZE + 1);
     json_canon(&text, part);
     enum code rc = key_sign(key, buf_str(&text), signature, err);
     if (!rc) rc = key_id(key, id, err);

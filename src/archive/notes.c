@@ -53,12 +53,11 @@ static bool is_void(const struct note *note)
 static enum code revoke(struct carry *carry, struct note *note)
 {
     struct token token;
-    struct buf text;
     enum code rc = auth_token_decode(note->value, &carry->page, &token, carry->err);
     if (rc || token.revoked_ms) return rc;
     token.revoked_ms = carry->now_ms;
     token.principal.revoked = true;
-    buf_init(&text, 64 * 1024);
+    struct buf text = buf_of(64 * 1024);
     rc = auth_token_encode(&token, &carry->page, &text, carry->err);
     if (!rc && !(note->value = arena_copy(&carry->page, buf_str(&text))).ptr) rc = error_nomem(carry->err);
     buf_release(&text);

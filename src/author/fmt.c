@@ -63,14 +63,13 @@ enum code author_same(const struct program *program, struct str text, const stru
 {
     struct diagnostics ignored;
     struct program *other = NULL;
-    struct buf a, b;
     *same = false;
     diagnostics_init(&ignored, arena);
     enum code rc = program_load(text, program->file, loader, &ignored, &other, err);
     if (rc == E_INVALID) return OK;
     if (rc) return rc;
-    buf_init(&a, (size_t)256 << 20);
-    buf_init(&b, (size_t)256 << 20);
+    struct buf a = buf_of((size_t)256 << 20);
+    struct buf b = buf_of((size_t)256 << 20);
     rc = author_meaning(&a, program, err);
     if (!rc) rc = author_meaning(&b, other, err);
     *same = !rc && str_eq(buf_str(&a), buf_str(&b));
@@ -83,10 +82,9 @@ enum code author_same(const struct program *program, struct str text, const stru
 enum code author_format(const struct program *program, const struct program_loader *loader, struct arena *arena,
                         struct str *out, struct error *err)
 {
-    struct buf once, twice;
     bool same = false;
-    buf_init(&once, (size_t)64 << 20);
-    buf_init(&twice, (size_t)64 << 20);
+    struct buf once = buf_of((size_t)64 << 20);
+    struct buf twice = buf_of((size_t)64 << 20);
     enum code rc = lay_out(program->text, arena, &once, err);
     if (!rc) rc = lay_out(buf_str(&once), arena, &twice, err);
     if (!rc && !(str_eq(buf_str(&once), buf_str(&twice)) && same_tree(program->text, buf_str(&once), arena)))
@@ -105,12 +103,11 @@ enum code author_canonical(const struct program *program, const struct program_l
 {
     struct diagnostics ignored;
     struct json tree;
-    struct buf flat, laid;
     bool same = false;
     diagnostics_init(&ignored, arena);
     if (doc_tree(program->text, program->file, &doc_limits_default, arena, &tree, &ignored)) return error_nomem(err);
-    buf_init(&flat, (size_t)64 << 20);
-    buf_init(&laid, (size_t)64 << 20);
+    struct buf flat = buf_of((size_t)64 << 20);
+    struct buf laid = buf_of((size_t)64 << 20);
     json_write(&flat, &tree);
     struct str text = arena_copy(arena, buf_str(&flat));
     enum code rc = text.ptr ? fmt_json(text, arena, &laid, err) : error_nomem(err);

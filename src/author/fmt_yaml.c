@@ -334,9 +334,8 @@ void fmt_yaml(struct str text, struct buf *out)
     static const char bom[] = "\xEF\xBB\xBF";
     struct layout_state s = {.out = out, .text = text};
     struct str line;
-    struct buf scratch;
     if (str_starts(s.text, str_from(bom))) s.text = str_slice(s.text, 3, s.text.len);
-    buf_init(&scratch, (size_t)2 << 20);
+    struct buf scratch = buf_of((size_t)2 << 20);
     while (next_line(&s, &line)) {
         struct str content = str_trim(line);
         if (content.len == 0)

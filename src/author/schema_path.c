@@ -303,12 +303,11 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
 {
     struct guide g = {.arena = arena};
     struct schema_nodes now = {.count = 0}, next;
-    struct buf shown;
     *nearest = NULL;
     const struct json *root = root_of(&g, file);
     if (!root) return error_set(err, E_NOT_FOUND, "there is no schema %.*s", STR_ARG(file));
     add_place(&now, (struct schema_node){.file = file, .root = root, .node = root});
-    buf_init(&shown, 1024);
+    struct buf shown = buf_of(1024);
     while (path.len > 0) {
         struct str name = str_cut(path, '.', &path);
         if (str_ends(name, STR("[]"))) name.len -= 2;

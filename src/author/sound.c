@@ -422,9 +422,8 @@ enum code sound_reach(const struct program *program, struct arena *arena, enum s
 
 enum code sound_check(const struct program *program, struct diagnostics *diagnostics, struct error *err)
 {
-    struct arena arena;
     if (program->net) return check_net(program, diagnostics, err);
-    arena_init(&arena, 64 * 1024, (size_t)256 << 20);
+    struct arena arena = arena_of(64 * 1024, (size_t)256 << 20);
     enum sound_answer *answers = ARENA_ARRAY(&arena, program->step_count + 1, enum sound_answer);
     enum code rc = answers ? each_scope(program, &arena, answers, diagnostics, err) : error_nomem(err);
     struct str outer = diagnostics->source;

@@ -138,9 +138,8 @@ static enum code give(struct sink *sink, const struct note_put *notes, size_t co
 static enum code give_elsewhere(struct sink *sink, const struct note_put *notes, size_t count, bool reload,
                                 bus_done done, void *context, struct error *err)
 {
-    struct arena arena;
     if (!sink->bus->options.idle) return give(sink, notes, count, reload, done, context, err);
-    arena_init(&arena, 16 * 1024, SIZE_MAX);
+    struct arena arena = arena_of(16 * 1024, SIZE_MAX);
     struct note_put *all = ARENA_ARRAY(&arena, count + 1, struct note_put);
     struct note_put order = {.space = CURSOR_SPACE, .value = STR("1"), .expect = NOTE_ANY};
     enum code rc = all && order_key(sink->config.name, &arena, &order.key) ? OK : error_nomem(err);
@@ -183,10 +182,9 @@ static enum code act(struct bus *bus, struct store *reader, const struct dead_le
                      bus_done done, void *context, size_t *count, struct error *err)
 {
     struct sink *sink = bus_find(bus, which->sink);
-    struct arena arena;
     *count = 0;
     if (!sink) return no_sink(which->sink, err);
-    arena_init(&arena, 64 * 1024, SIZE_MAX);
+    struct arena arena = arena_of(64 * 1024, SIZE_MAX);
     struct picking pick = {.arena = &arena, .which = which, .remove = remove, .ok = true};
     enum code rc = each_letter(reader, which->sink, (struct str){0}, &arena, pick_one, &pick, err);
     if (!rc && !pick.ok) rc = error_nomem(err);
@@ -258,12 +256,11 @@ enum code bus_rewind(struct bus *bus, struct store *reader, struct str name, con
                      bus_done done, void *done_context, struct error *err)
 {
     struct sink *sink = bus_find(bus, name);
-    struct arena arena;
     if (!sink || !sink_carries(&sink->config, place->asker)) return no_sink(name, err);
     bool careful = place->asker.len > 0 && !place->may_skip && !sink_is_only_of(&sink->config, place->asker);
     struct cursor *cursor = calloc(1, sizeof(*cursor));
     if (!cursor) return error_nomem(err);
-    arena_init(&arena, 16 * 1024, SIZE_MAX);
+    struct arena arena = arena_of(16 * 1024, SIZE_MAX);
     enum code rc = cursor_load(reader, name, &arena, cursor, err);
     if (rc == E_NOT_FOUND) rc = OK;
     uint64_t before = cursor->position;

@@ -151,10 +151,9 @@ int fork_at_server(struct session *session, struct str source, const char *how, 
     struct cli *cli = session->cli;
     struct json answer = {0};
     struct error err = {0};
-    struct buf path;
     int code = check_flags(cli);
     if (code) return code;
-    buf_init(&path, 4096);
+    struct buf path = buf_of(4096);
     buf_text(&path, "/v1/runs/");
     http_percent_encode(&path, source);
     buf_printf(&path, "/%s", how);

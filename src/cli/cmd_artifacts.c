@@ -107,9 +107,8 @@ static enum code hash_of(struct session *session, const struct run_ids *ids, con
                          struct digest *out, struct error *err)
 {
     struct reading reading;
-    struct buf text;
     struct str piece = STR("");
-    buf_init(&text, HASHED_MAX + 1);
+    struct buf text = buf_of(HASHED_MAX + 1);
     enum code rc = open_file(&reading, session, ids, artifact, err);
     while (!rc && !(rc = next_bytes(&reading, &piece, err)) && piece.len > 0) buf_add(&text, piece);
     close_file(&reading);
@@ -273,9 +272,8 @@ static int copy_bytes(struct artifacts *all, const struct artifact *artifact, in
     struct cli *cli = all->session.cli;
     struct error err = {0};
     struct reading reading;
-    struct buf bytes;
     struct str piece = STR("");
-    buf_init(&bytes, 2 * (size_t)CHUNK);
+    struct buf bytes = buf_of(2 * (size_t)CHUNK);
     enum code rc = open_file(&reading, &all->session, &all->card.head.ids, artifact, &err);
     while (!rc && !cli->io.out_closed) {
         rc = next_bytes(&reading, &piece, &err);

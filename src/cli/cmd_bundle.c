@@ -189,7 +189,6 @@ static int export_to_stdout(struct session *session, const struct export_options
 static int report_export(struct cli *cli, const char *path, const struct export_report *report, bool is_signed)
 {
     struct json json = json_object();
-    struct buf text;
     bool to_stdout = strcmp(path, "-") == 0;
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON && !to_stdout) {
         JSON_ADD(&cli->io.arena, &json, {"file", json_word(path)}, {"runs", json_count(report->run_count)},
@@ -201,7 +200,7 @@ static int report_export(struct cli *cli, const char *path, const struct export_
         print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;
     }
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     buf_printf(&text, "%s: %llu run%s, %llu events, %llu bytes%s", to_stdout ? "stdout" : path,
                (unsigned long long)report->run_count, report->run_count == 1 ? "" : "s",
                (unsigned long long)report->event_count, (unsigned long long)report->byte_count,

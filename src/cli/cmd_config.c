@@ -113,10 +113,9 @@ static const struct setting *wanted(struct cli *cli)
 
 int command_config_get(struct cli *cli)
 {
-    struct buf text;
     const struct setting *setting = wanted(cli);
     if (!setting) return EXIT_NOT_FOUND;
-    buf_init(&text, (size_t)1 << 20);
+    struct buf text = buf_of((size_t)1 << 20);
     buf_add(&text, args_text(&cli->args, setting->flag, setting->built_in));
     buf_byte(&text, '\n');
     cli_print(cli, &text);

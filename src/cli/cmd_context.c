@@ -168,14 +168,13 @@ int command_context_test(struct cli *cli)
     struct session session;
     struct json who;
     struct error err = {0};
-    struct buf out;
     if (cli->args.word_count > 0) {
         if (!is_profile(cli->config, cli->args.words[0])) return no_profile(cli, cli->args.words[0]);
         if (!take_profile(cli, cli->args.words[0])) return cli_nomem(cli);
     }
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
-    buf_init(&out, 1 << 16);
+    struct buf out = buf_of(1 << 16);
     if (!session.remote) {
         buf_printf(&out, "%s: %s\n", session.url, session.store ? "a store that can be read" : "no store yet");
     } else {

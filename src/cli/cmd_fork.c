@@ -135,13 +135,12 @@ static int show_preview(struct wish *wish, const struct fork *fork)
     bool dry = args_has(&cli->args, FLAG_DRY_RUN);
     enum format format = format_of(cli, FORMAT_TEXT);
     struct json json;
-    struct buf text;
     if (dry && (format == FORMAT_JSON || format == FORMAT_YAML)) {
         if (!reading_fork(fork, wish->how, &cli->io.arena, &json)) return cli_nomem(cli);
         print_json(&cli->io, format, &json);
         return EXIT_OK;
     }
-    buf_init(&text, (size_t)64 << 20);
+    struct buf text = buf_of((size_t)64 << 20);
     preview_write(&cli->io, &text, dry ? &cli->io.out : &cli->io.err, fork, wish->how);
     if (dry)
         cli_print(cli, &text);
@@ -161,10 +160,9 @@ static int tell_made(struct wish *wish, struct session *session, const struct fo
     struct cli *cli = wish->cli;
     struct error err = {0};
     struct run_head head;
-    struct buf out;
     if (store_head(session->store, session->tenant, run, &cli->io.arena, &head, &err)) return cli_error(cli, &err);
     if (format_of(cli, FORMAT_TEXT) != FORMAT_TEXT || cli->io.quiet) return EXIT_OK;
-    buf_init(&out, 4096);
+    struct buf out = buf_of(4096);
     tone_text(&out, &cli->io.out, TONE_GOOD, look_glyph(LOOK_DONE, cli->io.out.utf8));
     buf_printf(&out, " %s of %.*s", wish->how, STR_ARG(fork->head.ids.run));
     if (!fork->results_only) buf_printf(&out, "@%llu", (unsigned long long)fork->at);

@@ -29,13 +29,12 @@ static bool pick(struct cli *cli, const struct json *whole, struct json *out)
 static int show_data(struct cli *cli, enum format format, const struct json *whole)
 {
     struct json picked = *whole;
-    struct buf text;
     if (args_has(&cli->args, FLAG_FIELDS) && !pick(cli, whole, &picked)) return EXIT_USAGE;
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
         print_json(&cli->io, format, &picked);
         return EXIT_OK;
     }
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     for (uint32_t i = 0; i < picked.count; i++) { // for people and scripts: a field a line
         struct buf value = buf_of(TEXT_MAX);
         if (picked.members[i].value.type == JSON_STRING)
@@ -59,13 +58,12 @@ static int show(struct session *session, const struct card *card, const struct s
     enum format format = format_of(cli, FORMAT_TEXT);
     struct step_facts facts;
     struct json json;
-    struct buf text;
     if (format == FORMAT_JSON || format == FORMAT_YAML || args_has(&cli->args, FLAG_FIELDS)) {
         bool ok =
             step ? step_card_json(session, card, step, attempt, &json) : view_json(&card->view, &cli->io.arena, &json);
         return ok ? show_data(cli, format, &json) : cli_nomem(cli);
     }
-    buf_init(&text, TEXT_MAX);
+    struct buf text = buf_of(TEXT_MAX);
     if (format != FORMAT_NAME && step) step_facts_read(session, card, step, attempt, &facts);
     if (format == FORMAT_NAME && step)
         buf_printf(&text, "%.*s/%.*s\n", STR_ARG(card->head.ids.run), STR_ARG(step->id));

@@ -50,9 +50,8 @@ static void usage(struct buf *out, const struct command *command)
 static void flag(struct buf *out, enum flag which, const char *choices)
 {
     const struct flag_info *info = flag_info(which);
-    struct buf name, words;
-    buf_init(&name, 256);
-    buf_init(&words, 4096);
+    struct buf name = buf_of(256);
+    struct buf words = buf_of(4096);
     if (info->letter) buf_printf(&name, "-%c, ", info->letter);
     buf_printf(&name, "--%s%s%s", info->name, info->value ? " " : "", info->value ? info->value : "");
     buf_text(&words, info->help);

@@ -61,10 +61,9 @@ static int no_template(struct cli *cli, struct str id)
 int command_example(struct cli *cli)
 {
     struct example t;
-    struct buf out;
     if (cli->args.word_count == 0) return list_examples(cli);
     if (!example_find(cli->args.words[0], &t)) return no_template(cli, cli->args.words[0]);
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     buf_add(&out, t.text);
     cli_print(cli, &out);
     buf_release(&out);

@@ -229,7 +229,6 @@ static int show(struct cli *cli, const struct program *program, struct str path)
     struct error err = {0};
     struct str absolute;
     struct json plan;
-    struct buf out;
     enum format format = format_of(cli, FORMAT_TEXT);
     enum code rc = os_absolute(path.ptr, &cli->io.arena, &absolute, &err);
     struct str uri = str_is(path, "-") ? STR("-") : str_from(cli_format(cli, "file://%.*s", STR_ARG(absolute)));
@@ -239,7 +238,7 @@ static int show(struct cli *cli, const struct program *program, struct str path)
         print_json(&cli->io, format, &plan);
         return EXIT_OK;
     }
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     write_text(cli, &out, &plan);
     cli_print(cli, &out);
     buf_release(&out);

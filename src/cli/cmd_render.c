@@ -217,9 +217,8 @@ static int render_all(struct rendering *r, struct str only)
     struct json all = json_array();
     struct error err = {0};
     enum format format = format_of(cli, FORMAT_TEXT);
-    struct buf out;
     if (only.len > 0 && chosen == PROGRAM_TOP) return no_step(cli, r->program, only);
-    buf_init(&out, TEXT_MAX);
+    struct buf out = buf_of(TEXT_MAX);
     for (uint32_t i = 0; i < r->program->step_count; i++) {
         struct json one;
         if (only.len > 0 && i != chosen) continue;

@@ -114,11 +114,10 @@ static int try_it(struct recording *r, struct str text)
     struct trial_file file;
     struct trial_result result = {0};
     struct error err = {0};
-    struct buf shown;
     diagnostics_init(&diagnostics, &cli->io.arena);
     enum code rc = trial_parse(text, str_from(r->out ? r->out : "recorded"), &cli->io.arena, &diagnostics, &file);
     if (!rc) trial_check(&file.scripts[0], r->program, &diagnostics);
-    buf_init(&shown, 65536);
+    struct buf shown = buf_of(65536);
     for (size_t i = 0; i < diagnostics.count; i++) diagnostic_write(&shown, &diagnostics.items[i], text, false);
     cli_talk(cli, &shown);
     buf_release(&shown);
@@ -143,7 +142,6 @@ static int record(struct recording *r)
     struct cli *cli = r->cli;
     struct error err = {0};
     struct story story;
-    struct buf text;
     if (engine_program(r->session.store, &r->target.head, &r->program, &err)) return cli_error(cli, &err);
     int code = find_document(r);
     if (code) return code;
@@ -151,7 +149,7 @@ static int record(struct recording *r)
                    &err))
         return cli_error(cli, &err);
     struct record_options options = {.document = r->document, .redact = args_has(&cli->args, FLAG_REDACT)};
-    buf_init(&text, (size_t)256 << 20);
+    struct buf text = buf_of((size_t)256 << 20);
     if (!story_record(&story, &options, &text)) {
         buf_release(&text);
         return cli_nomem(cli);

@@ -11,12 +11,11 @@ enum { FRAME_MS = 100 };
 void top_say(struct top *top, const char *format, ...)
 {
     char text[sizeof(top->message)];
-    struct buf safe;
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    buf_init(&safe, sizeof(text) * 8);
+    struct buf safe = buf_of(sizeof(text) * 8);
     text_safe(&safe, str_from(text));
     snprintf(top->message, sizeof(top->message), "%.*s", STR_ARG(buf_str(&safe)));
     buf_release(&safe);

@@ -70,9 +70,8 @@ int help_overview(struct cli *cli)
 static void flag_entry(struct cli *cli, struct buf *out, enum flag flag, const char *choices)
 {
     const struct flag_info *info = flag_info(flag);
-    struct buf name, text;
-    buf_init(&name, 256);
-    buf_init(&text, 4096);
+    struct buf name = buf_of(256);
+    struct buf text = buf_of(4096);
     if (info->letter) buf_printf(&name, "-%c, ", info->letter);
     buf_printf(&name, "--%s%s%s", info->name, info->value ? " " : "", info->value ? info->value : "");
     buf_text(&text, info->help);

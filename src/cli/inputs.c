@@ -122,9 +122,8 @@ int inputs_env(struct cli *cli, const struct program *program, struct json *inpu
 
 struct str arguments_read(struct cli *cli)
 {
-    struct buf text;
     if (args_has(&cli->args, FLAG_ARGUMENTS)) return args_text(&cli->args, FLAG_ARGUMENTS, "");
-    buf_init(&text, (size_t)1 << 20);
+    struct buf text = buf_of((size_t)1 << 20);
     for (size_t i = 0; i < cli->args.rest_count; i++) {
         buf_text(&text, i ? " " : "");
         buf_add(&text, cli->args.rest[i]);

@@ -282,10 +282,9 @@ static int look_at_run(struct logs *logs, size_t index, bool *changed)
     struct cli *cli = logs->session->cli;
     struct error err = {0};
     struct run_head head;
-    struct arena scratch;
     *changed = false;
     if (logs->runs[index].seen_terminal) return EXIT_OK;
-    arena_init(&scratch, 4096, 1 << 20);
+    struct arena scratch = arena_of(4096, 1 << 20);
     enum code rc = store_head(logs->session->store, logs->session->tenant, logs->runs[index].id, &scratch, &head, &err);
     if (rc == E_NOT_FOUND && logs->runs[index].depth > 0)
         rc = OK; // a child that is about to begin

@@ -137,10 +137,9 @@ static int poll_one(struct mirror *mirror, size_t index, struct arena *scratch, 
 
 int mirror_poll(struct mirror *mirror, bool *changed)
 {
-    struct arena scratch;
     int code = EXIT_OK;
     *changed = false;
-    arena_init(&scratch, 4096, (size_t)64 << 20);
+    struct arena scratch = arena_of(4096, (size_t)64 << 20);
     for (size_t i = 0; !code && i < mirror->run_count; i++) { // grows while it is walked: children have children
         if (run_status_terminal(mirror->runs[i].state->status)) continue;
         arena_reset(&scratch);

@@ -46,9 +46,8 @@ static int read_flags(struct session *session, struct run_filter *filter)
 // The query, a line below it with carets under what is wrong, and a hint.
 static int report(struct cli *cli, struct str text, const struct query_fault *fault)
 {
-    struct buf line;
     cli_fail(cli, EXIT_USAGE, "%s", fault->error.message);
-    buf_init(&line, 1 << 20);
+    struct buf line = buf_of(1 << 20);
     buf_text(&line, "    ");
     text_safe(&line, text);
     buf_text(&line, "\n    ");
@@ -67,10 +66,9 @@ static int report(struct cli *cli, struct str text, const struct query_fault *fa
 
 static struct str with_tags(struct cli *cli, struct str text)
 {
-    struct buf whole;
     struct str tag;
     if (!args_has(&cli->args, FLAG_TAG)) return text;
-    buf_init(&whole, 1 << 20);
+    struct buf whole = buf_of(1 << 20);
     if (text.len) buf_printf(&whole, "(%.*s)", STR_ARG(text));
     for (size_t cursor = 0; args_next(&cli->args, FLAG_TAG, &cursor, &tag);) {
         char quote = str_find(tag, '"', 0) < tag.len ? '\'' : '"';

@@ -124,9 +124,8 @@ static const char *const *script_extensions(struct str runtime)
 // Where it could be put, and under which name.
 static void tell_places(const struct search *search, enum part_kind kind)
 {
-    struct buf names, folders;
-    buf_init(&names, 256);
-    buf_init(&folders, 256);
+    struct buf names = buf_of(256);
+    struct buf folders = buf_of(256);
     for (size_t i = 1; search->extensions[i]; i++) buf_printf(&names, "%s%s", i > 1 ? ", " : "", search->extensions[i]);
     for (size_t i = 0; search->folders[i]; i++)
         buf_printf(&folders, "%s%s", i == 0 ? "" : search->folders[i + 1] ? ", " : " or ", search->folders[i]);

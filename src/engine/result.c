@@ -178,13 +178,12 @@ static enum code collect_artifacts(const struct resident *resident, const struct
 // longest text could be stored, but no step could refer to it.
 static enum code mark_cut(struct engine *engine, struct str output, struct json *out, struct error *err)
 {
-    struct buf text;
     char mark[64];
     size_t max = engine->options.limits.output_max;
     size_t mark_len = (size_t)snprintf(mark, sizeof(mark), "\n[output cut at %zu bytes]", max);
     size_t room = max > mark_len ? max - mark_len : 0;
     output = str_head(output, room);
-    buf_init(&text, output.len + sizeof(mark));
+    struct buf text = buf_of(output.len + sizeof(mark));
     buf_add(&text, output);
     buf_text(&text, mark);
     struct str marked = buf_keep(&text, &engine->turn);

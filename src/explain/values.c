@@ -13,9 +13,8 @@ struct comparison {
 // A value on one line.
 static struct str line_of(struct maker *m, const struct json *value)
 {
-    struct buf text;
     if (!value) return (struct str){"", 0};
-    buf_init(&text, (size_t)64 << 20);
+    struct buf text = buf_of((size_t)64 << 20);
     json_write(&text, value);
     return kept(m, &text);
 }

@@ -153,9 +153,8 @@ static enum code env_put(struct shell *sh, struct str name, struct str ref, stru
 static enum code env_parts(struct shell *sh, struct str name, struct str ref, struct str value)
 {
     struct buf *out = &sh->prelude;
-    struct buf gone;
     enum code rc = env_put(sh, name, ref, STR("")); // so that it is found; the shell sets it
-    buf_init(&gone, TEXT_SIZE_MAX);
+    struct buf gone = buf_of(TEXT_SIZE_MAX);
     buf_printf(out, "unset -v %.*s; %.*s=", STR_ARG(name), STR_ARG(name)); // not of the environment any more
     for (size_t at = 0, part = 1; !rc && at < value.len; at += ENV_VALUE_MAX, part++) {
         struct buf text = buf_of(256);

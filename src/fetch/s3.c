@@ -230,10 +230,9 @@ struct str object_path(struct str first, struct str key, struct arena *arena)
 
 static bool provider(const struct uri *uri, struct str region, struct uri *out)
 {
-    struct buf host;
     bool google = uri->scheme == SCHEME_GS;
     *out = (struct uri){.scheme = SCHEME_HTTPS, .port = 443};
-    buf_init(&host, HOST_MAX);
+    struct buf host = buf_of(HOST_MAX);
     if (!google) buf_printf(&host, "%s.s3.%.*s.amazonaws.com", uri->host, STR_ARG(region));
     if (google) buf_text(&host, "storage.googleapis.com");
     bool fits = buf_ok(&host);

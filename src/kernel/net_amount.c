@@ -24,9 +24,8 @@ static enum code wrong(struct net_view *view, const char *name, struct str what,
                        struct fault *fault, struct error *err)
 {
     enum { SHOWN_MAX = 80 };
-    struct buf shown, text;
-    buf_init(&shown, 1 << 20);
-    buf_init(&text, 1024);
+    struct buf shown = buf_of(1 << 20);
+    struct buf text = buf_of(1024);
     json_write(&shown, value);
     struct str seen = buf_ok(&shown) ? str_slice(buf_str(&shown), 0, SHOWN_MAX) : STR("something large");
     while (seen.len > 0 && !str_utf8(seen)) seen.len--; // cut in the middle of a character, perhaps

@@ -60,11 +60,10 @@ static bool head_of(struct arena *arena, const struct json *value, size_t *room,
 bool net_preview(struct arena *arena, const struct json *result, uint64_t max, struct json *out)
 {
     struct json head;
-    struct buf text;
     size_t most = max < PREVIEW_MAX ? (size_t)max : PREVIEW_MAX, room = most;
     if (most == 0) return true;
     if (!head_of(arena, result, &room, &head)) return false;
-    buf_init(&text, (size_t)64 << 20);
+    struct buf text = buf_of((size_t)64 << 20);
     json_canon(&text, &head);
     struct str sample = buf_str(&text);
     if (sample.len > most) {

@@ -79,9 +79,8 @@ static bool same_net_step(const struct program *pa, uint32_t step_a, const struc
     if (a->task_count != b->task_count) return false;
     for (uint32_t i = 0; i < a->task_count; i++)
         if (!same_document(a->tasks[i].child, b->tasks[i].child)) return false;
-    struct buf text_a, text_b;
-    buf_init(&text_a, (size_t)64 << 20);
-    buf_init(&text_b, (size_t)64 << 20);
+    struct buf text_a = buf_of((size_t)64 << 20);
+    struct buf text_b = buf_of((size_t)64 << 20);
     net_step_write(&text_a, pa, step_a, false);
     net_step_write(&text_b, pb, step_b, false);
     bool same = buf_ok(&text_a) && buf_ok(&text_b) && str_eq(buf_str(&text_a), buf_str(&text_b));

@@ -74,10 +74,9 @@ static enum code follow(struct store *store, struct str tenant, const struct aud
 
 static enum code verify_chain(struct store *store, struct str chain, struct audit_report *out, struct error *err)
 {
-    struct arena arena;
     struct audit_head end;
     *out = (struct audit_report){0};
-    arena_init(&arena, 64 * 1024, (size_t)64 << 20);
+    struct arena arena = arena_of(64 * 1024, (size_t)64 << 20);
     enum code rc = head_of(store, chain, &arena, &end, err);
     while (!rc && !out->fault && out->head.seq < end.seq) {
         arena_reset(&arena);

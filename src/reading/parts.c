@@ -73,13 +73,12 @@ static bool refers(const struct moment *moment, const struct digest *wanted, boo
 enum code reading_refers(struct store *store, const struct run_head *head, const struct digest *wanted, bool results,
                          bool *found, struct error *err)
 {
-    struct arena scratch;
     enum code rc = OK;
     struct records page = {0};
     uint64_t after = 0;
     *found = digest_eq(wanted, &head->document);
     if (*found) return OK;
-    arena_init(&scratch, 64 * 1024, PAGE_SIZE_MAX);
+    struct arena scratch = arena_of(64 * 1024, PAGE_SIZE_MAX);
     do {
         arena_reset(&scratch);
         struct record_range range = {

@@ -156,10 +156,9 @@ static enum remote_state take_result(struct remote *r, const struct worker_call 
 // ---- without it
 static void end_log(struct remote *r, const struct handed *handed)
 {
-    struct buf how;
     if (!handed->task->logged || handed->result.only_reports) return;
     const struct tool_result *result = &handed->result;
-    buf_init(&how, 16384);
+    struct buf how = buf_of(16384);
     if (result->lost)
         buf_text(&how, "given back");
     else if (result->ok)

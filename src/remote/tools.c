@@ -125,10 +125,9 @@ static struct worker_task *task_of(const struct remote *r, const struct tool_req
                                .logical = request->logical,
                                .engine = request->engine,
                                .epoch = request->epoch};
-    struct buf token, wire;
     struct worker_task *task = NULL;
-    buf_init(&token, 16384);
-    buf_init(&wire, (size_t)256 << 20);
+    struct buf token = buf_of(16384);
+    struct buf wire = buf_of((size_t)256 << 20);
     auth_task_seal(&r->options.key, &claim, &token);
     if (buf_ok(&token)) remote_task_write(&wire, request, buf_str(&token), r->options.lease_ms);
     if (buf_ok(&token) && buf_ok(&wire)) task = task_new(request, buf_str(&token), buf_str(&wire));

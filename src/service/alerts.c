@@ -33,9 +33,8 @@ static size_t gather(struct alarm *alarm, uint64_t since, struct arena *arena, s
         for (size_t i = 0; i < alarm->alerts.count; i++) {
             const struct alert *alert = &alarm->alerts.items[i];
             struct json one;
-            struct buf text;
             if (alert->changed != change) continue;
-            buf_init(&text, 64 * 1024);
+            struct buf text = buf_of(64 * 1024);
             if (alert_json(alert, arena, &one)) json_canon(&text, &one);
             struct str key = arena_copy(arena, str_from(alert->id)), value = arena_copy(arena, buf_str(&text));
             if (key.ptr && value.len > 0)
@@ -53,14 +52,13 @@ void alerts_flush(struct service *service)
     struct alarm *alarm = &service->alarm;
     struct note_put puts[FLUSH_MAX];
     struct error err = {0};
-    struct arena arena;
     uint64_t until;
     pthread_mutex_lock(&alarm->mutex);
     if (alarm->alerts.changes == alarm->kept) {
         pthread_mutex_unlock(&alarm->mutex);
         return;
     }
-    arena_init(&arena, 16 * 1024, 16 << 20);
+    struct arena arena = arena_of(16 * 1024, 16 << 20);
     size_t count = gather(alarm, alarm->kept, &arena, puts, &until);
     pthread_mutex_unlock(&alarm->mutex);
     if (count == 0 || engine_put(service->engine, puts, count, NULL, NULL, &err) == OK) alarm->kept = until;

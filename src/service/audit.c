@@ -64,7 +64,6 @@ enum code audit_add(struct service *service, struct audit_record *record, struct
 {
     struct audit *audit = &service->audit;
     struct audit_tenant *tenant = chain_of(service, record->tenant);
-    struct buf bytes, key;
     uint8_t random[16];
     char id[UUID_SIZE];
     if (!tenant) return error_nomem(err);
@@ -73,8 +72,8 @@ enum code audit_add(struct service *service, struct audit_record *record, struct
     uuid_format(random, id);
     record->id = str_from(id);
     record->at_ms = os_now().wall_ms;
-    buf_init(&bytes, RECORD_MAX);
-    buf_init(&key, 1024);
+    struct buf bytes = buf_of(RECORD_MAX);
+    struct buf key = buf_of(1024);
     enum code rc = audit_encode(record, &tenant->head, &audit->pending, &bytes, err);
     if (!rc) audit_key(tenant->name, tenant->head.seq, &key);
     struct note_put put = {.space = STR("audit"),

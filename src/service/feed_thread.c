@@ -90,9 +90,8 @@ void feed_thread_again(struct feed_thread *thread, struct store *store, uint64_t
 void feed_thread_keep(struct feed_thread *thread, uint64_t position)
 {
     char text[24];
-    struct buf value;
     if (thread->kept == position || !members_have_duty(thread->service)) return;
-    buf_init(&value, sizeof(text));
+    struct buf value = buf_of(sizeof(text));
     buf_printf(&value, "%llu", (unsigned long long)position);
     struct note_put put = {
         .space = str_from(thread->space), .key = str_from(thread->key), .value = buf_str(&value), .expect = NOTE_ANY};

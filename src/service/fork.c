@@ -83,13 +83,12 @@ static enum code put_request(struct call *call, struct error *err)
 {
     const struct forking *forking = call->state;
     struct json made = json_object();
-    struct buf text;
     char print[SHA256_HEX + 1];
     if (forking->key.len == 0) return OK;
     digest_hex(&forking->fingerprint, print);
     JSON_ADD(&call->arena, &made, {"fingerprint", json_word(print)}, {"runId", json_word(forking->run)});
     if (!json_ok(&made)) return error_nomem(err);
-    buf_init(&text, 1024);
+    struct buf text = buf_of(1024);
     json_canon(&text, &made);
     struct note_put put = {.space = STR("request"), .key = forking->key, .value = buf_str(&text), .expect = 0};
     enum code rc = engine_put(call->service->engine, &put, 1, NULL, NULL, err);
@@ -157,7 +156,6 @@ static bool name_run(struct call *call)
 {
     struct forking *forking = call->state;
     struct fork_call *given = &forking->given;
-    struct buf text;
     char hex[SHA256_HEX + 1], id[UUID_SIZE];
     if (given->request_id.len == 0) return true;
     const struct str pieces[] = {call->who.tenant, given->request.source, str_from(given->how), given->request_id};
@@ -168,7 +166,7 @@ static bool name_run(struct call *call)
     forking->key = arena_copy(&call->arena, str_from(hex));
     uuid_format(key.b, id);
     if (given->run.len == 0) given->run = arena_copy(&call->arena, str_from(id));
-    buf_init(&text, (size_t)16 << 20);
+    struct buf text = buf_of((size_t)16 << 20);
     json_canon(&text, &given->body);
     forking->fingerprint = sha256(buf_str(&text));
     bool ok = buf_ok(&text) && forking->key.ptr && given->run.ptr;

@@ -64,11 +64,10 @@ static enum code trace_text(struct store *store, const struct feed_item *item, s
     struct run_head head;
     struct folded folded = {0};
     struct json trace;
-    struct buf text;
     enum code rc = store_head(store, item->tenant, item->run, arena, &head, err);
     if (rc) return rc;
     rc = reading_fold(store, &head, READING_NOW, arena, &folded, err);
-    buf_init(&text, (size_t)64 << 20);
+    struct buf text = buf_of((size_t)64 << 20);
     if (!rc) rc = reading_trace(store, &head, READING_NOW, &folded.view, arena, &trace, err);
     if (!rc) json_write(&text, &trace);
     *out = (struct str){0};
@@ -138,14 +137,14 @@ static void *otlp_thread(void *context)
     struct store *store = service_reader(otlp->thread.service);
     struct fetch_link *link = NULL;
     struct error err = {0};
-    struct arena feed, arena;
+    struct arena arena;
     const struct service_otlp *settings = otlp->thread.service->settings.otlp;
     struct fetch_link_options options = {.url = settings->url,
                                          .ca_file = settings->ca_file,
                                          .timeout_ms = 10000,
                                          .stopped = stopped,
                                          .stop_context = otlp};
-    arena_init(&feed, 256 * 1024, (size_t)256 << 20);
+    struct arena feed = arena_of(256 * 1024, (size_t)256 << 20);
     arena_init(&arena, 256 * 1024, (size_t)512 << 20);
     if (fetch_link_open(&options, &link, &err)) os_log(LOG_ERROR, "no traces why=\"%s\"", err.message);
     bool had = !service_several(otlp->thread.service);

@@ -91,13 +91,12 @@ static void wish_on_engine(struct call *call)
     const struct removing *removing = call->state;
     struct error err = {0};
     struct json wish = json_object();
-    struct buf text;
     char now[CIVIL_SIZE];
     civil_format(os_now().wall_ms, now);
     JSON_ADD(&call->arena, &wish, {"at", json_word(now)}, {"by", json_string(call->who.id)},
              {"reason", json_string(removing->reason)});
     bool ok = json_ok(&wish);
-    buf_init(&text, 16 * 1024);
+    struct buf text = buf_of(16 * 1024);
     if (ok) json_canon(&text, &wish);
     struct note_put put = {.space = STR("removal"), .key = removing->key, .value = buf_str(&text), .expect = NOTE_ANY};
     enum code rc =

@@ -31,12 +31,11 @@ struct str slots_key(const struct limits *limits, bool of_tenant, struct arena *
     struct str tenant = limits->tenant->name, queue = {0};
     if (!of_tenant) queue = limits->queue->name;
     char kind[KEY_MAX];
-    struct buf text;
     va_list list;
     va_start(list, format);
     vsnprintf(kind, sizeof(kind), format, list);
     va_end(list);
-    buf_init(&text, KEY_MAX);
+    struct buf text = buf_of(KEY_MAX);
     buf_printf(&text, "%.*s|%.*s|%s", STR_ARG(tenant), STR_ARG(queue), kind);
     return buf_keep(&text, arena);
 }
@@ -242,9 +241,8 @@ static enum code look_at(struct look *look, struct error *err)
 static enum code look_one(struct service *service, const struct limits *limits, bool of_tenant, struct error *err)
 {
     struct shared_limit *share = slots_share(limits, of_tenant);
-    struct arena arena;
     int64_t now_ms = os_now().mono_ms;
-    arena_init(&arena, 16 * 1024, (size_t)256 << 20);
+    struct arena arena = arena_of(16 * 1024, (size_t)256 << 20);
     struct look look = {.service = service,
                         .limits = limits,
                         .share = share,

@@ -179,11 +179,10 @@ static void count_beside(void *context, struct run_queue *queue, struct str run,
     struct limits limits = slots_limits(queue->tenant, queue);
     bool counted = (!limits.of_queue || slots->of_queue.hold) && (!limits.of_tenant || slots->of_tenant.hold);
     struct note_put puts[SLOTS_MAX];
-    struct arena arena;
     struct error err = {0};
     if (place != QUEUE_RUNNING || counted) return;
     slots_beside(&limits, slots);
-    arena_init(&arena, 4096, 1 << 20);
+    struct arena arena = arena_of(4096, 1 << 20);
     size_t count = slots_notes(&limits, run, slots, true, false, &arena, puts);
     if (count > 0 && engine_put(service->engine, puts, count, NULL, NULL, &err))
         os_log(LOG_WARN, "run not counted run=%.*s why=\"%s\"", STR_ARG(run), err.message);

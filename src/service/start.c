@@ -482,7 +482,6 @@ static enum code stand_in(struct call *call, struct program **out, struct error 
     struct arena *arena = &call->arena;
     struct json root = json_object(), metadata = json_object(), steps = json_array(), step = json_object();
     struct diagnostics diagnostics;
-    struct buf text;
     JSON_ADD(arena, &metadata, {"planId", json_string(ref->plan_id)}, {"planVersion", json_string(ref->plan_version)},
              {"schemaVersion", json_string(ref->schema_version)});
     JSON_ADD(arena, &step, {"stepId", json_word("plan")}, {"kind", json_word("noop")},
@@ -490,7 +489,7 @@ static enum code stand_in(struct call *call, struct program **out, struct error 
     json_append(arena, &steps, step);
     JSON_ADD(arena, &root, {"metadata", metadata}, {"steps", steps});
     bool ok = json_ok(&root);
-    buf_init(&text, 64 * 1024);
+    struct buf text = buf_of(64 * 1024);
     if (ok) json_canon(&text, &root);
     diagnostics_init(&diagnostics, arena);
     enum code rc = ok && buf_ok(&text) ? program_load(buf_str(&text), STR("<refused>"), NULL, &diagnostics, out, err)

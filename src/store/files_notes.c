@@ -379,10 +379,9 @@ enum code files_next_space(struct store *base, struct str after, struct arena *a
 
 static enum code copy_notes(struct files_store *files, struct file *file, uint64_t *end, struct error *err)
 {
-    struct buf record;
     enum code rc = OK;
     struct arena arena = arena_of(64 * 1024, SIZE_MAX);
-    buf_init(&record, NOTE_ROOM + 1);
+    struct buf record = buf_of(NOTE_ROOM + 1);
     for (const struct note_node *node = files->notes.list.first[0]; node && rc == OK; node = node->next[0]) {
         struct note note;
         arena_reset(&arena);

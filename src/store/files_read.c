@@ -270,10 +270,9 @@ enum code files_find_event(struct files_store *files, const struct disk_slot *sl
 enum code files_check_last(struct files_store *files, const struct disk_slot *slot, struct error *err)
 {
     struct lines lines;
-    struct arena arena;
     struct records last = {0};
     if (slot->last_seq == 0) return OK;
-    arena_init(&arena, PAGE_MIN, SIZE_MAX);
+    struct arena arena = arena_of(PAGE_MIN, SIZE_MAX);
     enum code rc = lines_open(files, slot, RUN_EVENTS, &lines, err);
     if (rc == OK && lines.whole) rc = read_page(&lines, slot->last_seq - 1, 1, &arena, &last, err);
     if (rc == OK) {

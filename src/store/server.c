@@ -352,13 +352,11 @@ static enum code server_post(struct store *base, struct str tenant, struct str r
     struct fetch_call request = {
         .method = STR("POST"), .headers = &type, .header_count = 1, .repeatable = true}; // it has an id
     struct fetch_answer answer = {0};
-    struct arena arena;
-    struct buf target, asked;
     struct json body = {0};
     if (of_another_tenant(store, tenant)) return run_missing(run, err);
-    arena_init(&arena, 4096, 1 << 20);
-    buf_init(&asked, 256 * 1024);
-    buf_init(&target, TARGET_MAX);
+    struct arena arena = arena_of(4096, 1 << 20);
+    struct buf asked = buf_of(256 * 1024);
+    struct buf target = buf_of(TARGET_MAX);
     buf_text(&target, "/v1/runs/");
     http_percent_encode(&target, run);
     buf_text(&target, "/signals");
@@ -419,11 +417,10 @@ enum code store_server_call(struct store *base, const struct server_call *wanted
     struct http_header headers[2] = {{STR("Content-Type"), STR("application/json")}};
     struct fetch_call request = {.method = str_from(wanted->method), .uri = wanted->path, .headers = headers};
     struct fetch_answer answer = {0};
-    struct buf body, key;
     *out = (struct json){0};
     if (base->ops != &server_ops) return error_set(err, E_UNSUPPORTED, "the store is no server");
-    buf_init(&body, BODY_MAX);
-    buf_init(&key, 1024);
+    struct buf body = buf_of(BODY_MAX);
+    struct buf key = buf_of(1024);
     if (wanted->body) json_write(&body, wanted->body);
     request.body = wanted->body ? buf_str(&body) : wanted->bytes;
     request.header_count = wanted->body ? 1 : 0;
@@ -445,11 +442,10 @@ enum code store_server_call(struct store *base, const struct server_call *wanted
 // Who we are there. Also finds out whether anybody listens, and whether it is one of us.
 static enum code whoami(struct server_store *store, struct error *err)
 {
-    struct buf target;
     struct json body;
     struct str text;
     struct arena scratch = arena_of(4096, 1 << 20);
-    buf_init(&target, TARGET_MAX);
+    struct buf target = buf_of(TARGET_MAX);
     buf_text(&target, "/v1/whoami");
     enum code rc = get(store, &target, &scratch, &text, err);
     if (!rc && (json_parse(text, NULL, &scratch, &body, NULL) || !json_key(&body, "roles"))) rc = not_understood(err);

@@ -244,11 +244,10 @@ static enum code run_parcel(const struct json *parcel, struct arena *arena, stru
 int task_child_main(void)
 {
     struct waiting waiting = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    struct arena arena;
     struct error err = {0};
     struct json parcel;
     struct buf text = buf_of(task_limits.size_max);
-    arena_init(&arena, 65536, TASK_MEMORY_MAX);
+    struct arena arena = arena_of(65536, TASK_MEMORY_MAX);
     enum code rc = read_input(&text) ? json_parse(buf_str(&text), &task_limits, &arena, &parcel, &err) : E_IO;
     if (!rc) rc = run_parcel(&parcel, &arena, &waiting, &err);
     secret_wipe(buf_str(&text));

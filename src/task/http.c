@@ -101,9 +101,8 @@ struct str web_form(struct task_call *call, const struct json *members, bool plu
 // Characters that no URL has, escaped; everything else as it was written. Without its fragment.
 static struct str tidy_url(struct task_call *call, struct str url)
 {
-    struct buf out;
     url = str_trim(str_slice(url, 0, str_find(url, '#', 0)));
-    buf_init(&out, URL_MAX);
+    struct buf out = buf_of(URL_MAX);
     for (size_t i = 0; i < url.len; i++) {
         unsigned char c = (unsigned char)url.ptr[i];
         if (c <= ' ' || c >= 0x7F || strchr("\"<>\\^`{|}", c))

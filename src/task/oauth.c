@@ -37,10 +37,9 @@ void token_cache_release(struct token_cache *cache)
 // What is asked of whom, and for whom: entries of the scope `global` share their token among executions.
 static bool key_of(struct task_call *call, const struct json *entry, struct digest *key)
 {
-    struct buf text;
     struct str scope = json_text(json_key(entry, "scope"));
     const struct tool_request *request = call_request(call);
-    buf_init(&text, FORM_MAX);
+    struct buf text = buf_of(FORM_MAX);
     json_canon(&text, entry);
     buf_printf(&text, "|%.*s|%.*s", STR_ARG(request->tenant), STR_ARG(request->environment));
     if (!str_is(scope, "global")) buf_printf(&text, "|%.*s", STR_ARG(request->run));

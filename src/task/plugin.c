@@ -71,13 +71,12 @@ static bool request_text(struct task_call *call, struct buf *out)
 static void run(struct task_call *call)
 {
     char path[PATH_SIZE];
-    struct buf input;
     struct tool_result ended;
     if (!path_of(tasks_options(call->tasks)->plugins, call->name, path)) {
         call_fail(call, TASK_NOT_FOUND, "UNKNOWN_KIND", "the plug-in %.*s is gone", STR_ARG(call->name));
         return;
     }
-    buf_init(&input, task_limits.size_max);
+    struct buf input = buf_of(task_limits.size_max);
     const struct str argv[] = {str_from(path)};
     bool ran = request_text(call, &input);
     struct tool_request request = {.argv = argv, .argc = 1, .input = buf_str(&input), .report = 1};

@@ -99,11 +99,10 @@ static bool array_value(struct task_call *call, struct str *text, bool numbers, 
 
 static bool array_item(struct task_call *call, struct str *text, bool numbers, struct json *out)
 {
-    struct buf item;
     if (text->len && text->ptr[0] == '{') return array_value(call, text, numbers, out);
     bool quoted = text->len && text->ptr[0] == '"', ended = false;
     size_t at = quoted;
-    buf_init(&item, TASK_BODY_MAX);
+    struct buf item = buf_of(TASK_BODY_MAX);
     for (; at < text->len && !ended; at++) {
         char c = text->ptr[at];
         ended = quoted ? c == '"' : c == ',' || c == '}';

@@ -101,10 +101,9 @@ static void read_report(struct task_call *call, const struct tool_result *ended)
 static void run(struct task_call *call)
 {
     struct json job;
-    struct buf input;
     struct tool_result ended;
     if (!job_of(call, &job)) return;
-    buf_init(&input, task_limits.size_max);
+    struct buf input = buf_of(task_limits.size_max);
     json_write(&input, &job);
     if (!buf_ok(&input)) {
         buf_release(&input);

@@ -262,12 +262,11 @@ struct insertion {
 static bool insert_some(struct task_call *call, const struct insertion *into, uint32_t from, uint32_t to)
 {
     const struct json *columns = &into->columns;
-    struct buf sql;
     struct json values = json_array();
     struct sql_answer answer;
     size_t next = 0;
     bool good = true;
-    buf_init(&sql, TASK_BODY_MAX);
+    struct buf sql = buf_of(TASK_BODY_MAX);
     buf_text(&sql, "INSERT INTO ");
     add_table(&sql, into->table);
     for (uint32_t c = 0; c < columns->count; c++) {
@@ -377,11 +376,10 @@ static bool write_file(struct task_call *call, const struct json *end, struct st
 {
     struct str path = member(call, end, "path|file|uri");
     struct json columns;
-    struct buf out;
     char delimiter = delimiter_of(call, end);
     bool csv = is_csv(call, end, kind, path);
     if (!columns_of(call, rows, &columns)) return false;
-    buf_init(&out, TASK_BODY_MAX);
+    struct buf out = buf_of(TASK_BODY_MAX);
     for (uint32_t c = 0; csv && c < columns.count; c++) {
         if (c) buf_byte(&out, delimiter);
         add_csv(call, &out, &columns.items[c], delimiter);

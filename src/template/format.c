@@ -44,7 +44,6 @@ static enum code number_text(struct eval *e, const struct spec *spec, const stru
                              bool *negative)
 {
     struct number n;
-    struct buf plain;
     if (!value_number(v, &n)) return no_format(e, spec, v);
     *negative = n.is_float ? __builtin_signbit(n.real) != 0 : n.real < 0;
     double real = *negative ? -n.real : n.real;
@@ -56,7 +55,7 @@ static enum code number_text(struct eval *e, const struct spec *spec, const stru
     size_t digits = integer.type == JSON_NUMBER ? integer.text.len : 1;
     enum code rc = whole ? eval_charge(e, digits * digits / 1024) : number_finite(e, &n);
     if (rc) return rc;
-    buf_init(&plain, JSON_NUMBER_SIZE_MAX * 4);
+    struct buf plain = buf_of(JSON_NUMBER_SIZE_MAX * 4);
     if (whole)
         integer_write(&plain, &integer,
                       spec->type == 'o'                          ? 8

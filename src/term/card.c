@@ -325,9 +325,8 @@ void card_summary(struct console *console, const struct card *card)
 {
     const struct run_head *head = &card->head;
     const struct run_view *view = &card->view;
-    struct buf out;
     if (console->quiet) return;
-    buf_init(&out, (size_t)4 << 20);
+    struct buf out = buf_of((size_t)4 << 20);
     write_status(&out, &console->err, view);
     buf_text(&out, "  ");
     write_counts(&out, view);

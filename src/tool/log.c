@@ -100,9 +100,8 @@ static int open_file(const char *path)
 static bool make_parent(struct step_log *log)
 {
     struct error why = {0};
-    struct buf parent;
     const char *slash = strrchr(log->path.ptr, '/');
-    buf_init(&parent, 4096);
+    struct buf parent = buf_of(4096);
     buf_add(&parent, str_slice(log->path, 0, slash ? (size_t)(slash - log->path.ptr) : 0));
     enum code rc = parent.len ? os_make_dirs(parent.ptr, &why) : OK;
     buf_release(&parent);

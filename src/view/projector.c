@@ -315,10 +315,9 @@ static bool take(struct projector *projector, const struct project_event **event
 
 bool projector_fetched(struct projector *projector, const struct project_event *events, size_t count, int64_t now_ms)
 {
-    struct arena scratch;
     projector->retry_ms = 0;
     projector->failures = 0;
-    arena_init(&scratch, 4096, PROJECTOR_MAX);
+    struct arena scratch = arena_of(4096, PROJECTOR_MAX);
     const struct project_event **order = ordered(events, count, &scratch);
     bool ok = order != NULL;
     for (size_t i = 0; ok && i < count; i++) projector_head(projector, order[i]->seq, order[i]->persisted_ms);
