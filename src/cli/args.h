@@ -44,7 +44,7 @@
     X(APPROVE_ALL, "approve-all", 0, NULL, "", "answer every approval with yes")                                       \
     X(ON_INTERRUPT, "on-interrupt", 0, "WHAT", "pause|cancel|kill|detach",                                             \
       "what the first ^C does (default: pause; of a server's run: detach)")                                            \
-    X(LIMITS, "limits", 0, "LIST", "", "what one run may come to: events=N,bytes=N,iterations=N,sqlBytes=N")          \
+    X(LIMITS, "limits", 0, "LIST", "", "what one run may come to: events=N, bytes, segments, iterations, sqlBytes")     \
     X(FETCH, "fetch", 0, "FILE", "", "file that says where tasks may send requests (default: nowhere)")               \
     X(MAX_STEPS, "max-steps", 0, "N", "", "steps that a document may have, up to 100000 (default: 10000)")             \
     X(PLUGIN, "plugin", 0, "FILE", "", "a shared object with kinds of steps (repeat)")                                 \

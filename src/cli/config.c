@@ -25,7 +25,7 @@ static const struct setting settings[] = {
     {"on-interrupt", FLAG_ON_INTERRUPT, "pause",
      "what the first ^C does: pause, cancel, kill, or of a server's run detach"},
     {"max-steps", FLAG_MAX_STEPS, "10000", "steps that a document may have, up to 100000"},
-    {"limits", FLAG_LIMITS, "", "what one run may come to: events=N,bytes=N,iterations=N,sqlBytes=N"},
+    {"limits", FLAG_LIMITS, "", "what one run may come to: events=N, bytes, segments, iterations, sqlBytes"},
     {"confine", FLAG_CONFINE, "none", "what steps are kept from: none, auto, basic, files, full"},
     {"server", FLAG_SERVER, "", "the server that commands and workers ask instead of a store"},
     {"token-file", FLAG_TOKEN_FILE, "", "file with the token for the server"},

@@ -17,6 +17,7 @@ const struct engine_limits engine_limits_default = {
     .output_max = (size_t)1 << 20,
     .log_max = (size_t)16 << 20,
     .inline_max = KERNEL_INLINE_MAX,
+    .segments_max = 100, // a document names its own profile: without an end it would escape the limits of a run
 };
 
 // ---- residents

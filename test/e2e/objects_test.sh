@@ -97,7 +97,7 @@ test_bodies_of_plans_are_apart_from_the_log_and_fetched_again_C_38_WE_1j() {
     equal "$(blobs "$sum")" 0 'the body is in the store'
     cmp "store.db-plans/$sum" plans/plan.json || fail 'it is nowhere'
     killed
-    # Whoever removes it touches no log.
+    # Removing it touches no log.
     rm -r store.db-plans
     cairn_is 0 log verify --all --store "sqlite:$PWD/store.db"
     : >asked
