@@ -253,7 +253,7 @@ test_cut_output_can_be_referred_to() {
     cat >cut.yaml <<'DOC'
 name: cut
 nodes:
-  - { id: big, bash: "head -c 1048575 /dev/zero | tr '\\0' x; echo ééé" }
+  - { id: big, bash: "head -c 1048575 /dev/zero | tr '\\0' x; echo ééé", output: { on_overflow: truncate } }
   - { id: same, depends_on: [big], echo: $big.output }
 DOC
     cairn_is 0 run cut.yaml "${store[@]}" --run-id c-1
