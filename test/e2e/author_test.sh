@@ -75,7 +75,7 @@ test_convert() {
 
 test_plan() {
     cairn_is 0 plan "$ex/demo.yaml"; has out 'demo @ '; has out 'layer 2   lint, test, compress, debug-build'
-    has out 'asks      ship: Ship'; has out 'longest   collect → test → bundle → ship → publish'; has out 'at most 5.0s'; has out 'without a limit: collect, lint'
+    has out 'asks      ship: Ship'; has out 'longest   collect → test → bundle → ship → publish'; has out 'no limit: 5.0s by timeouts'; has out 'what has none: collect, lint'
     cairn_is 0 plan "$ex/demo.yaml" -o json
     equal "$(jq -r '.planRef.sha256' out)" "$(sha256sum "$ex/demo.yaml" | cut -d' ' -f1)"
     equal "$(jq -c '[.layers, .first, .criticalPath.boundMs, (.steps|length)]' out)" '[5,["collect"],5000,8]'
