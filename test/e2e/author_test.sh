@@ -84,7 +84,7 @@ test_plan() {
     cairn_is 0 plan "$ex/approval.yaml" --out approval.json; cairn_is 0 validate approval.json
     cairn_is 3 plan "$ex/joins.yaml" --out joins.json; [ ! -e joins.json ] || fail 'written'; has err 'plans have no loops'
     printf 'name: r\ninputs: { day: { required: true } }\nnodes: [{ id: a, exec: [x], secrets: [{ name: K, ref: "env:KEY" }] }]\n' >r.yaml
-    cairn_is 0 plan r.yaml; has out 'day  has to be given'; has out 'K from env:KEY for a'; has out 'without a limit: a'
+    cairn_is 0 plan r.yaml; has out 'day  has to be given'; has out 'K from env:KEY for a'; has out 'no timeouts are declared: a'
 }
 test_render() {
     cairn_is 0 render "$ex/joins.yaml" --result seed='{"status": "ok", "rows": 7}'

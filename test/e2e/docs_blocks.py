@@ -115,6 +115,8 @@ class Doc:
                 continue
             elif "unittest discover -s tests" in line:  # python_test runs them, with a library that is built
                 line, cwd = "test -f tests/__init__.py", os.path.dirname(self.path)
+            elif line.startswith("tools/"):  # of the checkout
+                cwd = ROOT
             line = line.replace("$(pkg-config --cflags cairn)", f"-I{ROOT}/include")
             done = run(["bash", "-c", line], cwd, env=self.environment)
             if done.returncode:

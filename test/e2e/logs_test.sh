@@ -82,7 +82,7 @@ test_children_are_shown_when_asked_for() {
     cairn_is 0 logs r1 --children "${store[@]}"; has out 'kid/c │ from below'; has out 'from above'
 }
 test_limit_is_told() {
-    plan p "$(shell a 'yes abcdefghijklmnopqrstuvwxyz012345678901234567890 | head -n 400000; echo the end >&2')"
+    plan p "$(shell a 'yes abcdefghijklmnopqrstuvwxyz012345678901234567890 | head -n 400000; echo the end >&2' '' ',"output":{"on_overflow":"truncate"}')"
     cairn_is 0 run p.json "${store[@]}" --run-id r1 --progress none
     [ "$(stat -c %s store.db-logs/r1/a.1.1.log)" -le 16777216 ] || fail 'too large'
     cairn_is 0 logs r1/a --tail 1 "${store[@]}"; has err 'was cut at 167'; has out abcdef
