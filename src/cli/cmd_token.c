@@ -119,8 +119,13 @@ static int rotate(struct session *session, struct str path)
         if (newer || value) JSON_ADD(&cli->io.arena, &body, {kept[i], newer ? expires : *value});
     }
     code = json_ok(&body) ? server_ask(session, "POST", STR("/v1/tokens"), &body, &answer) : cli_nomem(cli);
-    if (!code) code = hand_out(cli, &answer);
-    if (code) return code; // the new one was not handed out: the old one stays
+    if (code) return code;
+    code = hand_out(cli, &answer);
+    if (code) { // the new one was not handed out: it goes, and the old one stays
+        struct str made = arena_format(&cli->io.arena, "/v1/tokens/%.*s", STR_ARG(json_text(json_key(&answer, "id"))));
+        if (made.ptr) (void)server_ask(session, "DELETE", made, NULL, NULL);
+        return code;
+    }
     code = server_ask(session, "DELETE", path, NULL, NULL);
     if (!code) cli_note(cli, "token %s is revoked", cli->args.words[0].ptr);
     return code;

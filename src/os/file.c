@@ -66,6 +66,14 @@ enum code os_open_regular(const char *path, int *fd, uint64_t *size, struct erro
     return error_set(err, E_INVALID, "%s is not a regular file", path);
 }
 
+enum code os_read_regular(const char *path, size_t max, struct arena *arena, struct str *out, struct error *err)
+{
+    int fd;
+    uint64_t size;
+    enum code rc = os_open_regular(path, &fd, &size, err);
+    return rc ? rc : read_open(fd, path, max, arena, out, err);
+}
+
 bool os_write_all(int fd, struct str bytes)
 {
     while (bytes.len > 0) {
@@ -154,6 +162,10 @@ enum code os_write_file(const char *path, struct str text, unsigned mode, bool r
 enum code os_write_secret(const char *path, struct str text, struct error *err)
 {
     char draft[PATH_MAX];
+    struct stat old;
+    // A link gives way to the file; a pipe, a device or what a link of the system leads to (/dev/stdout) is not replaced.
+    if (stat(path, &old) == 0 && !S_ISREG(old.st_mode))
+        return error_set(err, E_INVALID, "%s is not a regular file, and is not replaced by one", path);
     enum code rc = name_draft(draft, path, err);
     if (!rc) rc = write_draft(draft, path, text, 0600, NULL, err);
     if (!rc && rename(draft, path) != 0) {

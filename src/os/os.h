@@ -110,6 +110,9 @@ enum code os_read_file(const char *path, size_t max, struct arena *arena, struct
                        struct error *err) MUST_CHECK;
 // For files in places that others write to: only a regular file is opened. A pipe, a device or a link is E_INVALID and blocks nobody.
 enum code os_open_regular(const char *path, int *fd, uint64_t *size, struct error *err) MUST_CHECK;
+// The same, read whole.
+enum code os_read_regular(const char *path, size_t max, struct arena *arena, struct str *out,
+                          struct error *err) MUST_CHECK;
 // A regular file as memory, read only, for as long as nobody makes it shorter. Ends with os_unmap.
 enum code os_map_file(const char *path, struct str *out, struct error *err) MUST_CHECK;
 void os_unmap(struct str bytes);

@@ -97,7 +97,7 @@ static enum code check_file(struct store *store, struct str path, struct arena *
     struct note note;
     struct token token;
     struct error local = {0};
-    if (os_read_file(path.ptr, FILE_MAX_SIZE, arena, &text, &local)) return OK;
+    if (os_read_regular(path.ptr, FILE_MAX_SIZE, arena, &text, &local)) return OK;
     if (!auth_token_parse(str_trim(text), &id, &secret) || store_note(store, STR("token"), id, arena, &note, &local) ||
         auth_token_decode(note.value, arena, &token, &local))
         return OK;
@@ -117,7 +117,7 @@ enum code service_token_bootstrap(struct store *store, struct str file, struct a
     if (!path->ptr) return error_nomem(err);
     struct str directory = directory_of(*path, arena);
     enum code rc = directory.ptr ? os_make_dirs(directory.ptr, err) : error_nomem(err);
-    if (!rc && !os_directory_is_ours(path->ptr))
+    if (!rc && !os_directory_is_ours(directory.ptr))
         rc = error_set(err, E_DENIED, "everybody may write to the directory of %s, and so exchange the token", path->ptr);
     if (!rc) rc = check_file(store, *path, arena, err);
     if (!rc) rc = token_make("bootstrap", arena, &made, err);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SESSION_MS = 8 * 3600 * 1000, TICKET_MS = 120 * 1000, SECRET_BYTES = 32, ID_BYTES = 16, HOLDER_MAX = 64 * 1024, ENDED_MAX = 100000 };
+enum { SESSION_MS = 8 * 3600 * 1000, TICKET_MS = 120 * 1000, TICKETS_EACH = 4, SECRET_BYTES = 32, ID_BYTES = 16, HOLDER_MAX = 64 * 1024, ENDED_MAX = 100000 };
 
 struct ticket {
     struct digest hash;
@@ -31,7 +31,7 @@ struct ended {
 struct sessions {
     pthread_mutex_t mutex;
     struct task_key key;
-    struct ticket tickets[64];
+    struct ticket tickets[256];
     struct ended *ended; // signed out, and not over yet by themselves
     size_t ended_count, ended_capacity;
 };
@@ -163,6 +163,21 @@ enum code service_session_read(struct service *service, struct str cookie, struc
 
 // ---- tickets
 
+// Of one holder a few are good at a time: those who buy many give up their own, and nobody else's.
+static struct ticket *ticket_to_give_up(struct sessions *sessions, struct str holder)
+{
+    struct ticket *oldest = &sessions->tickets[0], *own = NULL;
+    size_t own_count = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(sessions->tickets); i++) {
+        struct ticket *ticket = &sessions->tickets[i];
+        if (ticket->expires_ms < oldest->expires_ms) oldest = ticket;
+        if (!ticket->holder || !str_eq((struct str){ticket->holder, ticket->holder_size}, holder)) continue;
+        if (!own || ticket->expires_ms < own->expires_ms) own = ticket;
+        own_count++;
+    }
+    return own_count >= TICKETS_EACH ? own : oldest;
+}
+
 enum code service_ticket(struct service *service, const struct principal *who, struct arena *arena, struct str *text,
                          int64_t *expires_ms, struct error *err)
 {
@@ -179,9 +194,7 @@ enum code service_ticket(struct service *service, const struct principal *who, s
     memcpy(copy, holder.ptr, holder.len);
     *expires_ms = os_now().wall_ms + TICKET_MS;
     pthread_mutex_lock(&sessions->mutex);
-    struct ticket *oldest = &sessions->tickets[0];
-    for (size_t i = 1; i < ARRAY_COUNT(sessions->tickets); i++)
-        if (sessions->tickets[i].expires_ms < oldest->expires_ms) oldest = &sessions->tickets[i];
+    struct ticket *oldest = ticket_to_give_up(sessions, holder);
     free(oldest->holder);
     *oldest = (struct ticket){digest_of(sessions, "ticket", *text), *expires_ms, copy, holder.len};
     pthread_mutex_unlock(&sessions->mutex);

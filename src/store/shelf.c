@@ -26,7 +26,7 @@ enum code store_plan_keep(const struct store *store, const struct digest *sha256
     struct str there;
     if (!rc && store_shelf_blob(store, sha256, &arena, &there, NULL) != OK) {
         rc = os_make_kept_dirs(dir.ptr, err);
-        if (!rc) rc = os_write_file(path.ptr, bytes, 0600, true, err);
+        if (!rc) rc = os_write_secret(path.ptr, bytes, err); // a link in its place gives way
     }
     arena_release(&arena);
     return rc;
@@ -48,7 +48,8 @@ enum code store_shelf_blob(const struct store *store, const struct digest *wante
     enum code rc = body_path(store, wanted, arena, &dir, &path, err);
     if (rc) return rc;
     if (access(path.ptr, F_OK) != 0) return error_set(err, E_NOT_FOUND, "there is no such blob");
-    rc = os_read_file(path.ptr, STORE_PLAN_MAX, arena, out, err);
+    rc = os_read_regular(path.ptr, STORE_PLAN_MAX, arena, out, err);
+    if (rc == E_INVALID) return error_set(err, E_NOT_FOUND, "%.*s is not a file of ours", STR_ARG(path));
     if (rc) return rc;
     struct digest found = sha256(*out);
     if (digest_eq(&found, wanted)) return OK;

@@ -117,6 +117,13 @@ test_bodies_of_plans_are_apart_from_the_log_and_fetched_again_C_38_WE_1j() {
     cp right.json plans/plan.json
     wait_for grep -q 'run taken up after all" run=b' serve.err
     approve b 21111111-1111-4111-8111-111111111111; wait_for state b COMPLETED
+    # A link or a pipe in its place is neither followed nor waited for.
+    echo precious >decoy
+    rm "store.db-plans/$sum"; ln -s "$PWD/decoy" "store.db-plans/$sum"
+    ask GET /v1/runs/c/graph && answers 200
+    equal "$(cat decoy)" precious 'what the link led to'
+    rm "store.db-plans/$sum"; mkfifo "store.db-plans/$sum"
+    ask GET /v1/runs/c/graph && answers 200
     # A document that came with its request can be had from nowhere else.
     ask POST /v1/runs "{\"document\":$(jq -Rs . right.json),\"runId\":\"d\"}"; wait_for state d RUNNING
     equal "$(blobs "$sum")" 1

@@ -200,6 +200,11 @@ test_a_ticket_opens_one_session_once() {
     with_session GET /v1/runs && answers 200
     sign_in "{\"ticket\":\"$ticket\"}" && answers 401
     sign_in "{\"ticket\":\"${ticket//[0-9]/a}\"}" && answers 401
+    # a caller who buys many gives up its own, and nobody else's
+    ask POST /v1/tickets && ticket=$(jq -r .ticket body)
+    ask POST /v1/tokens '{"name":"buyer","roles":["operator"]}' && buyer=$(jq -r .token body)
+    for i in $(seq 8); do token=$buyer ask POST /v1/tickets && answers 201; done
+    sign_in "{\"ticket\":\"$ticket\"}" && answers 201
     # a ticket of a token that is revoked meanwhile opens nothing
     ask POST /v1/tokens '{"name":"guest","roles":["operator"]}' && id=$(jq -r .id body) guest=$(jq -r .token body)
     first=$token

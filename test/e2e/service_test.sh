@@ -38,6 +38,10 @@ test_owner_of_the_store_gets_in_without_any_token() {
     wait_for grep -q 'token bootstrap' again.err
     ! grep -qF "$file" again.err || fail "it names a file that is not there: $(cat again.err)"
     kill -TERM $server; wait $server
+    mkdir open; chmod 777 open; mkfifo pipe
+    cairn_is 4 token bootstrap --store "sqlite:$PWD/store.db" --out open/x; has err 'everybody may write'
+    "$CAIRN" token bootstrap --store "sqlite:$PWD/store.db" --out pipe >out 2>err && fail 'a pipe was replaced'
+    has err 'not a regular file'; [ -p pipe ] || fail 'the pipe is gone'
     cairn_is 0 token bootstrap --store "sqlite:$PWD/store.db" --out other.token
     unset CAIRN_SERVER
     cairn_is 0 audit verify --store "sqlite:$PWD/store.db"
