@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SESSION_MS = 8 * 3600 * 1000, TICKET_MS = 120 * 1000, TICKETS_EACH = 4, SECRET_BYTES = 32, ID_BYTES = 16, HOLDER_MAX = 64 * 1024, ENDED_MAX = 100000 };
+enum { SESSION_MS = 8 * 3600 * 1000, TICKET_MS = 120 * 1000, TICKETS_EACH = 4 };
+enum { SECRET_BYTES = 32, ID_BYTES = 16, HOLDER_MAX = 64 * 1024, ENDED_MAX = 100000 };
 
 struct ticket {
     struct digest hash;
