@@ -27,6 +27,17 @@ test_each_view_in_a_browser_without_complaint_or_barrier() {
     in_a_browser
 }
 
+# Types come from the description that this binary gives; beside a copy of the sources, so that the checkout stays as it is.
+test_the_types_of_the_page_fit_what_the_api_says_of_itself() {
+    local packages=$root/web/node_modules
+    [ -x "$packages/.bin/tsc" ] || skip "built without the page (PAGE=no)"
+    serve
+    ask GET /openapi.json && answers 200
+    cp -r "$root/web/src" "$root/web/tsconfig.json" . && ln -s "$packages" node_modules && mkdir -p src/gen
+    "$packages/.bin/openapi-typescript" body -o src/gen/api.d.ts >made.log 2>&1 || fail "$(tail -n 5 made.log)"
+    "$packages/.bin/tsc" --noEmit -p . >types.log 2>&1 || fail "$(head -n 10 types.log)"
+}
+
 test_colours_can_be_told_apart_and_read() {
     node "$root/web/test/colours.mjs" >out || fail "$(head -c 600 out)"
 }

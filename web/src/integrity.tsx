@@ -1,7 +1,9 @@
 // Integrity: the proof of a run, made here. A bundle that is dropped on the page is proved and read without any server.
 import { useEffect, useState } from "preact/hooks";
 import { ask, getJson, idOf, refusalOf } from "./api";
+import type { Verdict } from "./fold";
 import { follow } from "./live";
+import { bundleOf, engine, faultWords, mayFold } from "./log";
 import { canProve, type Bundle, keyId, proveBundle, proveChain, type Proof, signed } from "./proof";
 import { place, setQuery } from "./route";
 import { readEvent, summary } from "./run/model";
@@ -10,7 +12,8 @@ import { Chip, Glyph, runState } from "./states";
 import { Button, copy, Empty, explain, Icon, Virtual } from "./ui";
 import { bytes, clock, count, short, shellWord } from "./words";
 
-interface Result { proof: Proof; head: string; server: { head: string; lastSeq: number; at: string }; signature: "yes" | "no" | "unknown"; keyId: string; verified: boolean; faults: { seq: number; what: string }[] }
+type Checkpoint = Verdict["checkpoint"] & { at: string };
+interface Result { proof: Proof; head: string; server: Checkpoint; signature: "yes" | "no" | "unknown"; keyId: string; verified: boolean; faults: Verdict["faults"]; own: Verdict | string }
 
 // Records framed as the store has them: a line about each, then its bytes.
 async function records(run: string, progress: (n: number) => void): Promise<string[]> {
@@ -28,6 +31,15 @@ async function records(run: string, progress: (n: number) => void): Promise<stri
         if (n === 0) return lines;
     }
 }
+// Events, ledger, documents and large results, by the engine's own code. A word instead: why not.
+async function ownCheck(run: string, log?: Uint8Array): Promise<Verdict | string> {
+    if (!log && !mayFold()) return "not made: your role may not read the whole log";
+    try {
+        return await (await engine()).verify(log ?? (await bundleOf(run)), { run });
+    } catch (error) {
+        return "not made: " + (error as Error).message;
+    }
+}
 const canonical = (value: unknown): string => (Array.isArray(value) ? "[" + value.map(canonical).join(",") + "]" : typeof value === "object" && value ? "{" + Object.keys(value).sort().map((k) => JSON.stringify(k) + ":" + canonical((value as Record<string, unknown>)[k])).join(",") + "}" : JSON.stringify(value));
 
 export function Integrity() {
@@ -43,9 +55,11 @@ export function Integrity() {
         try {
             const lines = await records(id, (n) => say(`read ${count(n, "record")}`));
             const proof = await proveChain(lines, (n) => say(`${n.toLocaleString("en-US")} of ${lines.length.toLocaleString("en-US")} records hold`));
-            const server = await getJson<{ checkpoint: { head: string; lastSeq: number; at: string }; verified: boolean; faults: { seq: number; what: string }[]; signature: string; publicKey: string; keyId: string }>(`/v1/runs/${idOf(id)}/proof`);
+            const server = await getJson<{ checkpoint: Checkpoint; verified: boolean; faults: Verdict["faults"]; signature: string; publicKey: string; keyId: string }>(`/v1/runs/${idOf(id)}/proof`);
+            say("the engine's own check");
+            const own = await ownCheck(id);
             const bytes2 = Uint8Array.from(server.signature.match(/../g) ?? [], (h) => parseInt(h, 16));
-            got({ proof, head: proof.head, server: server.checkpoint, signature: await signed(server.publicKey, bytes2, new TextEncoder().encode(canonical(server.checkpoint))), keyId: await keyId(server.publicKey), verified: server.verified, faults: server.faults });
+            got({ proof, head: proof.head, server: server.checkpoint, signature: await signed(server.publicKey, bytes2, new TextEncoder().encode(canonical(server.checkpoint))), keyId: await keyId(server.publicKey), verified: server.verified, faults: server.faults, own });
         } catch (e) {
             fail(e);
         }
@@ -58,14 +72,24 @@ export function Integrity() {
         fail(null);
         say("reading " + file.name);
         try {
-            open({ name: file.name, size: file.size, bundle: await proveBundle(await file.arrayBuffer(), say) });
+            const buffer = await file.arrayBuffer(), bundle = await proveBundle(buffer, say), log = new Uint8Array(buffer);
+            for (const { about } of bundle.runs) {
+                say("the engine's own check of " + about.runId);
+                const own = await ownCheck(about.runId, log);
+                bundle.faults.push(...(typeof own === "string" ? [own] : faultWords(own.faults)).map((f) => `run ${about.runId}, the engine's own check: ${f}`));
+            }
+            open({ name: file.name, size: file.size, bundle });
         } catch (e) {
             open(null);
             fail(e);
         }
         say("");
     };
-    const whole = result && !result.proof.broken && result.head === result.server.head;
+    const own = result && typeof result.own !== "string" ? result.own : null, same = result?.head === result?.server.head;
+    // The bundle was read after the server spoke: its ledger may be longer, and is never shorter.
+    const ledgerSame = own && result && (own.checkpoint.lastLedgerSeq > result.server.lastLedgerSeq || own.checkpoint.ledgerHead === result.server.ledgerHead);
+    // Without the engine's check here, the events are proved and the ledger is not: the verdict speaks of no more than that.
+    const whole = result && !result.proof.broken && same && (!own || (own.verified && ledgerSame));
     return (
         <div class={"page scroll drop" + (over ? " over" : "")} onDragOver={(e) => { e.preventDefault(); hover(true); }} onDragLeave={() => hover(false)} onDrop={(e) => { e.preventDefault(); void take(e.dataTransfer?.files[0]); }}>
             <div class="row wrap"><h1 class="grow">Integrity</h1><label class="btn">Open a bundle…<input class="sr" type="file" accept=".cairn,.tar" onChange={(e) => void take(e.currentTarget.files?.[0])} /></label></div>
@@ -80,8 +104,8 @@ export function Integrity() {
                     {error ? <div class="field err" role="alert"><Glyph state="failed" />{explain(error)}</div> : null}
                     {result ? (
                         <section class="card vstack" aria-label="Proof">
-                            <div class="row"><Glyph state={whole ? "done" : "failed"} /><p class="verdict">{whole ? `The log of ${short(run)} is whole: your browser hashed ${count(result.proof.records, "record")}, and each names the one before it.` : result.proof.broken ? `The chain is broken at event ${result.proof.broken.seq}.` : "The chain holds, but its end is not the head that the store keeps apart."}</p></div>
-                            <dl class="kv"><dt>Links</dt><dd class="num">{result.proof.links.toLocaleString("en-US")} of {Math.max(0, result.proof.records - 1).toLocaleString("en-US")} hold</dd><dt>Head, here</dt><dd class="mono">{result.head}</dd><dt>Head, server</dt><dd class="mono">{result.server.head} <span class={result.head === result.server.head ? "done" : "failed"}>{result.head === result.server.head ? "the same" : "another one"}</span></dd><dt>Signature</dt><dd>{result.signature === "yes" ? <span class="done">good, by key {result.keyId.slice(0, 16)}</span> : result.signature === "no" ? <span class="failed">not that of this checkpoint</span> : "this browser cannot check Ed25519"}</dd><dt>The server says</dt><dd>{result.verified ? "whole" : result.faults.map((f) => `event ${f.seq}: ${f.what}`).join("; ")}</dd></dl>
+                            <div class="row"><Glyph state={whole ? "done" : "failed"} /><p class="verdict">{whole ? `The log of ${short(run)} is whole: your browser hashed ${count(result.proof.records, "record")}, and each names the one before it.` : result.proof.broken ? `The chain is broken at event ${result.proof.broken.seq}.` : !same ? "The chain holds, but its end is not the head that the store keeps apart." : own!.verified ? "The events hold, but the ledger ends elsewhere than the server says." : `The log is not what was written: ${faultWords(own!.faults)[0]}.`}</p></div>
+                            <dl class="kv"><dt>Links</dt><dd class="num">{result.proof.links.toLocaleString("en-US")} of {Math.max(0, result.proof.records - 1).toLocaleString("en-US")} hold</dd><dt>Head, here</dt><dd class="mono">{result.head}</dd><dt>Head, server</dt><dd class="mono">{result.server.head} <span class={result.head === result.server.head ? "done" : "failed"}>{result.head === result.server.head ? "the same" : "another one"}</span></dd><dt>Signature</dt><dd>{result.signature === "yes" ? <span class="done">good, by key {result.keyId.slice(0, 16)}</span> : result.signature === "no" ? <span class="failed">not that of this checkpoint</span> : "this browser cannot check Ed25519"}</dd><dt>Engine's check, here</dt><dd class={own ? (own.verified ? "done" : "failed") : undefined}>{own ? (own.verified ? `${count(own.checkpoint.lastSeq, "event")} and ${count(own.checkpoint.lastLedgerSeq, "ledger entry", "ledger entries")} hold` : faultWords(own.faults).join("; ")) : String(result.own)}</dd><dt>The server says</dt><dd>{result.verified ? "whole" : faultWords(result.faults).join("; ")}</dd></dl>
                             {result.proof.broken ? <div class="diff2"><div><h3>The record before, whose hash is</h3><code class="mono">{result.proof.broken.expected}</code><pre class="text">{result.proof.broken.before}</pre></div><div><h3>The record after, which names</h3><code class="mono">{result.proof.broken.found}</code><pre class="text">{result.proof.broken.after}</pre></div></div> : null}
                             <div class="row wrap"><a class="btn sm" href={"/runs/" + idOf(run) + "/events"}>Its events</a><Button small onClick={() => void copy(result.head, "Copied the head")}>Copy the head</Button></div>
                         </section>

@@ -2,9 +2,11 @@
 //
 //   node browser.mjs CAIRN DIRECTORY [CASE...]     starts a service of its own there; prints ok / not ok
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { chromium } from 'playwright-core';
 import { attacks, fan, hostile, seed, Service } from './seed.mjs';
 
@@ -212,6 +214,127 @@ const cases = {
     await page.click('text=Fork from here…');
     await page.locator('.preview').waitFor();
     await accessible(page, 'fork');
+    await page.context().close();
+  },
+  async moments_and_why_are_folded_in_the_browser() {
+    const page = await open('/queues'), asked = [], json = path => service.ask('GET', path);
+    page.on('request', r => asked.push(new URL(r.url()).pathname + new URL(r.url()).search));
+    await page.addInitScript(() => { // what the worker of the fold is asked, and what it says
+      const Real = Worker;
+      window.folds = new Map();
+      window.Worker = class extends Real {
+        constructor(script, options) {
+          super(script, options);
+          if (options?.name === 'fold') this.addEventListener('message', e => { window.folds.get(e.data.id).answer = e.data.value; });
+        }
+        postMessage(question, ...more) {
+          if (question.what) window.folds.set(question.id, { what: question.what, at: question.at, step: question.target.step });
+          super.postMessage(question, ...more);
+        }
+      };
+    });
+    // Every answer so far is the one that the server has for that moment.
+    const compared = async () => {
+      const folds = (await page.evaluate(() => [...window.folds.values()])).filter(f => f.what !== 'verify');
+      for (const { what, at: moment, step, answer } of folds) {
+        const theirs = await json(`/v1/runs/${ids.orders}${step ? '/steps/' + step : ''}${what === 'why' ? '/why' : ''}?at=${moment}`);
+        check(isDeepStrictEqual(answer, theirs), `${what} at ${moment}: ${JSON.stringify(answer).slice(0, 400)}, not ${JSON.stringify(theirs).slice(0, 400)}`);
+      }
+      return folds.map(f => f.what + f.at);
+    };
+    await page.goto(url + at('orders'));
+    await page.locator('[data-node="load"]').waitFor();
+    await until(async () => (await page.locator('.tk').count()) >= 20, 'a tick for every record');
+    const program = () => asked.filter(path => /cairn-\w+\.wasm|fold\.worker|\/bundle/.test(path));
+    same(program().length, 0, 'what the first view loads of the fold: ' + program());
+    // Every moment of the bar, also those inside of a record, from the end to the start; each is what the server says of it.
+    const moments = [];
+    for (;;) {
+      const where = () => page.evaluate(() => new URL(location.href).searchParams.get('at')), before = await where();
+      await page.keyboard.press('[');
+      await page.locator('.pastbar .by').waitFor();
+      const moment = await where();
+      if (moment === before) break;
+      moments.push(moment);
+      await until(async () => (await text(page, '.pastbar')).includes(`after event ${moment} of`), 'the moment ' + moment);
+      same(await text(page, '.pastbar .by'), 'folded in this browser', 'who folded ' + moment);
+    }
+    await page.locator('.node.s-waiting[data-node="load"]').waitFor();
+    check(moments.length > 15 && moments.some(m => m.includes('.')), 'moments, also inside of records: ' + moments);
+    const folded = await compared();
+    check(moments.every(m => folded.includes('snapshot' + m)), 'each of them was folded here');
+    for (const moment of ['3', moments.find(m => m.includes('.'))]) {
+      await page.goto(url + at('orders') + `?step=load&at=${moment}`);
+      await page.locator('.drawer .by').waitFor();
+      same(await text(page, '.drawer .by'), 'folded in this browser', 'who said why');
+      check((await compared()).includes('why' + moment), 'why at ' + moment);
+    }
+    const past = asked.filter(path => /[?&]at=/.test(path) && path.startsWith('/v1/'));
+    same(past.length, 0, 'moments that the server was asked for: ' + past);
+    same(program().filter(path => /\/bundle/.test(path)).length, 3, 'the log is read once for each time that the page is opened: ' + program());
+    // Who may not read the log whole gets the server's answer, and no complaint.
+    await page.route('**/v1/whoami', async route => {
+      const answer = await route.fetch(), who = await answer.json();
+      await route.fulfill({ response: answer, json: { ...who, operations: who.operations.filter(o => o !== 'run.bundle') } });
+    });
+    await page.goto(url + at('orders') + '?step=load&at=3');
+    await page.locator('.drawer .by').waitFor();
+    same(await text(page, '.pastbar .by') + ', ' + await text(page, '.drawer .by'), "the server's answer, the server's answer", 'who folded');
+    await page.unroute('**/v1/whoami');
+    // A log that is too large for an answer.
+    page.expectErrors = true; // a browser complains about every 413
+    await page.route('**/v1/runs/*/bundle', route => route.fulfill({ status: 413, contentType: 'application/problem+json', body: '{"code":"BUNDLE_TOO_LARGE","detail":"the bundle is larger than an answer may be"}' }));
+    await page.goto(url + at('orders') + '?at=3');
+    await page.locator('.pastbar .by').waitFor();
+    same(await text(page, '.pastbar .by'), "the server's answer", 'who folded');
+    await page.locator('.node.s-waiting[data-node="load"]').waitFor();
+    await page.goto(url + at('orders') + '?at=999');
+    await page.locator('.pastbar:has-text("Event 999 cannot be shown")').waitFor();
+    await page.context().close();
+  },
+  async a_log_that_has_grown_is_read_again_for_its_new_moments() {
+    const { runId } = await service.start({ name: 'grows', nodes: [{ id: 'first', bash: 'true' }, { id: 'gate', depends_on: ['first'], approval: { message: 'Go on?' } }, { id: 'last', depends_on: ['gate'], bash: 'true' }] });
+    const waiting = await service.until(runId, r => r.substatus === 'WAITING_APPROVAL' || r.steps.some(s => s.stepId === 'gate' && s.status === 'RUNNING'), 'its gate');
+    const page = await open('/queues'), bundles = [];
+    page.on('request', r => { if (r.url().endsWith('/bundle')) bundles.push(r.url()); });
+    await page.goto(url + '/runs/' + runId);
+    const moment = async n => {
+      await page.evaluate(seq => { history.pushState(null, '', '?at=' + seq); dispatchEvent(new PopStateEvent('popstate')); }, n);
+      await page.locator(`.pastbar:has-text("after event ${n} of"):has-text("folded in this browser")`).waitFor();
+    };
+    await page.locator('.node.s-approval[data-node="gate"]').waitFor();
+    await moment(2);
+    await moment(1);
+    same(bundles.length, 1, 'bundles for two moments');
+    await page.keyboard.press('n');
+    await service.signal(runId, 'APPROVE', { stepId: 'gate', reason: 'yes' });
+    const ended = await service.ended(runId);
+    await page.locator('.node.s-done[data-node="last"]').waitFor();
+    check(ended.lastEventSeq > waiting.lastEventSeq + 2, 'events came');
+    await moment(ended.lastEventSeq - 1);
+    same(bundles.length, 2, 'bundles, with one for what is new');
+    await page.context().close();
+  },
+  async a_ledger_that_was_changed_is_found_by_the_engine_in_the_browser() {
+    const answer = await fetch(url + `/v1/runs/${ids.orders}/bundle`, { headers: { Authorization: 'Bearer ' + token } }), bytes = Buffer.from(await answer.arrayBuffer());
+    // Nothing but the chain of the ledger can find it: the list of hashes is made to fit.
+    const header = bytes.indexOf('runs/1/ledger.jsonl\0'), size = parseInt(bytes.toString('latin1', header + 124, header + 135), 8), ledger = bytes.subarray(header + 512, header + 512 + size);
+    const hash = () => createHash('sha256').update(ledger).digest('hex'), line = bytes.indexOf(hash()), place = ledger.indexOf('"at":"20') + 8;
+    check(header > 0 && line > 0 && place > 8, 'there is something to change');
+    ledger.write(ledger[place] === 0x39 ? '8' : '9', place);
+    bytes.write(hash(), line);
+    writeFileSync(join(dir, 'ledger.cairn'), bytes);
+    const page = await open('/integrity?run=' + ids.orders);
+    await page.locator('.verdict').waitFor();
+    check(/\d+ events and \d+ ledger entries hold/.test(await text(page, '.kv')), 'the whole log holds: ' + await text(page, '.kv'));
+    await page.setInputFiles('input[type=file]', join(dir, 'ledger.cairn'));
+    await until(async () => /the engine's own check: ledger entry \d+/.test(await page.locator('.page').innerText()), 'the entry that was changed');
+    // The same from a server that gives a changed log: Integrity and the run itself say so.
+    await page.route('**/v1/runs/*/bundle', route => route.fulfill({ contentType: 'application/vnd.cairn.bundle', body: bytes }));
+    await page.goto(url + '/integrity?run=' + ids.orders);
+    await page.locator('.verdict:has-text("not what was written: ledger entry")').waitFor();
+    await page.goto(url + at('orders') + '?at=3');
+    await page.locator('.banner.bad:has-text("ledger entry")').waitFor();
     await page.context().close();
   },
   async a_gate_is_answered_and_the_run_goes_on() {

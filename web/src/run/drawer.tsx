@@ -56,7 +56,7 @@ function WhyTab({ model, step, past, open }: { model: RunModel; step: string; pa
     const why = useWhy(model, step);
     if (why.error && !why.value) return <div class="muted">{explain(why.error)}</div>;
     if (!why.value || why.value.step !== step) return <Skeleton rows={4} height={40} />;
-    return <Chain why={why.value} model={model} open={open} past={past} />;
+    return <Chain why={why.value} by={why.by} model={model} open={open} past={past} />;
 }
 
 // What the step was given: as the document says it, beside what became of it.

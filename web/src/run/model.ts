@@ -2,6 +2,7 @@
 import { computed, signal } from "@preact/signals";
 import { ask, getJson, idOf, me, Refusal, refusalOf } from "../api";
 import { follow, resyncs } from "../live";
+import { type By, OwnLog } from "../log";
 import { place } from "../route";
 import { moved } from "../shell";
 import { type State, stepState, tones } from "../states";
@@ -15,6 +16,7 @@ export interface Entry {
     type: string; step: string; attempt: number; time: string; state: State; raw: string; prev: string; hash: string; emitted: string | undefined;
 }
 // Where the slider stops: records that were written together are one.
+export interface Past { at: string; snapshot: Snapshot; by: By }
 export interface Moment { at: string; seq: number; index: number; entry: Entry; change: boolean }
 
 export interface Item {
@@ -88,7 +90,10 @@ export class RunModel {
         if (this.loaded.value && all.length && value === all.at(-1)!.at) return null;
         return value;
     });
-    readonly pastSnapshot = signal<{ at: string; snapshot: Snapshot } | null>(null);
+    readonly pastSnapshot = signal<Past | null>(null);
+    readonly pastError = signal<{ at: string; error: unknown } | null>(null);
+    readonly faults = signal<string[]>([]); // what the engine's own check found in the log, once it is here
+    readonly own: OwnLog;
     readonly past = computed(() => this.at.value !== null);
     // What the views show: at the moment, or now.
     readonly shown = computed<Snapshot | null>(() => (this.at.value === null ? this.snapshot.value : (this.pastSnapshot.value?.snapshot ?? this.snapshot.value)));
@@ -122,17 +127,24 @@ export class RunModel {
     private ledgerAfter = 0;
     private ledger: Entry[] = [];
     private events: Entry[] = [];
-    private cache = new Map<string, Snapshot>();
+    private cache = new Map<string, Past>();
+    private folding = false;
+    private size = 0;
     private stops: (() => void)[] = [];
     private timer = 0;
     private took = 0;
     private gone = false;
 
-    constructor(readonly id: string) {}
+    constructor(readonly id: string) {
+        this.own = new OwnLog(id, () => ({ seq: Math.max(this.snapshot.peek()?.lastEventSeq ?? 0, this.events.at(-1)?.seq ?? 0), ledger: this.ledgerAfter, size: this.size }), (faults) => { this.faults.value = faults; });
+    }
 
     begin(): void {
         void this.load();
-        this.stops.push(resyncs.subscribe(() => { if (this.snapshot.peek()) void this.refresh(); }));
+        this.stops.push(resyncs.subscribe(() => {
+            if (this.snapshot.peek()) void this.refresh();
+            if (this.pastError.peek()) void this.travel(this.at.peek());
+        }));
         this.stops.push(this.at.subscribe((at) => void this.travel(at)));
     }
     end(): void {
@@ -172,6 +184,7 @@ export class RunModel {
                 this.stops.push(follow("/v1/events", Number.MAX_SAFE_INTEGER, () => { moved.value++; }));
                 return;
             }
+            this.size += event.data.length;
             batch.push(readEvent(event.data.replace(/^\{"prevSeq":\d+,/, "{"), event.id));
             if (!timer) timer = window.setTimeout(flush, this.events.length > 2000 ? 250 : 30);
         }));
@@ -207,6 +220,7 @@ export class RunModel {
             for (let i = 0; i + 1 < lines.length; i += 2) {
                 const about = JSON.parse(lines[i]!) as { seq: number; ledgerSeq: number; type: string; hash: string }, raw = lines[i + 1]!;
                 this.ledgerAfter = about.ledgerSeq;
+                this.size += raw.length;
                 n++;
                 if (about.type !== "moment") continue;
                 const m = JSON.parse(raw) as Loose;
@@ -238,24 +252,31 @@ export class RunModel {
         if (s && !["COMPLETED", "FAILED", "CANCELLED"].includes(s.status) && !document.hidden) this.later(s.substatus === "WAITING_APPROVAL" || s.status === "PAUSED" ? 5000 : 2000);
     }
 
+    // One fold at a time: while the slider moves, only the moment where it is by then comes next.
     private async travel(at: string | null): Promise<void> {
-        if (at === null) {
-            this.pastSnapshot.value = null;
+        this.pastError.value = null;
+        const known = at === null ? null : this.cache.get(at);
+        if (known !== undefined) {
+            this.pastSnapshot.value = known;
             return;
         }
-        const known = this.cache.get(at);
-        if (known) {
-            this.pastSnapshot.value = { at, snapshot: known };
-            return;
-        }
+        if (at === null || this.folding) return;
+        this.folding = true;
         try {
-            const snapshot = await foldAt(this, at);
-            this.cache.set(at, snapshot);
+            const past = await this.foldAt(at);
+            this.cache.set(at, past);
             if (this.cache.size > 300) this.cache.delete(this.cache.keys().next().value!);
-            if (this.at.peek() === at) this.pastSnapshot.value = { at, snapshot };
+            if (this.at.peek() === at) this.pastSnapshot.value = past;
         } catch (error) {
-            this.error.value = error;
+            if (this.at.peek() === at) this.pastError.value = { at, error };
         }
+        this.folding = false;
+        if (!this.gone && this.at.peek() !== at) void this.travel(this.at.peek());
+    }
+    private async foldAt(at: string): Promise<Past> {
+        const here = await this.own.snapshot(at);
+        if (here) return { at, snapshot: here, by: "browser" };
+        return { at, snapshot: await getJson<Snapshot>(`/v1/runs/${idOf(this.id)}?at=${at}`), by: "server" };
     }
 
     itemsOf(run: Snapshot | null): Map<string, Item> {
@@ -299,13 +320,6 @@ export class RunModel {
         this.checking = false;
     }
     get records(): Entry[] { return this.events; }
-}
-
-// The fold at a moment. The browser's own, when it is there, else the server's.
-export const localFold: { at: ((model: RunModel, at: string) => Promise<Snapshot>) | null } = { at: null };
-async function foldAt(model: RunModel, at: string): Promise<Snapshot> {
-    if (localFold.at) return localFold.at(model, at);
-    return getJson<Snapshot>(`/v1/runs/${idOf(model.id)}?at=${at}`);
 }
 
 // A few letters of an id are enough where they mean one run.

@@ -2,12 +2,13 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { act, again, whyNot } from "../acts";
 import { actions, viewKeys } from "../palette";
+import { byTitle, byWords } from "../log";
 import { now, recent } from "../prefs";
 import { go, place, setQuery, withQuery } from "../route";
 import { inPast, Shell, useCommand } from "../shell";
 import { Chip, Glyph, runState, runSub, type State, word } from "../states";
 import type { Snapshot } from "../types";
-import { Button, Failure, Icon, Skeleton, Time, toast } from "../ui";
+import { Button, explain, Failure, Icon, Skeleton, Time, toast } from "../ui";
 import { clock, count, left, oneLine, sha7, shellWord, short, span, strip } from "../words";
 import { Drawer } from "./drawer";
 import { Events } from "./events";
@@ -106,6 +107,7 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
     for (const item of items.values()) counts.set(item.state, (counts.get(item.state) ?? 0) + 1);
     const order: State[] = ["done", "reused", "running", "retrying", "approval", "held", "failed", "cancelled", "skipped", "waiting", "not_run", "unknown"];
     const momentTime = past ? model.moments.value[model.momentIndex.value]?.entry.time : undefined;
+    const there = model.pastSnapshot.value, lost = model.pastError.value;
     const end = past ? momentTime : run.completedAt;
     return (
         <>
@@ -138,13 +140,14 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
             </div>
             {past && momentTime ? (
                 <div class="pastbar" role="status">
-                    <span class="grow">You see this run as it was after event {at} of {live.lastEventSeq}. <span class="muted">{clock(momentTime)} UTC · actions are off</span></span>
+                    {lost?.at === at ? <span class="grow">Event {at} cannot be shown. <span class="muted">{explain(lost!.error)}</span></span> : there ? <span class="grow">You see this run as it was after event {there.at} of {live.lastEventSeq}. <span class="muted">{there.at === at ? clock(momentTime) + " UTC · " : ""}actions are off · <span class="by" title={byTitle[there.by]}>{byWords[there.by]}</span></span></span> : <span class="grow">Going to event {at}…</span>}
                     <Button small kind="past" onClick={() => again("forks", live, { at: Number(at!.split(".")[0]) })}>Fork from here…</Button>
                     <Button small onClick={() => setQuery({ at: null })}>Back to now</Button>
                 </div>
             ) : null}
             {live.inconsistent ? <div class="banner bad" role="alert"><Glyph state="failed" />The log of this run is inconsistent: {live.message ?? "its events do not follow from each other"}.</div> : null}
             {model.checked.value.broken !== null ? <div class="banner bad" role="alert"><Glyph state="failed" />The chain is broken at event {model.checked.value.broken}: the record before it is not the one that was written. <a class="link" href={"/integrity?run=" + encodeURIComponent(id)}>Look</a></div> : null}
+            {model.faults.value.length ? <div class="banner bad" role="alert"><Glyph state="failed" />The engine's own check, run in your browser, finds that this log is not what was written: {model.faults.value[0]}. <a class="link" href={"/integrity?run=" + encodeURIComponent(id)}>Look</a></div> : null}
             <div class="body" role="tabpanel" aria-labelledby={"tab-" + tab}>
                 {tab === "timeline" ? <Timeline {...props} /> : tab === "events" ? <Events {...props} /> : tab === "steps" ? <StepsTab {...props} /> : tab === "io" ? <InputOutput {...props} /> : tab === "signals" ? <SignalsTab {...props} live={live} /> : <GraphTab {...props} />}
                 {step ? <Drawer {...props} step={step} live={live} /> : null}

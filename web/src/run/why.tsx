@@ -1,6 +1,7 @@
 // Why: the verdict in words, then the chain of what it hangs on. Every link names the event that proves it.
 import type { ComponentChildren } from "preact";
 import { getJson, idOf } from "../api";
+import { type By, byTitle, byWords } from "../log";
 import { go, place, withQuery } from "../route";
 import { Chip, Glyph, runState, type State, word } from "../states";
 import type { Snapshot, Why, WhyArc } from "../types";
@@ -10,10 +11,14 @@ import type { RunModel } from "./model";
 import { Due } from "./run";
 import { Decision, Gate } from "./signals";
 
-export const localWhy: { of: ((model: RunModel, step: string | null, at: string) => Promise<Why>) | null } = { of: null };
+// Of a moment of the past: folded here where that can be, else by the server. Of now: by the server, which knows more than the log (who owns the run).
 export function useWhy(model: RunModel, step: string | null) {
     const at = model.at.value, live = model.snapshot.value, path = `/v1/runs/${idOf(model.id)}${step ? "/steps/" + idOf(step) : ""}/why`;
-    return useAsked(() => (at && localWhy.of ? localWhy.of(model, step, at) : getJson<Why>(path + (at ? "?at=" + at : ""))), [path, at, at ? 0 : live?.lastEventSeq, at ? 0 : live?.substatus, at ? 0 : model.entries.value.length]);
+    const asked = useAsked(async (): Promise<{ why: Why; by: By | null }> => {
+        const here = at ? await model.own.why(step, at) : null;
+        return here ? { why: here, by: "browser" } : { why: await getJson<Why>(path + (at ? "?at=" + at : "")), by: at ? "server" : null };
+    }, [path, at, at ? 0 : live?.lastEventSeq, at ? 0 : live?.substatus, at ? 0 : model.entries.value.length]);
+    return { ...asked, value: asked.value?.why, by: asked.value?.by ?? null };
 }
 
 const states = new Set(["waiting", "running", "retrying", "approval", "held", "paused", "done", "reused", "skipped", "failed", "cancelled", "not_run"]);
@@ -37,7 +42,7 @@ function Arcs({ arcs, title, open }: { arcs: WhyArc[]; title: string; open: (ste
     );
 }
 
-export function Chain({ why, model, open, past }: { why: Why; model: RunModel; open: (step: string, show?: string) => void; past: boolean }) {
+export function Chain({ why, by, model, open, past }: { why: Why; by: By | null; model: RunModel; open: (step: string, show?: string) => void; past: boolean }) {
     const deps = why.dependencies ?? [], bad = deps.find((d) => d.state !== "done" && d.state !== "reused");
     const id = short(model.id);
     return (
@@ -70,6 +75,7 @@ export function Chain({ why, model, open, past }: { why: Why; model: RunModel; o
                 {why.reusedFrom ? <Link state="reused" title="Taken over from"><a class="link mono" href={"/runs/" + encodeURIComponent(why.reusedFrom)}>{short(why.reusedFrom)}</a></Link> : null}
             </ul>
             {why.decisions ? (why.decisions.checked === why.decisions.reproduced ? <div class="proof"><Glyph state="done" />{count(why.decisions.checked, "decision")} asked again, same answer as recorded</div> : <div class="proof bad"><Glyph state="failed" />{why.decisions.doubt ?? "A decision comes out differently than it was recorded"}</div>) : null}
+            {by ? <p class="faint by" title={byTitle[by]}>{byWords[by]}</p> : null}
             {!past && why.next?.length ? <div class="sec"><h3>Next</h3><div class="vstack tight">{why.next.map((c) => <Cmd key={c} text={"cairn " + c.replaceAll(model.id, id)} />)}</div></div> : null}
         </>
     );
@@ -82,7 +88,7 @@ export function WhyPage({ model, run }: { model: RunModel; run: Snapshot }) {
     return (
         <div class="pane reading">
             <div class="row"><Chip state={step && why.value ? stateOf(why.value.state) : runState(run)} /><h1 class="grow ell" dir="auto">Why {step ?? run.planId} {step ? "" : short(model.id)}</h1><a class="btn" href={base}>The run</a></div>
-            {why.error ? <Failure error={why.error} again={why.again} /> : why.value ? <Chain why={why.value} model={model} open={(s) => go(base + "?step=" + encodeURIComponent(s))} past={model.past.value} /> : <Skeleton rows={4} />}
+            {why.error ? <Failure error={why.error} again={why.again} /> : why.value ? <Chain why={why.value} by={why.by} model={model} open={(s) => go(base + "?step=" + encodeURIComponent(s))} past={model.past.value} /> : <Skeleton rows={4} />}
         </div>
     );
 }
