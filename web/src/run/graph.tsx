@@ -129,7 +129,8 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
         if (!el || !el.clientWidth) return;
         const bw = el.clientWidth, bh = el.clientHeight, w = Math.max(1, laid.w), h = Math.max(1, laid.h);
         const least = shape.nodes.length > 120 ? 0.12 : down ? 0.6 : compact ? 0.58 : 0.62;
-        const k = Math.max(least, Math.min(1.15, (bw - (down ? 24 : 64)) / w, (bh - 96) / h));
+        const whole = Math.min(1.15, (bw - (down ? 24 : 64)) / w, (bh - 96) / h);
+        const k = whole > least * 0.85 ? whole : least; // a little smaller than it reads best, rather than with its last step cut
         view.current = { k, x: Math.max(12, (bw - w * k) / 2), y: Math.max(16, (bh - h * k) / 2 - 4) };
         keepInView();
         apply();
