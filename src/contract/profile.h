@@ -15,7 +15,7 @@ struct behaviour {
     enum provider provider;
     bool drains;     // a pause is DRAINING while steps are in flight, for at most the drain timeout
     bool interrupts; // with cancelOnPause a pause stops what is in flight; it runs again after RESUME
-    bool rotates;    // at its limits it goes on in a new segment (ADR 0036); others fail there
+    bool rotates;    // at its limits it goes on in a new segment (ADR 0035); others fail there
 };
 const struct behaviour *behaviour_of(struct str profile); // of start_facts.profile; cairn's own when it is none
 

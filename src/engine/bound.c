@@ -62,7 +62,7 @@ static uint64_t said_or(uint64_t said, uint64_t else_said, uint64_t usual)
     return said ? said : else_said ? else_said : usual;
 }
 
-// The profile rotates: the run goes on in a new segment (ADR 0036). Each segment is asked about once.
+// The profile rotates: the run goes on in a new segment (ADR 0035). Each segment is asked about once.
 static enum code bound_segment(struct engine *engine, struct resident *resident, struct error *err)
 {
     const struct run *run = resident->run;

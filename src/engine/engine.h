@@ -71,7 +71,7 @@ struct engine_limits {
     // Of one run, beyond which it fails (engine_limits_parse): events in its log, 0 = 50,000 times program_scale, of a playbook 20 times
     // that; bytes of its records and results, 0 = 1 GiB; iterations of one loop, 0 = KERNEL_ITERATIONS_MAX. 
     uint64_t events_per_run_max, bytes_per_run_max;
-    // Where the profile rotates, those two do not end a run: at them, or at segment_*, it goes on in a new segment (ADR 0036). 0 = as those
+    // Where the profile rotates, those two do not end a run: at them, or at segment_*, it goes on in a new segment (ADR 0035). 0 = as those
     // above say, and where they do not, 50,000 events and 50 MiB. It fails when it has filled segments_max of them (100), 0 = never.
     uint64_t segment_events_max, segment_bytes_max, segments_max;
     uint32_t iterations_max;

@@ -118,7 +118,7 @@ struct run {
     bool limited;    // so is it because of its limits: it fails
     bool failing;    // plans: a step failed under fail_run; no unrelated work starts
     bool recovering; // taken over, and nothing decided yet (not from the log)
-    bool rotating;   // the segment is full, and the next has not begun (ADR 0036)
+    bool rotating;   // the segment is full, and the next has not begun (ADR 0035)
     uint32_t segment; // the one that it is in, from 1
     uint32_t pause_cycle;
     uint32_t drain_over; // pause cycle whose time for draining ran out
@@ -282,7 +282,7 @@ enum effect_kind {
     EFFECT_RETRY_RUN,     // accepted RETRY_RUN: make the new run
     EFFECT_DECISION,      // the answer to a signal
     EFFECT_ENDED,         // the run has its terminal moment
-    // The segment is full (ADR 0036). Who drives the run ends this execution of it when that suits (attempts in flight may be waited for,
+    // The segment is full (ADR 0035). Who drives the run ends this execution of it when that suits (attempts in flight may be waited for,
     // none begins meanwhile), takes the run up from its log and gives it INPUT_RECOVER, which begins the next segment.
     EFFECT_CONTINUE_AS_NEW,
 };

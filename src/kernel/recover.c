@@ -14,7 +14,7 @@ enum code drain_timer(struct decide *d)
     return rc;
 }
 
-// ---- segments (ADR 0036)
+// ---- segments (ADR 0035)
 static enum code segment_begin(struct decide *d)
 {
     struct moment m = moment_of(d, MOMENT_SEGMENT_STARTED, PROGRAM_TOP);

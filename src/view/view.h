@@ -93,7 +93,7 @@ struct run_view {
     uint32_t pause_cycle, resume_cycle;
     uint32_t drain_over; // pause cycle whose time for draining ran out
     bool cancelling;     // accepted, and the end is to come (a cancel step: known after view_plan)
-    bool rotating;       // its segment is full, and the next has not begun (ADR 0036)
+    bool rotating;       // its segment is full, and the next has not begun (ADR 0035)
     uint32_t segment;    // the one that it is in; 0 = the first, and nothing was said of it
     uint64_t segment_seq; // the event before that began
 };

@@ -1,4 +1,4 @@
-// G1: segments (ADR 0036), from the log alone. They are numbered 1, 2, 3, only of runs whose profile rotates; one is full when it has
+// G1: segments (ADR 0035), from the log alone. They are numbered 1, 2, 3, only of runs whose profile rotates; one is full when it has
 // come to its limit, and not long after; nothing begins and nothing ends between a full one and the next, unless the run is cancelled.
 #include "sim/checker.h"
 

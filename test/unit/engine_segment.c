@@ -1,4 +1,4 @@
-// A run of a profile that rotates goes on in a new segment where others fail (ES-6a, WE-2.1.2d, RE-5c, ADR 0036).
+// A run of a profile that rotates goes on in a new segment where others fail (ES-6a, WE-2.1.2d, RE-5c, ADR 0035).
 #include "support/engine_kit.h"
 
 #include "archive/archive.h"
