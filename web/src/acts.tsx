@@ -1,6 +1,6 @@
 // What may be done to runs: each with a dialog that says what will happen, who may, and the command that does the same.
 import { useEffect, useState } from "preact/hooks";
-import { getJson, idOf, mayAs, Refusal, send, uuid } from "./api";
+import { getJson, idOf, mayAs, mayDo, Refusal, send, uuid } from "./api";
 import { go } from "./route";
 import { Chip, Glyph, type State, stepState, word } from "./states";
 import type { ForkPreview, RunRow, Snapshot } from "./types";
@@ -30,6 +30,9 @@ export function whyNot(type: string, run: { status: string }): string | undefine
     if (type === "PAUSE" && run.status === "PAUSED") return "The run is paused already";
     return undefined;
 }
+
+// Why no run can be made from a run; undefined: it can.
+export const mayFork = () => (mayDo("run.fork") ? undefined : "Needs the role Engineer");
 
 export const sendSignal = (run: string, signalType: string, payload: Record<string, unknown>, reason?: string) => {
     const beside = reason && !["PAUSE", "CANCEL", "SKIP_STEP", "RETRY_RUN", "EMERGENCY_STOP", "APPROVE", "REJECT"].includes(signalType);
@@ -84,7 +87,7 @@ function Again({ how, run, at, step }: { how: How; run: Snapshot; at?: number | 
         if (inputs !== null && inputs.trim() !== own) value.inputs = JSON.parse(inputs);
         return value;
     };
-    useEffect(() => { getJson<{ inputs: unknown }>(`/v1/runs/${idOf(run.runId)}/payload`).then((p) => { known(JSON.stringify(p.inputs, null, 2)); setInputs(JSON.stringify(p.inputs, null, 2)); }, () => {}); }, []);
+    useEffect(() => { if (mayDo("run.payload")) getJson<{ inputs: unknown }>(`/v1/runs/${idOf(run.runId)}/payload`).then((p) => { known(JSON.stringify(p.inputs, null, 2)); setInputs(JSON.stringify(p.inputs, null, 2)); }, () => {}); }, []);
     useEffect(() => {
         let mine = true;
         const wait = setTimeout(() => {

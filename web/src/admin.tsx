@@ -51,7 +51,7 @@ function Ask({ title, about, verb, reason, send: go, then, children }: { title: 
 // ---- queues and workers
 
 export function Queues() {
-    useCommand("cairn doctor serve", "Queues & workers");
+    useCommand("cairn queue ls", "Queues & workers");
     const turn = useTurn(3000);
     const queues = useAsked(() => getJson<{ items: Queue[] }>("/v1/queues"), [turn]), workers = useAsked(() => getJson<{ items: Worker[] }>("/v1/workers"), [turn]);
     const limits = useAsked(() => getJson<{ runsInFlight: number; startsPerSecond: number; runsNow: number }>("/v1/limits"), [turn]);
@@ -90,7 +90,7 @@ export function Queues() {
 
 const sinkStates: Record<string, "done" | "retrying" | "failed" | "paused" | "running"> = { open: "failed", closed: "done", up: "done", ok: "done", idle: "done", delivering: "running", down: "failed", retrying: "retrying", disabled: "paused", off: "paused" };
 export function Outbox() {
-    useCommand("cairn doctor serve", "Outbox");
+    useCommand("cairn outbox ls", "Outbox");
     const turn = useTurn(3000), chosen = place.value.query.get("letter");
     const sinks = useAsked(() => getJson<{ items: Sink[] }>("/v1/outbox"), [turn]), letters = useAsked(() => getJson<{ items: Letter[]; nextCursor?: string | null }>("/v1/dlq?limit=100"), [turn]);
     const open = letters.value?.items.find((l) => l.id === chosen), may = mayAs("Admin") ? undefined : "Needs the role Admin";
@@ -122,7 +122,7 @@ export function Outbox() {
 
 export function Alerts() {
     const show = place.value.query.get("show") ?? "open";
-    useCommand("cairn doctor serve", "Alerts");
+    useCommand("cairn alert ls", "Alerts");
     const turn = useTurn(4000), list = useAsked(() => getJson<{ items: Alert[] }>("/v1/alerts"), [turn]);
     const stateOf = (a: Alert) => (a.closedAt ? "closed" : a.acknowledgedAt ? "seen" : "open"), all = list.value?.items ?? [], n = (s: string) => all.filter((a) => stateOf(a) === s).length;
     const may = mayAs("Operator") ? undefined : "Needs the role Operator", shown = all.filter((a) => stateOf(a) === show);
@@ -147,12 +147,26 @@ export function Alerts() {
 interface AuditRecord { seq: number; auditId: string; timestamp: string; action: string; decision: string; actor?: { id?: string; role?: string }; resource?: { type?: string; id?: string }; reason?: unknown; details?: unknown; context?: unknown }
 export function Audit() {
     useCommand("cairn audit verify", "Audit");
-    const [rows, set] = useState<AuditRecord[]>([]), [next, after] = useState<string | null>(null), [error, fail] = useState<unknown>(null), [open, show] = useState<number | null>(null), [text, find] = useState("");
+    const [rows, set] = useState<AuditRecord[]>([]), [next, after] = useState<string | null>(null), [error, fail] = useState<unknown>(null), [open, show] = useState<string | null>(null), [text, find] = useState("");
     const [chain, say] = useState<{ intact?: boolean; records?: number; count?: number; verified?: boolean } | null>(null);
-    const load = (cursor: string | null) => getJson<{ items: AuditRecord[]; nextCursor?: string | null }>("/v1/audit?limit=500" + (cursor ? "&cursor=" + encodeURIComponent(cursor) : "")).then((p) => { set((old) => (cursor ? [...old, ...p.items] : p.items)); after(p.nextCursor ?? null); }, fail);
+    // The server gives a chain from its start, and one chain after the other: what is newest is known when all was read.
+    const load = async (cursor: string | null) => {
+        const found: AuditRecord[] = [];
+        try {
+            for (let n = 0; n < 40 && (n === 0 || cursor); n++) {
+                const page: { items: AuditRecord[]; nextCursor?: string | null } = await getJson("/v1/audit?limit=500" + (cursor ? "&cursor=" + encodeURIComponent(cursor) : ""));
+                found.push(...page.items);
+                cursor = page.nextCursor ?? null;
+            }
+            set((old) => [...old, ...found]);
+            after(cursor);
+        } catch (e) {
+            fail(e);
+        }
+    };
     useTurn(60000);
     useEffect(() => { void load(null); }, []);
-    const low = text.toLowerCase(), shown = rows.filter((r) => !low || JSON.stringify(r).toLowerCase().includes(low)).reverse();
+    const low = text.toLowerCase(), shown = rows.filter((r) => !low || JSON.stringify(r).toLowerCase().includes(low)).sort((a, b) => b.timestamp.localeCompare(a.timestamp) || b.seq - a.seq);
     return (
         <div class="page scroll">
             <div class="row wrap"><h1 class="grow">Audit</h1>{chain ? <span class={(chain.intact ?? chain.verified) ? "done row" : "failed row"}><Glyph state={(chain.intact ?? chain.verified) ? "done" : "failed"} />{(chain.intact ?? chain.verified) ? "The chain of decisions is whole" : "The chain of decisions is broken"}</span> : null}<Button onClick={() => void getJson<typeof chain>("/v1/audit:verify").then(say, trouble)}>Verify</Button></div>
@@ -160,12 +174,12 @@ export function Audit() {
             {error ? <Failure error={error} /> : (
                 <Table label="Audit" head={[["Time"], ["Decision"], ["Action"], ["Who"], ["What"], ["", "r"]]}>
                     {shown.slice(0, 500).map((r) => [
-                        <tr key={r.seq}><td class="mono"><Clock at={r.timestamp} withDay /></td><td><span class="row"><Glyph state={r.decision === "DENIED" || r.decision === "FAILED" ? "failed" : "done"} />{r.decision.toLowerCase()}</span></td><td class="mono">{r.action}</td><td>{r.actor?.id} <span class="faint">{r.actor?.role}</span></td><td>{r.resource?.type === "run" && r.resource.id ? <a class="link mono" href={"/runs/" + idOf(r.resource.id)}>{short(r.resource.id)}</a> : <span class="mono">{[r.resource?.type, r.resource?.id].filter(Boolean).join(" ")}</span>}</td><td class="r"><Button small onClick={() => show(open === r.seq ? null : r.seq)}>{open === r.seq ? "Close" : "Look"}</Button></td></tr>,
-                        open === r.seq ? <tr key={r.seq + "o"}><td colSpan={6}><Json value={r} /></td></tr> : null,
+                        <tr key={r.auditId}><td class="mono word"><Clock at={r.timestamp} withDay /></td><td class="word"><span class="row"><Glyph state={r.decision === "DENIED" || r.decision === "FAILED" ? "failed" : "done"} />{r.decision.toLowerCase()}</span></td><td class="mono word">{r.action}</td><td>{r.actor?.id} <span class="faint">{r.actor?.role}</span></td><td>{r.resource?.type === "run" && r.resource.id ? <a class="link mono" href={"/runs/" + idOf(r.resource.id)}>{short(r.resource.id)}</a> : <span class="mono">{[r.resource?.type, r.resource?.id].filter(Boolean).join(" ")}</span>}</td><td class="r"><Button small onClick={() => show(open === r.auditId ? null : r.auditId)}>{open === r.auditId ? "Close" : "Look"}</Button></td></tr>,
+                        open === r.auditId ? <tr key={r.auditId + "o"}><td colSpan={6}><Json value={r} /></td></tr> : null,
                     ])}
                 </Table>
             )}
-            {next ? <div><Button onClick={() => void load(next)}>Read on</Button></div> : null}
+            {next ? <div class="row"><span class="muted">Only the first {rows.length.toLocaleString("en-US")} records were read.</span><Button onClick={() => void load(next)}>Read on</Button></div> : null}
         </div>
     );
 }

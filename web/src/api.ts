@@ -19,6 +19,7 @@ export const me = signal<Principal | null>(null);
 export const session = signal<"unknown" | "in" | "out">("unknown");
 let waiting: (() => void)[] = [];
 export function signedIn(who: Principal): void {
+    denied.clear();
     me.value = who;
     session.value = "in";
     for (const go of waiting.splice(0)) go();
@@ -63,10 +64,16 @@ const body = async (answer: Response): Promise<Partial<Problem>> => {
     }
 };
 
+// What this reader was denied once is denied again: every further question would only be one more record in the audit. Kept by path
+// until the reader signs in, or the page is loaded anew.
+const denied = new Map<string, Response>();
+
 // Each request once more after the person has signed in again, so that a session that ends does not end the work.
 export async function ask(input: string | Request, init?: RequestInit, patient = true): Promise<Response> {
     for (;;) {
         const request = new Request(input instanceof Request ? input.clone() : input, { credentials: "same-origin", cache: "no-store", ...init });
+        const about = request.method === "GET" ? new URL(request.url).pathname : "", before = about ? denied.get(about) : undefined;
+        if (before) return before.clone();
         if (key) request.headers.set("Cairn-Session", key);
         let answer: Response;
         try {
@@ -75,6 +82,7 @@ export async function ask(input: string | Request, init?: RequestInit, patient =
             if ((error as Error).name === "AbortError") throw error;
             throw new Unreachable();
         }
+        if (answer.status === 403 && about) denied.set(about, answer.clone());
         if (answer.status !== 401 || !patient) return answer;
         await signIn();
     }
@@ -121,6 +129,8 @@ export function mayAs(role: string): boolean {
     const roles = me.value?.roles ?? [];
     return roles.some((own) => ROLES.indexOf(own) >= ROLES.indexOf(role) && ROLES.includes(own));
 }
+// What the token may do, in the server's own words (GET /v1/whoami).
+export const mayDo = (operation: string): boolean => me.value?.operations?.includes(operation) ?? false;
 export const idOf = encodeURIComponent;
 // Letters of a UUID are random even where crypto.randomUUID is kept for secure origins.
 export function uuid(): string {

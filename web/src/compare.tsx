@@ -1,7 +1,7 @@
 // Compare two runs, or two moments of one: a sentence first, then what differs. What is equal is folded.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { ask, getJson, idOf, refusalOf } from "./api";
+import { ask, getJson, idOf, mayDo, me, refusalOf } from "./api";
 import { diffJson, diffLines } from "./diff";
 import { follow } from "./live";
 import { place, setQuery } from "./route";
@@ -9,13 +9,13 @@ import { resolve } from "./run/model";
 import { moved, useCommand } from "./shell";
 import { Chip, Glyph, runState, type State, stepState, word } from "./states";
 import type { Graph, RunRow, Snapshot, Step } from "./types";
-import { Button, Empty, explain, Icon, parsed, Skeleton, useAsked } from "./ui";
+import { Button, Empty, explain, Hidden, Icon, parsed, Skeleton, useAsked } from "./ui";
 import { count, oneLine, shellWord, short, span } from "./words";
 
 interface Side { id: string; at: string | null; run: Snapshot; graph: Graph | null; inputs: unknown; document: string | null; states: Map<string, State>; steps: Map<string, Step> }
 async function side(text: string): Promise<Side> {
     const [name, at] = text.split("@") as [string, string | undefined], id = await resolve(name), path = "/v1/runs/" + idOf(id);
-    const [run, graph, payload] = await Promise.all([getJson<Snapshot>(path + (at ? "?at=" + at : "")), getJson<Graph>(path + "/graph").catch(() => null), getJson<{ inputs: unknown }>(path + "/payload").catch(() => ({ inputs: undefined }))]);
+    const [run, graph, payload] = await Promise.all([getJson<Snapshot>(path + (at ? "?at=" + at : "")), getJson<Graph>(path + "/graph").catch(() => null), mayDo("run.payload") ? getJson<{ inputs: unknown }>(path + "/payload").catch(() => ({ inputs: undefined })) : { inputs: undefined }]);
     const sha = (run.planRef as { sha256?: string } | undefined)?.sha256;
     const document = sha ? await ask(`/v1/store/runs/${idOf(id)}/blobs/${sha}`).then(async (a) => { if (!a.ok) throw await refusalOf(a); return a.text(); }).catch(() => null) : null;
     const kinds = new Map(graph?.steps.map((s) => [s.stepId, s.kind]));
@@ -85,9 +85,9 @@ function Differences({ a, b }: { a: Side; b: Side }) {
             <Section title="Steps" equal={ids.length - differ.length}>
                 {differ.length ? <div class="diffs" role="table" aria-label="Steps that differ">{differ.slice(0, 300).map((id) => { const x = a.states.get(id), y = b.states.get(id); return <div class={"drow " + (!x ? "added" : !y ? "removed" : "changed")} role="row" key={id}><span role="cell" class="gut">{!x ? "+" : !y ? "−" : "≠"}<span class="sr">{!x ? "added" : !y ? "removed" : "changed"}</span></span><span role="cell"><b dir="auto">{id}</b></span><span role="cell" class="row">{x ? <><Glyph state={x} /><span>{word(x)}</span></> : <span class="faint">not there</span>}</span><span role="cell" class="row">{y ? <><Glyph state={y} /><span>{word(y)}</span></> : <span class="faint">not there</span>}<span class="mono muted ell">{oneLine(b.steps.get(id)?.error?.message)}</span></span></div>; })}</div> : <p class="muted">Equal.</p>}
             </Section>
-            <Section title="Input" equal={0}><Changes a={a.inputs ?? {}} b={b.inputs ?? {}} root="$INPUTS" /></Section>
+            <Section title="Input" equal={0}>{mayDo("run.payload") ? <Changes a={a.inputs ?? {}} b={b.inputs ?? {}} root="$INPUTS" /> : <p><Hidden /></p>}</Section>
             <Section title="Document" equal={lines ? lines.length - changed : 0} open={changed > 0}>{lines === null ? <p class="muted">A document cannot be read.</p> : changed === 0 ? <p class="muted">Equal.</p> : <pre class="text lines" tabIndex={0}>{lines.map((l, i) => (l.kind === "equal" && !near(lines, i) ? null : <span key={i} class={"dl " + l.kind}>{l.kind === "added" ? "+ " : l.kind === "removed" ? "− " : "  "}{l.text}{"\n"}</span>))}</pre>}</Section>
-            <Section title="Output" equal={0}><Changes a={out(a)} b={out(b)} root="$" /></Section>
+            <Section title="Output" equal={0}>{me.value?.payloads === false ? <p><Hidden /></p> : <Changes a={out(a)} b={out(b)} root="$" />}</Section>
             <Section title="Timing" equal={0}><div class="pairs">{ids.slice(0, 300).map((id) => { const x = took(a.steps.get(id)), y = took(b.steps.get(id)); return x || y ? <div class="pair" key={id}><span class="ell" dir="auto">{id}</span><span class="bars"><i class="was" style={{ width: (x / longest) * 100 + "%" }} /><i class={"is " + (b.states.get(id) === "failed" ? "bad" : "")} style={{ width: (y / longest) * 100 + "%" }} /></span><span class="num muted r">{span(x) || "–"} → {span(y) || "–"}</span></div> : null; })}</div></Section>
         </>
     );

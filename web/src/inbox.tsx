@@ -1,4 +1,5 @@
 // Inbox: what waits for a person, oldest first. An answered card becomes its record and stays until the reader leaves.
+import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { getJson, idOf } from "./api";
 import { follow, resyncs } from "./live";
@@ -11,6 +12,15 @@ import { left, short } from "./words";
 import { Gate } from "./run/signals";
 
 interface Waiting { run: RunRow; why: Why; context: { step: string; result: unknown }[] }
+
+const keyOf = (w: Waiting) => w.run.runId + "/" + (w.why.step ?? "");
+// Which of the cards still wait.
+const open = signal(new Set<string>());
+function answered(w: Waiting): void {
+    if (!open.value.has(keyOf(w))) return;
+    open.value = new Set([...open.value].filter((k) => k !== keyOf(w)));
+    gates.value = open.value.size;
+}
 
 async function read(): Promise<Waiting[]> {
     const page = await getJson<{ items: RunRow[] }>("/v1/runs?limit=100&q=" + encodeURIComponent("status=active substatus=WAITING_APPROVAL"));
@@ -36,8 +46,9 @@ export function Inbox() {
         const load = () => read().then((fresh) => {
             if (!mine) return;
             gates.value = fresh.length;
+            open.value = new Set(fresh.map(keyOf));
             // What was answered stays where it is; what is new comes below.
-            set((old) => { const key = (w: Waiting) => w.run.runId + "/" + w.why.step; const known = new Set(old?.map(key)); return [...(old ?? []), ...fresh.filter((w) => !known.has(key(w)))]; });
+            set((old) => { const known = new Set(old?.map(keyOf)); return [...(old ?? []), ...fresh.filter((w) => !known.has(keyOf(w)))]; });
         }, (e) => { if (mine) fail(e); });
         void load();
         const stop = follow("/v1/events", Number.MAX_SAFE_INTEGER, () => { moved.value++; if (!timer) timer = window.setTimeout(() => { timer = 0; void load(); }, 1500); });
@@ -49,13 +60,13 @@ export function Inbox() {
             {error && !list ? <Failure error={error} /> : list === null ? <Skeleton rows={3} height={120} /> : list.length === 0 ? <Empty title="Nothing waits for you" command="cairn inbox --watch">Approvals appear here with their question, their deadline and what came before them.</Empty> : null}
             <div class="cards">
                 {list?.map((w) => {
-                    const g = w.why.gate!, from = Date.parse(g.since ?? w.why.since ?? ""), end = g.deadline ? Date.parse(g.deadline) : null, share = end ? Math.max(0, Math.min(100, ((now.value - from) / (end - from)) * 100)) : null;
+                    const waits = open.value.has(keyOf(w)), g = w.why.gate!, from = Date.parse(g.since ?? w.why.since ?? ""), end = g.deadline ? Date.parse(g.deadline) : null, share = end ? Math.max(0, Math.min(100, ((now.value - from) / (end - from)) * 100)) : null;
                     return (
-                        <article class="card inbox" key={w.run.runId + w.why.step}>
-                            <div class="row wrap"><Glyph state="approval" /><a class="link" href={`/runs/${idOf(w.run.runId)}${w.why.step ? "?step=" + encodeURIComponent(w.why.step) : ""}`}><b dir="auto">{w.run.planId}</b></a><span class="mono faint">{short(w.run.runId)}{w.why.step ? "/" + w.why.step : ""}</span><span class="grow" /><span class="muted">waits for <Since from={g.since ?? w.why.since} /></span></div>
-                            {share !== null ? <div class="deadline" role="img" aria-label={`${left(end! - now.value)} left`}><i style={{ width: share + "%" }} /></div> : null}
+                        <article class="card inbox" key={keyOf(w)}>
+                            <div class="row wrap"><Glyph state={waits ? "approval" : "done"} /><a class="link" href={`/runs/${idOf(w.run.runId)}${w.why.step ? "?step=" + encodeURIComponent(w.why.step) : ""}`}><b dir="auto">{w.run.planId}</b></a><span class="mono faint">{short(w.run.runId)}{w.why.step ? "/" + w.why.step : ""}</span><span class="grow" /><span class="muted">{waits ? <>waits for <Since from={g.since ?? w.why.since} /></> : "answered"}</span></div>
+                            {waits && share !== null ? <div class="deadline" role="img" aria-label={`${left(end! - now.value)} left`}><i style={{ width: share + "%" }} /></div> : null}
                             {w.context.length ? <details><summary>What came before</summary>{w.context.map((c) => <div class="out" key={c.step}><b dir="auto">{c.step}</b><Value value={c.result} /></div>)}</details> : null}
-                            <Gate run={w.run.runId} step={w.why.step} message={g.message} role={g.role} deadline={g.deadline} onTimeout={g.onTimeout} />
+                            <Gate run={w.run.runId} step={w.why.step} message={g.message} role={g.role} deadline={g.deadline} onTimeout={g.onTimeout} then={() => answered(w)} />
                         </article>
                     );
                 })}

@@ -1,4 +1,5 @@
 // Signing in: a token becomes a session that scripts cannot read. It stands over the page, so that what was there stays.
+import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, openSession, Refusal, refusalOf, session, signedIn } from "./api";
 import { Mark } from "./shell";
@@ -8,20 +9,24 @@ import { Button, explain, Field } from "./ui";
 export async function whoAmI(): Promise<void> {
     const answer = await ask("/v1/whoami", {}, false);
     if (answer.status === 401) session.value = "out";
-    else if (answer.ok) signedIn((await answer.json()) as Principal);
-    else throw await refusalOf(answer);
+    else if (answer.ok) {
+        refused.value = "";
+        signedIn((await answer.json()) as Principal);
+    } else throw await refusalOf(answer);
 }
+// Why the ticket of the address did not open a session: the form says it, until something is typed.
+const refused = signal("");
 // `cairn ui` opens the page with a ticket that is good once, behind the # that browsers send to no server.
 export async function takeTicket(): Promise<void> {
     const ticket = /^#ticket=(.+)$/.exec(location.hash)?.[1];
     if (!ticket) return;
     history.replaceState(null, "", location.pathname + location.search);
-    await openSession({ ticket }).catch(() => {});
+    await openSession({ ticket }).catch((error) => { refused.value = error instanceof Refusal && error.status < 500 ? "This ticket is not known, was used before or has ended. Run cairn ui for a new one, or paste a token." : explain(error); });
 }
 
 export function SignIn() {
     const [token, set] = useState("");
-    const [error, say] = useState("");
+    const [error, say] = useState(refused.value);
     const [busy, work] = useState(false);
     const field = useRef<HTMLInputElement>(null);
     useEffect(() => { field.current?.focus(); }, []);
@@ -41,7 +46,7 @@ export function SignIn() {
             <form class="card" onSubmit={(e) => { e.preventDefault(); void send(); }}>
                 <div class="row"><Mark /><h1>Sign in to Cairn</h1></div>
                 <Field label="Token" error={error || undefined}>
-                    <input ref={field} type="password" name="token" autocomplete="current-password" spellcheck={false} required value={token} onInput={(e) => { set(e.currentTarget.value); say(""); }} placeholder="cairn_…" />
+                    <input ref={field} type="password" name="token" autocomplete="current-password" spellcheck={false} required value={token} onInput={(e) => { set(e.currentTarget.value); say(""); refused.value = ""; }} placeholder="cairn_…" />
                 </Field>
                 <Button kind="pri" type="submit" disabled={busy || !token.trim()}>Sign in</Button>
                 <p class="muted">Paste the token or run <code>cairn ui</code> on the server's machine.</p>

@@ -5,6 +5,7 @@ import { type AriaRole, type ButtonHTMLAttributes, Component, type ComponentChil
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Refusal, Unreachable } from "./api";
 import { now, slowNow, utc } from "./prefs";
+import { hidden, NOT_VISIBLE } from "./redacted";
 import { Glyph, type State } from "./states";
 import { absolute, ago, clock, day, span } from "./words";
 
@@ -130,6 +131,16 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
     );
 }
 
+// A view that fails says so in its own place, and stays failed until the reader goes elsewhere (another `key`): drawn anew at every turn
+// of the page it would ask its questions anew each time.
+export class Guarded extends Component<{ children: ComponentChildren }, { error: unknown }> {
+    override state = { error: null as unknown };
+    static override getDerivedStateFromError(error: unknown) { return { error }; }
+    render() {
+        return this.state.error ? <div class="pane"><div class="empty" role="alert"><Glyph state="failed" /><b>This view cannot be shown</b><span>{explain(this.state.error)}</span></div></div> : this.props.children;
+    }
+}
+
 // What a promise gave, read again when `deps` change. What was there stays until the new is.
 export function useAsked<T>(read: () => Promise<T>, deps: unknown[]): { value: T | undefined; error: unknown; again: () => void; busy: boolean } {
     const [state, set] = useState<{ value: T | undefined; error: unknown; busy: boolean }>({ value: undefined, error: undefined, busy: true });
@@ -231,7 +242,9 @@ export class Virtual extends Component<VirtualProps> {
 // ---- JSON: folds, copies paths, never runs what is in it
 
 const isSecret = (text: string) => /^secret:\/\/|^env:[A-Z_]+$/.test(text);
+export const Hidden = () => <span class="faint">{NOT_VISIBLE}</span>;
 function Leaf({ value }: { value: unknown }) {
+    if (hidden(value)) return <Hidden />;
     if (typeof value === "string") return isSecret(value) ? <span class="j-secret">•••• {value}</span> : <span class="j-s">{JSON.stringify(value)}</span>;
     return <span class={value === null ? "j-n" : "j-v"}>{String(value)}</span>;
 }
@@ -271,6 +284,7 @@ export function parsed(value: unknown): unknown {
 }
 export function Value({ value }: { value: unknown }) {
     const v = parsed(value);
+    if (hidden(v)) return <p><Hidden /></p>;
     return typeof v === "string" ? <pre class="text">{v}</pre> : <Json value={v} />;
 }
 

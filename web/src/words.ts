@@ -1,4 +1,5 @@
 // How numbers, times and texts of programs are written. One name per thing, one form per number.
+import { visible } from "./redacted";
 
 const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const two = (n: number) => String(n).padStart(2, "0");
@@ -60,7 +61,7 @@ export function bytes(n: number): string {
 
 // Escape sequences of terminals, for places that show one line.
 // eslint-disable-next-line no-control-regex
-export const strip = (text: string | null | undefined) => (text ?? "").replace(/\u001b\[[0-9;?]*[ -/]*[@-~]/g, "").replace(/\u001b./g, "").replace(/ ?\[[0-9]{1,2}(?:;[0-9]{1,3})*m/g, "");
+export const strip = (text: string | null | undefined) => visible(text ?? "").replace(/\u001b\[[0-9;?]*[ -/]*[@-~]/g, "").replace(/\u001b./g, "").replace(/ ?\[[0-9]{1,2}(?:;[0-9]{1,3})*m/g, "");
 
 // What a program said last: the first line, without the words that the state says already.
 export const oneLine = (text: string | null | undefined) => strip(text).split("\n", 1)[0] ?? "";

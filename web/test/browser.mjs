@@ -1,7 +1,7 @@
 // The page in Debian's Chromium against the service itself. Every case waits for what it expects, never for time.
 //
 //   node browser.mjs CAIRN DIRECTORY [CASE...]     starts a service of its own there; prints ok / not ok
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -37,14 +37,14 @@ const stop = signal => new Promise(ended => { server.once('exit', ended); server
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: flags });
 let complaints = [];
-async function open(path, { width = 1440, height = 900, theme = 'light', signedIn = true } = {}) {
+async function open(path, { width = 1440, height = 900, theme = 'light', signedIn = true, as = token } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion: 'reduce' });
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
   page.on('console', m => { if (m.type() === 'error' && !page.expectErrors) complaints.push('console: ' + m.text()); });
   page.on('pageerror', e => complaints.push('error: ' + e.message));
   await page.addInitScript(() => addEventListener('securitypolicyviolation', e => console.error('CSP violation: ' + e.violatedDirective + ' ' + e.blockedURI)));
-  if (signedIn) await context.setExtraHTTPHeaders({ Authorization: 'Bearer ' + token });
+  if (signedIn) await context.setExtraHTTPHeaders({ Authorization: 'Bearer ' + as });
   else page.expectErrors = true; // a browser complains about every 401
   await page.goto(url + path);
   return page;
@@ -97,6 +97,55 @@ const cases = {
     await page.goto(url + '/#ticket=' + ticket);
     await page.locator('[data-row]').first().waitFor();
     check(!page.url().includes('ticket'), 'the ticket does not stay in the address');
+    const late = await open('/#ticket=' + ticket, { signedIn: false });
+    check(/ticket .* was used before/.test(await late.locator('.sign-in .err').innerText()), 'a ticket that was used says so');
+    await page.context().close();
+  },
+  async a_role_without_values_walks_every_view_and_asks_nothing_denied_twice() {
+    const left = await service.start({ metadata: { planId: 'files', planVersion: '1.0', schemaVersion: 'v1.2' }, steps: [{ stepId: 'a', kind: 'shell', with: { command: 'echo one >$ARTIFACTS_DIR/one.txt; echo kept' }, artifacts: [{ path: 'one.txt', kind: 'text' }] }] });
+    await service.ended(left.runId);
+    for (const [role, run, step] of [['Operator', left.runId, 'a'], ['Auditor', ids.orders, 'load']]) {
+      const as = execFileSync(cairn, ['token', 'new', 'walker', '--role', role, '--server', url, '--token-file', join(dir, 'token')], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).split('\n')[0];
+      const page = await open(`/runs/${run}?step=${step}&show=output`, { as }), denied = [];
+      page.expectErrors = true; // a browser complains about every 403
+      page.on('response', r => { if (r.status() === 403) denied.push(new URL(r.url()).pathname); });
+      const settled = () => until(async () => !(await page.locator('.main .skeleton').count()), role + ': ' + page.url() + ' is read');
+      for (let round = 0; round < 2; round++) {
+        if (!await page.locator('.drawer').count()) await page.evaluate(to => { history.pushState(null, '', to); dispatchEvent(new PopStateEvent('popstate')); }, `/runs/${run}?step=${step}&show=output`);
+        for (const tab of ['Why', 'Logs', 'Input', 'Attempts', 'Output']) {
+          await page.click(`.drawer [role=tab]:has-text("${tab}")`);
+          await settled();
+          check(!/\(redacted\)/.test(await text(page, '.drawer')), `${role}, ${tab}: the server's word for it is shown`);
+        }
+        if (run === left.runId) check(/not visible to your role/.test(await text(page, '.drawer')), 'the output says that it is kept back');
+        await page.click('.drawer [aria-label=Close]');
+        for (const tab of ['timeline', 'events', 'steps', 'io', 'signals', 'graph']) {
+          await page.click('#tab-' + tab);
+          await page.locator(`#tab-${tab}[aria-selected=true]`).waitFor();
+          await settled();
+          if (tab === 'io') check(/not visible to your role/.test(await text(page, '[aria-label=Input]')), role + ': the input says that it is kept back');
+          if (tab === 'graph' && run === ids.orders) check(await page.locator('.acts button:has-text("Fork")').isDisabled(), role + ' may not fork');
+        }
+        for (const view of ['inbox', 'definitions', 'compare', 'queues', 'outbox', 'alerts', 'audit', 'integrity', 'runs']) {
+          await page.click(`.nav a[href="/${view}"]:not(.brand)`);
+          await settled();
+        }
+      }
+      check(!(await page.locator('text=This view cannot be shown').count()), 'no view fails');
+      same(denied.filter((p, i) => denied.indexOf(p) !== i).join(' '), '', role + ': denied more than once');
+      await page.context().close();
+    }
+    const page = await open(`/runs/${left.runId}?step=a&show=output`); // who may see it keeps the file
+    const [kept] = await Promise.all([page.waitForEvent('download'), page.click('.drawer button:has-text("one.txt")')]);
+    same(readFileSync(await kept.path(), 'utf8'), 'one\n', 'the file');
+    check(/one\.txt\s*4 B/.test(await text(page, '.drawer .dep')), 'name and size: ' + await text(page, '.drawer .dep'));
+    await page.context().close();
+  },
+  async a_long_chain_begins_where_it_failed_in_a_size_to_read() {
+    const made = await service.start({ metadata: { planId: 'chain', planVersion: '1.0', schemaVersion: 'v1.2' }, steps: Array.from({ length: 150 }, (_, i) => ({ stepId: 's' + i, dependsOn: i ? ['s' + (i - 1)] : [], ...(i === 90 ? { kind: 'shell', with: { command: 'exit 1' } } : { kind: 'noop' }) })) });
+    await service.ended(made.runId);
+    const page = await open('/runs/' + made.runId), pane = await page.locator('.graph').boundingBox();
+    await until(async () => { const at = await page.locator('[data-node="s90"]').boundingBox(); return at && at.x > pane.x && at.x + at.width < pane.x + pane.width && at.height > 20; }, 'the failed step is seen');
     await page.context().close();
   },
   async runs_are_listed_filtered_and_chosen() {

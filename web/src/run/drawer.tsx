@@ -1,13 +1,15 @@
 // The step over any tab: why, logs, input, output, attempts. It opens from what is in memory; only logs and why are fetched.
 import { useEffect, useRef } from "preact/hooks";
 import { act, again, whyNot } from "../acts";
-import { download, getJson, idOf } from "../api";
+import { getJson, idOf, mayDo } from "../api";
 import { drawerWidth } from "../prefs";
 import { place, setQuery } from "../route";
 import { Chip, Glyph, word } from "../states";
 import type { Snapshot, Step } from "../types";
-import { Button, Clock, Empty, explain, Icon, Json, Skeleton, trouble, useAsked, Value } from "../ui";
+import { Button, Clock, Empty, explain, Guarded, Icon, Skeleton, useAsked, Value } from "../ui";
 import { count, span, strip } from "../words";
+import { Files } from "./files";
+import { Given } from "./io";
 import { Logs } from "./logs";
 import type { Item, RunModel } from "./model";
 import type { TabProps } from "./run";
@@ -46,7 +48,7 @@ export function Drawer({ model, items, step, past, open, live }: TabProps & { st
                 {shown.map((t) => <button key={t} role="tab" aria-selected={t === show} tabIndex={t === show ? 0 : -1} onClick={() => setQuery({ show: t === "why" ? null : t, attempt: null })} onKeyDown={(e) => { const list = shown as readonly string[], i = list.indexOf(t) + (e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0); if (list[i] && list[i] !== t) { e.stopPropagation(); (e.currentTarget.parentElement!.children[i] as HTMLElement).focus(); setQuery({ show: list[i] === "why" ? null : list[i]!, attempt: null }); } }}>{t[0]!.toUpperCase() + t.slice(1)}</button>)}
             </div>
             <div class="dbody" key={show + step}>
-                {show === "logs" ? <Logs model={model} item={item} past={past} /> : show === "input" ? <Inputs model={model} item={item} /> : show === "output" ? <Output model={model} item={item} past={past} /> : show === "attempts" ? <Attempts item={item} /> : show === "items" ? <Items group={group ?? item.children} item={item} open={open} /> : <WhyTab model={model} step={step} past={past} open={open} />}
+                <Guarded>{show === "logs" ? <Logs model={model} item={item} past={past} /> : show === "input" ? <Inputs model={model} item={item} /> : show === "output" ? <Output model={model} item={item} past={past} /> : show === "attempts" ? <Attempts item={item} /> : show === "items" ? <Items group={group ?? item.children} item={item} open={open} /> : <WhyTab model={model} step={step} past={past} open={open} />}</Guarded>
             </div>
         </aside>
     );
@@ -63,26 +65,24 @@ function WhyTab({ model, step, past, open }: { model: RunModel; step: string; pa
 function Inputs({ model, item }: { model: RunModel; item: Item }) {
     const plain = item.id.replace(/\[\d+\]/g, ""), def = model.graph.value?.steps.find((s) => s.stepId === plain);
     const deps = model.graph.value?.arcs.filter((a) => a.to === plain).map((a) => a.from) ?? [], items = model.items.value;
-    const given = useAsked(() => getJson<{ inputs: Record<string, unknown> }>(`/v1/runs/${idOf(model.id)}/payload`), [model.id]);
     return (
         <>
             <div class="sec"><h3>As the document says it</h3>{def ? <dl class="kv"><dt>Kind</dt><dd>{def.kind === "tasks" ? (def.tasks ?? []).map((t) => `${t.label} (${t.kind})`).join(" → ") || "routes" : def.kind}</dd>{def.when ? <><dt>Condition</dt><dd class="mono">{def.when}</dd></> : null}{def.triggerRule ? <><dt>Rule</dt><dd class="mono">{def.triggerRule}</dd></> : null}{def.maxAttempts ? <><dt>Attempts</dt><dd>at most {def.maxAttempts}</dd></> : null}{def.timeoutMs ? <><dt>Time limit</dt><dd>{span(def.timeoutMs)}</dd></> : null}</dl> : <p class="muted">The document cannot be read.</p>}</div>
             <div class="sec"><h3>What it could read</h3>{deps.length ? deps.map((d) => { const s = items.get(d)?.step as Step | undefined; return <div class="out" key={d}><b dir="auto">{d}</b>{s?.result !== undefined ? <Value value={s.result} /> : <span class="faint">gave nothing</span>}</div>; }) : <p class="muted">It depends on no step.</p>}</div>
-            <div class="sec"><h3>Input of the run</h3>{given.value ? <Json value={given.value.inputs} root="$INPUTS" /> : given.error ? <p class="muted">{explain(given.error)}</p> : <Skeleton rows={2} height={24} />}</div>
+            <div class="sec"><h3>Input of the run</h3><Given run={model.id} /></div>
         </>
     );
 }
 
 function Output({ model, item, past }: { model: RunModel; item: Item; past: boolean }) {
     const here = item.step.result;
-    const large = useAsked(async () => (here === undefined && item.state === "done" && !past ? await getJson<{ result: unknown; truncated: boolean }>(`/v1/runs/${idOf(model.id)}/steps/${idOf(item.id)}/output`) : null), [item.id, item.state]);
+    const large = useAsked(async () => (here === undefined && item.state === "done" && !past && mayDo("step.output") ? await getJson<{ result: unknown; truncated: boolean }>(`/v1/runs/${idOf(model.id)}/steps/${idOf(item.id)}/output`) : null), [item.id, item.state]);
     const value = here !== undefined ? here : large.value?.result;
-    const files = (item.step.artifacts ?? []) as { path?: string; name?: string; sha256?: string; sizeBytes?: number }[];
     return (
         <>
-            {value !== undefined && value !== null ? <div class="card"><Value value={value} /></div> : large.busy && item.state === "done" && here === undefined ? <Skeleton rows={3} height={24} /> : files.length ? null : <Empty title="No output">{item.id} is {word(item.state)}.</Empty>}
+            {value !== undefined && value !== null ? <div class="card"><Value value={value} /></div> : large.busy && item.state === "done" && here === undefined ? <Skeleton rows={3} height={24} /> : item.step.artifacts?.length ? null : <Empty title="No output">{item.id} is {word(item.state)}.</Empty>}
             {item.step.truncated ? <p class="warn-text">It is cut: the step gave more than is kept.</p> : null}
-            {files.length ? <div class="sec"><h3>Files</h3>{files.map((f, i) => { const name = f.name ?? f.path ?? ""; return <div key={i} class="dep"><button class="link mono" onClick={() => void download(`/v1/runs/${idOf(model.id)}/artifacts/content?name=${encodeURIComponent(name)}&step=${encodeURIComponent(item.id)}`, name).catch(trouble)}>{name}</button><span class="faint mono">{f.sha256?.slice(0, 12)}</span></div>; })}</div> : null}
+            <Files run={model.id} refs={item.step.artifacts} step={item.id} />
         </>
     );
 }

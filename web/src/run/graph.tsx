@@ -4,9 +4,9 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import workerUrl from "worker:./layout.worker.ts";
 import { viewKeys } from "../palette";
 import { scriptUrl } from "../trusted";
-import { Glyph, type State, word } from "../states";
+import { emphasis, Glyph, type State, word } from "../states";
 import { Empty, Skeleton } from "../ui";
-import { clock, count, oneLine, span } from "../words";
+import { clock, count, oneLine, span, strip } from "../words";
 import type { Answer, Ask } from "./layout.worker";
 import type { Item } from "./model";
 import type { TabProps } from "./run";
@@ -101,7 +101,7 @@ export function GraphTab(props: TabProps) {
             {asTree.value ? null : <div class="grp" id="zoom"><button aria-label="Zoom out">−</button><button aria-label="Fit the graph">Fit</button><button aria-label="Zoom in">+</button></div>}
         </div>
     );
-    if (items.size === 0) return <div class="pane"><Empty title="Nothing has started">The run waits. {run.message ?? ""}</Empty></div>;
+    if (items.size === 0) return <div class="pane"><Empty title="Nothing has started">The run waits. {strip(run.message)}</Empty></div>;
     if (asTree.value) return <div class="pane">{tools}<Tree {...props} /></div>;
     return (
         <div class="pane">
@@ -128,15 +128,21 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
         const el = box.current;
         if (!el || !el.clientWidth) return;
         const bw = el.clientWidth, bh = el.clientHeight, w = Math.max(1, laid.w), h = Math.max(1, laid.h);
-        const least = shape.nodes.length > 120 ? 0.12 : down ? 0.6 : compact ? 0.58 : 0.62;
+        // Far below the least, names cannot be read: a picture that is much too large is shown in part, and then in a good size.
+        const least = down ? 0.6 : compact ? 0.58 : 0.62;
         const whole = Math.min(1.15, (bw - (down ? 24 : 64)) / w, (bh - 96) / h);
-        const k = whole > least * 0.85 ? whole : least; // a little smaller than it reads best, rather than with its last step cut
+        const k = whole > least * 0.85 ? whole : whole < least / 2 ? 0.9 : least; // a little smaller than it reads best, rather than with its last step cut
         view.current = { k, x: Math.max(12, (bw - w * k) / 2), y: Math.max(16, (bh - h * k) / 2 - 4) };
-        keepInView();
+        keepInView(selected ?? (w * k > bw || h * k > bh ? begin() : null));
         apply();
     };
-    const keepInView = () => {
-        const el = box.current, p = selected ? places.get(selected) : undefined, v = view.current;
+    // Where a picture begins that does not fit: at what failed, else at what goes on, else at its start.
+    const begin = () => {
+        const found = emphasis.slice(0, emphasis.indexOf("running") + 1).map((s) => shape.nodes.find((n) => n.state === s)).find(Boolean);
+        return (found ?? shape.nodes[0])?.id ?? null;
+    };
+    const keepInView = (id: string | null) => {
+        const el = box.current, p = id ? places.get(id) : undefined, v = view.current;
         if (!el || !p) return;
         const x = v.x + p[0] * v.k, y = v.y + p[1] * v.k, mx = (W / 2) * v.k + 12, my = (H / 2) * v.k + 48;
         if (x < mx || x > el.clientWidth - mx) v.x += el.clientWidth / 2 - x;
@@ -148,7 +154,7 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
         apply();
     };
     useLayoutEffect(fit, [laid]);
-    useLayoutEffect(() => { keepInView(); apply(); }, [selected]);
+    useLayoutEffect(() => { if (selected) keepInView(selected); apply(); }, [selected]);
     useEffect(() => {
         const el = box.current!, buttons = document.querySelectorAll("#zoom button");
         const acts = [() => zoom(0.8), fit, () => zoom(1.25)];

@@ -1,14 +1,23 @@
 // What the run was given, what came of it, and the document that says what it does.
-import { idOf } from "../api";
-import { ask, download, getJson, me, refusalOf } from "../api";
+import { ask, getJson, idOf, mayDo, me, refusalOf } from "../api";
 import type { Step } from "../types";
-import { Button, copy, Empty, explain, Json, Skeleton, trouble, useAsked, Value } from "../ui";
-import { bytes, sha7 } from "../words";
+import { Button, copy, Empty, explain, Hidden, Json, Skeleton, useAsked, Value } from "../ui";
+import { sha7 } from "../words";
+import { Files } from "./files";
 import type { TabProps } from "./run";
+
+// What the run was given, for those who may see it.
+export function Given({ run }: { run: string }) {
+    const may = mayDo("run.payload");
+    const given = useAsked(async () => (may ? getJson<{ inputs: Record<string, unknown>; arguments?: string }>(`/v1/runs/${idOf(run)}/payload`) : null), [run, may]);
+    if (!may) return <p><Hidden /></p>;
+    if (given.error) return <p class="muted">{explain(given.error)}</p>;
+    if (!given.value) return <Skeleton rows={2} height={28} />;
+    return <>{Object.keys(given.value.inputs).length ? <Json value={given.value.inputs} root="$INPUTS" /> : <p class="muted">It was given nothing.</p>}{given.value.arguments ? <p class="mono">{given.value.arguments}</p> : null}</>;
+}
 
 export function InputOutput({ model, run, items }: TabProps) {
     const id = model.id, live = model.snapshot.value!;
-    const given = useAsked(() => getJson<{ inputs: Record<string, unknown>; arguments?: string }>(`/v1/runs/${idOf(id)}/payload`), [id]);
     const sha = (live.planRef as { sha256?: string } | undefined)?.sha256;
     const document = useAsked(async () => {
         if (!sha) throw new Error("the log does not say which document it was");
@@ -19,15 +28,14 @@ export function InputOutput({ model, run, items }: TabProps) {
     // The output of a run is that of its last steps: those on which nothing depends.
     const used = new Set(model.graph.value?.arcs.map((a) => a.from));
     const last = [...items.values()].filter((i) => !used.has(i.id) && !/\[\d+\]/.test(i.id));
-    const artifacts = (run.artifacts ?? []) as { name?: string; path?: string; stepId?: string; sizeBytes?: number }[];
     return (
         <div class="pane">
             <div class="cols">
-                <section class="card" aria-label="Input"><h3>Input</h3>{given.error ? <p class="muted">{explain(given.error)}</p> : given.value ? (Object.keys(given.value.inputs).length ? <Json value={given.value.inputs} root="$INPUTS" /> : <p class="muted">It was given nothing.</p>) : <Skeleton rows={2} height={28} />}{given.value?.arguments ? <p class="mono">{given.value.arguments}</p> : null}</section>
+                <section class="card" aria-label="Input"><h3>Input</h3><Given run={id} /></section>
                 <section class="card" aria-label="Output">
                     <h3>Output</h3>
                     {last.some((i) => i.step.result !== undefined) ? last.filter((i) => i.step.result !== undefined).slice(0, 50).map((i) => <div key={i.id} class="out"><b dir="auto">{i.id}</b><Value value={(i.step as Step).result} /></div>) : <p class="muted">{["COMPLETED", "FAILED", "CANCELLED"].includes(run.status) ? "Its last steps gave nothing." : "Nothing yet: its last steps have not ended."}</p>}
-                    {artifacts.length ? <><h3>Files</h3>{artifacts.slice(0, 100).map((a, n) => { const name = a.name ?? a.path ?? ""; return <div class="row" key={n}><button class="link mono" onClick={() => void download(`/v1/runs/${idOf(id)}/artifacts/content?name=${encodeURIComponent(name)}`, name).catch(trouble)}>{name}</button><span class="faint">{a.stepId}{a.sizeBytes !== undefined ? " · " + bytes(a.sizeBytes) : ""}</span></div>; })}</> : null}
+                    <Files run={id} refs={run.artifacts} />
                 </section>
                 <section class="card wide" aria-label="Document">
                     <div class="row"><h3 class="grow">Document <span class="mono">@{sha7(sha ?? "")}</span></h3>{document.value ? <Button small onClick={() => void copy(document.value!, "Copied the document")}>Copy</Button> : null}<a class="btn sm" href={"/definitions/" + encodeURIComponent(live.planId ?? "")}>Definition</a></div>

@@ -1,6 +1,6 @@
 // A run: what it is, why it is so, and its six tabs with the step over them and time below.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { act, again, whyNot } from "../acts";
+import { act, again, mayFork, whyNot } from "../acts";
 import { actions, viewKeys } from "../palette";
 import { byTitle, byWords } from "../log";
 import { now, recent } from "../prefs";
@@ -8,7 +8,7 @@ import { go, place, setQuery, withQuery } from "../route";
 import { inPast, Shell, useCommand } from "../shell";
 import { Chip, Glyph, runState, runSub, type State, word } from "../states";
 import type { Snapshot } from "../types";
-import { Button, explain, Failure, Icon, Skeleton, Time, toast } from "../ui";
+import { Button, explain, Failure, Guarded, Icon, Skeleton, Time, toast } from "../ui";
 import { clock, count, left, oneLine, sha7, shellWord, short, span, strip } from "../words";
 import { Drawer } from "./drawer";
 import { Events } from "./events";
@@ -91,7 +91,7 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
             if (/^[1-6]$/.test(e.key)) toTab(tabs[Number(e.key) - 1]!);
             else if (step && e.key === "w") setQuery({ show: null });
             else if (step && e.key === "l") setQuery({ show: "logs" });
-            else if (e.key === "f" && past) again("forks", live, { at: Number(at!.split(".")[0]) });
+            else if (e.key === "f" && past && !mayFork()) again("forks", live, { at: Number(at!.split(".")[0]) });
             else if (e.key === "Escape") {
                 if (step) open(null);
                 else if (past) setQuery({ at: null });
@@ -118,7 +118,7 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
                     <div class="row acts">{actionsOf(live, past).map((a) => <Button key={a.name} kind={a.primary ? "pri" : undefined!} why={a.why} onClick={a.run}>{a.name}</Button>)}</div>
                 </div>
                 <div class="facts">
-                    <span><b class="mono" title={id}>{short(id)}</b> of <span class="mono">@{sha7(live.planVersion ?? "")}</span></span>
+                    <span><b class="mono" title={id}>{short(id)}</b> of <span dir="auto">{live.planId}</span> <span class="mono">@{sha7(live.planVersion ?? "")}</span></span>
                     {live.startedAt ? <span>Started <b><Time at={live.startedAt} /></b></span> : null}
                     {live.startedAt ? <span>{past ? "At " : live.completedAt ? "Took " : "For "}<b class="num">{span((end ? Date.parse(end) : now.value) - Date.parse(live.startedAt))}</b></span> : null}
                     <span><b class="num">{items.size.toLocaleString("en-US")}</b> {items.size === 1 ? "step" : "steps"}: {order.filter((s) => counts.get(s)).map((s) => counts.get(s) + " " + word(s)).join(", ")}</span>
@@ -141,7 +141,7 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
             {past && momentTime ? (
                 <div class="pastbar" role="status">
                     {lost?.at === at ? <span class="grow">Event {at} cannot be shown. <span class="muted">{explain(lost!.error)}</span></span> : there ? <span class="grow">You see this run as it was after event {there.at} of {live.lastEventSeq}. <span class="muted">{there.at === at ? clock(momentTime) + " UTC · " : ""}actions are off · <span class="by" title={byTitle[there.by]}>{byWords[there.by]}</span></span></span> : <span class="grow">Going to event {at}…</span>}
-                    <Button small kind="past" onClick={() => again("forks", live, { at: Number(at!.split(".")[0]) })}>Fork from here…</Button>
+                    <Button small kind="past" why={mayFork()} onClick={() => again("forks", live, { at: Number(at!.split(".")[0]) })}>Fork from here…</Button>
                     <Button small onClick={() => setQuery({ at: null })}>Back to now</Button>
                 </div>
             ) : null}
@@ -149,7 +149,7 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
             {model.checked.value.broken !== null ? <div class="banner bad" role="alert"><Glyph state="failed" />The chain is broken at event {model.checked.value.broken}: the record before it is not the one that was written. <a class="link" href={"/integrity?run=" + encodeURIComponent(id)}>Look</a></div> : null}
             {model.faults.value.length ? <div class="banner bad" role="alert"><Glyph state="failed" />The engine's own check, run in your browser, finds that this log is not what was written: {model.faults.value[0]}. <a class="link" href={"/integrity?run=" + encodeURIComponent(id)}>Look</a></div> : null}
             <div class="body" role="tabpanel" aria-labelledby={"tab-" + tab}>
-                {tab === "timeline" ? <Timeline {...props} /> : tab === "events" ? <Events {...props} /> : tab === "steps" ? <StepsTab {...props} /> : tab === "io" ? <InputOutput {...props} /> : tab === "signals" ? <SignalsTab {...props} live={live} /> : <GraphTab {...props} />}
+                <Guarded key={tab}>{tab === "timeline" ? <Timeline {...props} /> : tab === "events" ? <Events {...props} /> : tab === "steps" ? <StepsTab {...props} /> : tab === "io" ? <InputOutput {...props} /> : tab === "signals" ? <SignalsTab {...props} live={live} /> : <GraphTab {...props} />}</Guarded>
                 {step ? <Drawer {...props} step={step} live={live} /> : null}
             </div>
             <Travel model={model} />
@@ -171,11 +171,11 @@ function useSpoken(text: string): string {
 interface Act { name: string; run: () => void; primary?: boolean; why?: string | undefined }
 function actionsOf(run: Snapshot, past: boolean): Act[] {
     const it = { runId: run.runId, planId: run.planId ?? "" }, off = past ? "You look at the past. Go back to now to act." : undefined;
-    const compare: Act = { name: "Compare", run: () => go("/compare?b=" + encodeURIComponent(run.runId)) }, fork: Act = { name: "Fork…", run: () => again("forks", run) };
+    const compare: Act = { name: "Compare", run: () => go("/compare?b=" + encodeURIComponent(run.runId)) }, fork: Act = { name: "Fork…", why: mayFork(), run: () => again("forks", run) };
     const signal = (name: string, type: string, primary = false): Act => ({ name, run: () => act(type, it), primary, why: off ?? whyNot(type, run) });
     const state = runState(run);
     if (state === "failed" || state === "cancelled") return [compare, fork, signal("Retry…", "RETRY_RUN", true)];
-    if (state === "done") return [compare, { name: "Run again…", run: () => again("rerun", run), primary: true, why: off }];
+    if (state === "done") return [compare, { name: "Run again…", run: () => again("rerun", run), primary: true, why: off ?? mayFork() }];
     if (state === "paused") return [signal("Cancel…", "CANCEL"), signal("Resume…", "RESUME", true)];
     if (state === "approval") return [signal("Pause…", "PAUSE"), signal("Cancel…", "CANCEL"), { name: "Answer…", primary: true, why: off, run: () => { const gate = document.querySelector<HTMLElement>(".cause .link"); gate ? gate.click() : toast("The run itself waits: answer under Signals"); } }];
     return [signal("Pause…", "PAUSE"), signal("Cancel…", "CANCEL")];
@@ -210,7 +210,7 @@ function Cause({ items, run, open }: { items: Map<string, Item>; run: Snapshot; 
     if (state === "paused") return <div class="cause warn"><Glyph state="paused" /><div class="grow"><b>Paused</b>{run.pauseReason ? ": " + strip(run.pauseReason) : ""}{run.substatus === "DRAINING" ? " · steps that run may finish" : ""}</div></div>;
     if (retry) return <div class="cause warn"><Glyph state="retrying" /><div class="grow"><b dir="auto">{retry.id} retries</b> · attempt {tries(retry) + 1}{retry.step.dueAt ? <> <Due at={retry.step.dueAt} what="may start" /></> : null}</div><button class="link" onClick={() => open(retry.id)}>Why</button></div>;
     if (state === "cancelled") return <div class="cause warn"><Glyph state="cancelled" /><div class="grow"><b>Cancelled</b>{run.cancelReason ? ": " + strip(run.cancelReason) : ""}</div></div>;
-    if (run.status === "PENDING") return <div class="cause run"><Glyph state="waiting" /><div class="grow"><b>Nothing has started</b>: {run.message ?? "the run waits in its queue"}</div></div>;
+    if (run.status === "PENDING") return <div class="cause run"><Glyph state="waiting" /><div class="grow"><b>Nothing has started</b>: {strip(run.message) || "the run waits in its queue"}</div></div>;
     return null;
 }
 const tries = (item: Item) => item.step.attempts?.length ?? 0;

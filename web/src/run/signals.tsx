@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { act, sendSignal, signals, whyNot } from "../acts";
 import { getJson, idOf, mayAs } from "../api";
 import { now } from "../prefs";
+import { visible } from "../redacted";
 import { Glyph } from "../states";
 import type { DecisionRecord, Snapshot } from "../types";
 import { Button, Clock, Empty, explain, Failure, Field, Skeleton, toast, useAsked } from "../ui";
@@ -17,7 +18,7 @@ export function Decision({ record }: { record: DecisionRecord }) {
             <div class="grow">
                 <div><b>{record.signalType}</b> <span class={ok ? "done" : record.decision === "REJECTED" ? "failed" : "approval"}>{record.decision.toLowerCase().replaceAll("_", " ")}</span>{typeof record.signalPayload?.stepId === "string" ? <span class="mono muted" dir="auto"> {record.signalPayload.stepId}</span> : null}</div>
                 <div class="muted">{record.audit.actorId} as {record.audit.actorRole}{record.audit.sourceIp ? " from " + record.audit.sourceIp : ""}{record.approvedBy ? ", agreed by " + record.approvedBy : ""}</div>
-                {record.reason || record.audit.reason ? <div dir="auto">{record.reason ?? record.audit.reason}</div> : null}
+                {record.reason || record.audit.reason ? <div dir="auto">{visible(record.reason ?? record.audit.reason ?? "")}</div> : null}
                 {record.engineResult?.errorCode ? <div class="failed mono">{record.engineResult.errorCode}</div> : null}
                 {record.engineResult?.newRunId ? <a class="link mono" href={"/runs/" + encodeURIComponent(record.engineResult.newRunId)}>{short(record.engineResult.newRunId)}</a> : null}
             </div>
@@ -69,7 +70,7 @@ export function Gate({ run, step, message, role, deadline, onTimeout, then }: { 
     if (answer) return <div class="gate answered"><Decision record={answer} /></div>;
     return (
         <form class="gate" onSubmit={(e) => { e.preventDefault(); void send(rejecting ? "REJECT" : "APPROVE"); }} onKeyDown={(e) => { if (e.key === "Enter" && (e.metaKey || e.ctrlKey)) { e.preventDefault(); void send("APPROVE"); } }}>
-            <b dir="auto">{message}</b>
+            <b dir="auto">{visible(message)}</b>
             <div class="muted">{role} or above may answer.{deadline ? <> Without an answer it is {onTimeout === "approve" ? "approved" : onTimeout === "fail" ? "failed" : "rejected"} in {left(Date.parse(deadline) - now.value)}, at {clock(deadline).slice(0, 5)} UTC.</> : null}</div>
             <Field label={rejecting ? "Why is it rejected?" : "Comment"} hint="Kept in the decision record" error={error || undefined}><input value={comment} maxLength={500} required={rejecting} onInput={(e) => { set(e.currentTarget.value); fail(""); }} /></Field>
             <div class="row">

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { setQuery } from "../route";
 import { Icon } from "../ui";
-import { clock } from "../words";
+import { clock, count } from "../words";
 import type { Moment, RunModel } from "./model";
 
 const playing = signal<number | null>(null), speed = signal(1);
@@ -78,7 +78,7 @@ export function Travel({ model }: { model: RunModel }) {
             <div class="track" ref={track} role="slider" tabIndex={0} aria-label="Moment of the run" aria-valuemin={1} aria-valuemax={n} aria-valuenow={i + 1} aria-valuetext={now ? `event ${now.at}, ${saying(now)}` : undefined} onPointerDown={press}>
                 <div class="rail" /><div class="fill" style={{ width: x(i) }} />{ticks}<div class="thumb" style={{ left: x(i) }} />
             </div>
-            <span class="when num" title={now ? now.entry.time : undefined}>{past && now ? <><b>Event {now.at}</b> of {records} <span class="hide">· {saying(now)}</span></> : <><b>{model.snapshot.value?.completedAt ? "End" : "Now"}</b> · {records.toLocaleString("en-US")} events{speed.value > 1 ? ` · ${speed.value}×` : ""}</>}</span>
+            <span class="when num" title={now ? now.entry.time : undefined}>{past && now ? <><b>Event {now.at}</b> of {records} <span class="hide">· {saying(now)}</span></> : <><b>{model.snapshot.value?.completedAt ? "End" : "Now"}</b> · {count(records, "event")}{speed.value > 1 ? ` · ${speed.value}×` : ""}</>}</span>
             {past && now ? <span class="sr" aria-live="polite">{clock(now.entry.time)}</span> : null}
         </div>
     );
