@@ -212,7 +212,7 @@ struct moment {
     enum result_store store; // where its bytes are; results of playbooks
     uint64_t blob_size;
     bool truncated;        // STEP_COMPLETED: the output was longer than is kept
-    struct json artifacts; // STEP_COMPLETED: array, type 0 = none
+    struct json artifacts; // STEP_COMPLETED, TASK_DONE: array, type 0 = none
     struct fault fault;    // STEP_FAILED, ATTEMPT_FAILED, RUN_FAILED, LATE_RESULT
     int64_t due_ms;        // STEP_STARTED: wake or approval deadline; STEP_DELAYED: notBefore; 0 = none
     int64_t duration_ms;   // step and run ends

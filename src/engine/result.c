@@ -388,8 +388,10 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
         queued->input.ok = true; // too late: the lane does something else by now, and what came out is nobody's
     } else if (result->ok && lane) {
         struct json spilled = json_none();
-        if (is_spilled(result, files)) spilled = spill_value(resident->run, files, &engine->turn);
+        bool spills = is_spilled(result, files);
+        if (spills) spilled = spill_value(resident->run, files, &engine->turn);
         rc = outcome_value(engine, queued, kernel_task_of(resident->run, ticket->step), result->output, &spilled, err);
+        if (!rc) rc = collect_artifacts(resident, files, spills, queued, err);
     } else if (result->ok) {
         const struct program_step *ps = &resident->run->program->steps[kernel_place(resident->run, ticket->step)];
         struct json text = json_string(result->output);

@@ -571,6 +571,7 @@ static enum code end_task(struct decide *d, uint32_t index, const struct json *o
     const struct json *result = json_key(outcome, "result");
     bool apart = is_its_result(d, index) && d->input->has_blob;
     if (result) m.value = *result;
+    if (is_its_result(d, index)) m.artifacts = d->input->artifacts;
     if (apart) {
         m.has_blob = true;
         m.blob = d->input->blob;
@@ -586,6 +587,7 @@ static enum code end_task(struct decide *d, uint32_t index, const struct json *o
         stored.kind = MOMENT_RESULT_STORED;
         stored.by = moment_emitter(stored.kind);
         stored.duration_ms = 0;
+        stored.artifacts = json_none();
         stored.reason = d->input->elsewhere;
         rc = net_emit(d, &stored);
         if (rc) return rc;

@@ -52,6 +52,17 @@ static bool fold_wait(struct run_view *view, struct step_view *step, const struc
     return true;
 }
 
+// The files that a task left, behind those of the tasks and iterations before it.
+static bool fold_files(struct run_view *view, struct step_view *step, const struct json *files)
+{
+    struct json kept;
+    if (!json_is(files, JSON_ARRAY)) return true;
+    if (step->artifacts.type != JSON_ARRAY) step->artifacts = json_array();
+    for (uint32_t i = 0; i < files->count; i++)
+        if (!json_copy(view->arena, &files->items[i], &kept) || !json_push(view->arena, &step->artifacts, kept)) return false;
+    return true;
+}
+
 static bool fold_task(struct run_view *view, struct step_view *step, const struct moment *moment)
 {
     struct task_view *task = task_of(view, step, moment->task);
@@ -59,6 +70,7 @@ static bool fold_task(struct run_view *view, struct step_view *step, const struc
     task->runs += moment->kind == MOMENT_TASK_STARTED;
     fold_attempt(task, moment);
     task->done += moment->kind == MOMENT_TASK_DONE;
+    if (!fold_files(view, step, &moment->artifacts)) return false;
     task->failed += moment->kind == MOMENT_TASK_FAILED;
     if (moment->kind == MOMENT_TASK_DECIDED || moment->kind == MOMENT_ATTEMPT_STARTED) step->due_ms = moment->due_ms;
     if (moment->kind == MOMENT_STEP_REDISPATCHED && moment->engine > step->engine) step->engine = moment->engine;

@@ -146,8 +146,9 @@ static bool fold_completed(struct run_view *view, struct step_view *step, const 
     step->has_blob = moment->has_blob;
     step->blob_size = moment->blob_size;
     step->truncated = moment->truncated;
+    bool of_tasks = step->task_count > 0 && moment->artifacts.type == 0; // they have recorded their files themselves
     return view_keep_json(view, &moment->value, &step->value) &&
-           view_keep_json(view, &moment->artifacts, &step->artifacts) && view_keep(view, moment->actor, &step->actor) &&
+           (of_tasks || view_keep_json(view, &moment->artifacts, &step->artifacts)) && view_keep(view, moment->actor, &step->actor) &&
            view_keep(view, moment->run_ref, &step->reused_from);
 }
 

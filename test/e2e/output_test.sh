@@ -37,6 +37,9 @@ test_artifact_keeps_all_of_it_and_gives_a_reference() {
     cairn_is 0 artifacts get p outputs/a.1.1.txt "${store[@]}"; equal "$(wc -c <a.1.1.txt)" 3000000
     cairn_is 0 run w.yaml "${store[@]}" --run-id w; equal "$(value w .sizeBytes)" 3000000
     cairn_is 0 run pb.yaml "${store[@]}" --run-id pb; equal "$(value pb '|[.stdout,.artifact.sizeBytes]')" '["",9000000]'
+    cairn_is 0 artifacts ls pb "${store[@]}" -o json; equal "$(jq -c '.[]|[.stepId,.kind,.sizeBytes,.state]' out)" '["start","output",9000000,"ok"]'
+    cairn_is 0 artifacts cat pb "$(jq -r '.[0].name' out)" "${store[@]}"; equal "$(wc -c <out)" 9000000
+    cairn_is 0 artifacts ls pb/start "${store[@]}"; has out outputs/
     intact
 }
 test_truncate_keeps_the_beginning_with_a_mark() {
