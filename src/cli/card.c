@@ -104,6 +104,8 @@ const struct json *step_inputs(struct session *session, const struct card *card,
     return *rendered ? out : &declared->with;
 }
 
+enum { TAIL_LINE_MAX = 400 }; // bytes of a line; the rest of it is for `cairn logs`
+
 // The end of the log of an attempt, up to the moment of the card.
 static void read_tail(struct session *session, const struct card *card, const struct step_view *step, uint32_t logical,
                       struct step_facts *out)
@@ -123,7 +125,9 @@ static void read_tail(struct session *session, const struct card *card, const st
             if (card->past && line.at_ms > card->now_ms) continue;
             struct buf *slot = &tail[count++ % STEP_TAIL];
             buf_clear(slot);
-            text_safe(slot, line.text);
+            struct str shown = str_head(line.text, TAIL_LINE_MAX);
+            text_safe(slot, shown);
+            if (shown.len < line.text.len) buf_printf(slot, " ... %zu bytes more: cairn logs", line.text.len - shown.len);
         }
     }
     out->tail_cut = count > STEP_TAIL;

@@ -4,7 +4,9 @@
 #include "base/civil.h"
 #include "service/service.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 // The text of a token is shown once: on stdout, or in a file that only its owner can read.
 static int hand_out(struct cli *cli, const struct json *answer)
@@ -26,6 +28,19 @@ static int hand_out(struct cli *cli, const struct json *answer)
         cli_note(cli, "this is token %.*s; its text is shown this once", STR_ARG(id));
     }
     buf_release(&out);
+    return code;
+}
+
+// Before a token is made: what is in the file of --out may be the only copy of another one.
+static int check_out(struct cli *cli)
+{
+    struct str file = args_text(&cli->args, FLAG_OUT, "");
+    struct stat status;
+    struct error err = {0};
+    if (!file.len || (lstat(file.ptr, &status) && errno == ENOENT)) return EXIT_OK;
+    (void)error_set(&err, E_EXISTS, "%s is there already, and may hold a token that is good: no token was made", file.ptr);
+    int code = cli_error(cli, &err);
+    cli_hint(cli, "--out another file, or move this one away first");
     return code;
 }
 
@@ -65,6 +80,7 @@ int command_token_new(struct cli *cli)
         return EXIT_USAGE;
     }
     int code = expiry(cli, &expires);
+    if (!code) code = check_out(cli);
     if (!code) code = server_open(&session, cli);
     if (code) return code;
     struct str pool = args_has(&cli->args, FLAG_POOL) ? args_text(&cli->args, FLAG_POOL, "") : STR("");
@@ -136,7 +152,8 @@ int command_token_rotate(struct cli *cli)
     struct session session;
     struct str path = server_path(cli, "/v1/tokens/{}");
     if (!path.ptr) return EXIT_ERROR;
-    int code = server_open(&session, cli);
+    int code = check_out(cli);
+    if (!code) code = server_open(&session, cli);
     if (code) return code;
     code = rotate(&session, path);
     session_close(&session);

@@ -186,7 +186,7 @@ static void check_sinks(struct visit *v)
                            "sink %.*s is away (circuit %.*s): %.*s", STR_ARG(name), STR_ARG(circuit),
                            STR_ARG(json_text(json_key(sink, "lastError"))));
         if (letters > 0)
-            doctor_problem(v->d, "GET /v1/dlq shows them, POST /v1/dlq:redrive sends them once more",
+            doctor_problem(v->d, "`cairn dlq ls` shows them, `cairn dlq redrive --all SINK` sends them once more",
                            "sink %.*s has %lld dead letters", STR_ARG(name), (long long)letters);
     }
 }

@@ -8,6 +8,11 @@ static bool below(struct str path, struct str dir, struct str *out)
     return inside;
 }
 
+uint64_t output_kept(const struct json *value, bool has_blob, uint64_t blob_size)
+{
+    return has_blob ? blob_size : json_text(value).len;
+}
+
 bool artifact_name(struct str uri, struct str dir, struct str *out)
 {
     const struct str file = STR("file://"), files = STR(FILES_URI);

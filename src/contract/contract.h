@@ -159,6 +159,10 @@ bool artifact_name(struct str uri, struct str dir, struct str *out);
 
 #define FAULT_LATE "timed out after %s (its field timeout)" // message of TIMEOUT; %s: a duration
 bool code_is_ours(struct str code); // one that Cairn gives; any other was chosen by a program, and may say anything
+// Bytes that are kept of the output of a step: of the text, or of the JSON that is kept apart.
+uint64_t output_kept(const struct json *value, bool has_blob, uint64_t blob_size);
+#define OUTPUT_CUT "output cut: %llu bytes of it are kept" // as people read it, with output_kept
+#define FAULT_OVERFLOW_WAY "; `output: {on_overflow: artifact}` keeps all of it as a file of the run"
 #define FAULT_OVERFLOW "its output has %llu bytes, above the limit of %zu" // message of PAYLOAD_TOO_LARGE
 #define FAULT_EXIT "EXIT_NONZERO" // a command ended with another exit than 0
 struct fault {

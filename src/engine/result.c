@@ -192,10 +192,10 @@ static enum code mark_cut(struct engine *engine, struct str output, struct json 
     return OK;
 }
 
-static enum code too_long(struct queued *queued, uint64_t size, size_t max, bool lost, struct error *err)
+// `more`: what follows from it, behind the words.
+static enum code too_long(struct queued *queued, uint64_t size, size_t max, const char *more, struct error *err)
 {
     if (!need_arena(queued)) return error_nomem(err);
-    const char *more = lost ? "; the file with all of it did not arrive" : "";
     struct str message =
         size > 0 ? arena_format(queued->arena, FAULT_OVERFLOW "%s", (unsigned long long)size, max, more)
                  : arena_format(queued->arena, "its output is above the limit of %zu bytes%s", max, more);
@@ -218,7 +218,10 @@ static enum code overflown(struct engine *engine, const struct resident *residen
         enum code rc = json_made(&value, err);
         return rc ? rc : input_value(engine, queued, &value, err);
     }
-    if (ps->overflow != OVERFLOW_TRUNCATE) return too_long(queued, size, max, ps->overflow == OVERFLOW_ARTIFACT, err);
+    const char *more = ps->overflow == OVERFLOW_ARTIFACT ? "; the file with all of it did not arrive"
+                       : result->is_json                 ? ""
+                                                         : FAULT_OVERFLOW_WAY;
+    if (ps->overflow != OVERFLOW_TRUNCATE) return too_long(queued, size, max, more, err);
     queued->input.truncated = true;
     enum code rc = mark_cut(engine, result->output, &value, err);
     return rc ? rc : input_value(engine, queued, &value, err);

@@ -69,7 +69,7 @@ struct step_finding { // a step in one iteration
     enum loop_verdict loop;
     struct json value; // output; type 0 = none
     struct digest blob;
-    bool has_blob;
+    bool has_blob, truncated;
     uint64_t blob_size;
     uint32_t checked, reproduced; // decisions about it, and those that came out the same again
     struct str doubt;             // the first that did not

@@ -153,6 +153,7 @@ static enum code note_output(struct explain *e, struct step_finding *note, const
     note->has_blob = m->has_blob;
     note->blob = m->blob;
     note->blob_size = m->blob_size;
+    note->truncated = m->truncated;
     enum code rc = keep(e, &note->actor, m->actor, err);
     if (!rc) rc = keep(e, &note->reused_from, m->run_ref, err);
     if (rc || m->value.type == 0 || m->has_blob) return rc;

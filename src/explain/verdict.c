@@ -328,6 +328,9 @@ static void done_told(struct buf *out, const struct view_of_step *v)
         attempt_told(out, v, attempt->logical);
         buf_printf(out, ", which took %s", text);
     }
+    if (v->note->truncated)
+        buf_printf(out, "; " OUTPUT_CUT,
+                   (unsigned long long)output_kept(&v->note->value, v->note->has_blob, v->note->blob_size));
 }
 
 static void ended_told(struct maker *m, struct buf *out, const struct view_of_step *v)

@@ -68,8 +68,8 @@ static void run(struct task_call *call)
     if (!command_of(call, &request, cmds) || !environment_of(call, &request) || !call_process(call, &request, &ended))
         return;
     if (ended.ok && ended.truncated && call_request(call)->overflow == OVERFLOW_FAIL) {
-        call_fail(call, TASK_SCHEMA, "PAYLOAD_TOO_LARGE", FAULT_OVERFLOW, (unsigned long long)ended.output_size,
-                  request.output_max);
+        call_fail(call, TASK_SCHEMA, "PAYLOAD_TOO_LARGE", FAULT_OVERFLOW FAULT_OVERFLOW_WAY,
+                  (unsigned long long)ended.output_size, request.output_max);
         tool_result_free(&ended);
         return;
     }

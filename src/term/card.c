@@ -72,7 +72,8 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
         buf_text(out, "  run ");
         text_safe(out, step->child_run);
     }
-    if (step->truncated) buf_text(out, "  output cut");
+    if (step->truncated)
+        buf_printf(out, "  " OUTPUT_CUT, (unsigned long long)output_kept(&step->value, step->has_blob, step->blob_size));
     if (step->reused_from.len > 0) {
         buf_text(out, "  reused from ");
         text_safe(out, step->reused_from);
@@ -152,7 +153,7 @@ static void write_status(struct buf *out, const struct term *term, const struct 
         buf_printf(out, "  DRAINING: %u step%s in flight", view->running_count, view->running_count == 1 ? "" : "s");
     else if (detail[0])
         buf_printf(out, "  %s", detail);
-    if (view->segment > 1) buf_printf(out, "  segment %u", view->segment);
+    if (view->segment > 1) buf_printf(out, "  segment %u (continued as new after event %llu)", view->segment, (unsigned long long)view->segment_seq);
     if (view->status == RUN_STATUS_PAUSED && view->pause_reason.len > 0) {
         buf_text(out, "  ");
         text_safe(out, view->pause_reason);

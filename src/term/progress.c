@@ -149,6 +149,8 @@ static void plain_event(struct progress *progress, const struct engine_event *ev
     if (m->due_ms > m->at_ms)
         add_duration(out, m->kind == MOMENT_STEP_DELAYED ? "again_in" : "until", m->due_ms - m->at_ms);
     add_start(out, m);
+    if (m->kind == MOMENT_STEP_COMPLETED && m->truncated)
+        buf_printf(out, " output_cut_to=%llu", (unsigned long long)output_kept(&m->value, m->has_blob, m->blob_size));
     add_field(out, m->kind == MOMENT_STEP_COMPLETED ? "reused_from" : "child", m->run_ref);
     add_field(out, "by", m->actor);
     add_field(out, m->kind == MOMENT_RUN_FAILED ? "failed_step" : "reason", m->reason);

@@ -5,7 +5,7 @@
 #include "author/author.h"
 #include "base/civil.h"
 
-enum { VALUE_LINES = 20 };
+enum { VALUE_LINES = 20, VALUE_LINE_MAX = 2000 };
 
 static void write_value(struct buf *out, const struct json *value)
 {
@@ -18,7 +18,9 @@ static void write_value(struct buf *out, const struct json *value)
     struct str rest = str_trim(buf_str(&text));
     while (rest.len > 0 && lines++ < VALUE_LINES) {
         buf_text(out, "  ");
-        text_safe(out, str_cut(rest, '\n', &rest));
+        struct str line = str_cut(rest, '\n', &rest), shown = str_head(line, VALUE_LINE_MAX);
+        text_safe(out, shown);
+        if (shown.len < line.len) buf_printf(out, " ... %zu bytes more: -o json", line.len - shown.len);
         buf_byte(out, '\n');
     }
     if (lines == 0) buf_text(out, "  (empty)\n");
@@ -202,6 +204,9 @@ void step_card_write(struct console *console, struct buf *out, const struct term
     }
     bool last = !attempt || attempt == step->logical;
     if (last && (step->value.type || step->has_blob)) heading(out, term, "output");
+    if (last && step->truncated)
+        buf_printf(out, "  " OUTPUT_CUT "\n",
+                   (unsigned long long)output_kept(&step->value, step->has_blob, step->blob_size));
     if (last && step->value.type) write_value(out, &step->value);
     if (last && step->has_blob)
         buf_printf(out, "  %llu bytes, kept apart: -o json shows the hash\n", (unsigned long long)step->blob_size);

@@ -187,6 +187,9 @@ static void note_moment(struct tree *tree, struct row *row, const struct moment 
         else if (m->run_ref.len)
             snprintf(words, sizeof(words), "reused from %.*s", (int)(m->run_ref.len < 128 ? m->run_ref.len : 128),
                      m->run_ref.ptr);
+        else if (m->truncated)
+            snprintf(words, sizeof(words), OUTPUT_CUT,
+                     (unsigned long long)output_kept(&m->value, m->has_blob, m->blob_size));
         keep_text(tree, text->note, str_from(words));
     }
 }

@@ -30,7 +30,7 @@ EXITS = {
 }
 
 # The server of the examples is empty, and knows none of these.
-for _missing in ("token revoke 0ahg5k2m", "token rotate 0ahg5k2m --out ci.token", "alert ack 7d1f0c52",
+for _missing in ("token revoke 0ahg5k2m", "token rotate 0ahg5k2m --out ci-new.token", "alert ack 7d1f0c52",
                  "outbox rewind bus --set position=120 --reason 'the consumer lost a day'",
                  "dlq redrive --all bus --reason 'the consumer takes them again'",
                  "dlq drop bus.00000000000000000120 --reason 'a test event'"):

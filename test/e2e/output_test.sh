@@ -22,7 +22,8 @@ test_output_above_the_limit_fails_the_step_with_its_size() {
     cairn_is 10 run p.json "${store[@]}" --run-id p; has err 'PAYLOAD_TOO_LARGE: its output has 3000000 bytes, above the limit of 1048576'
     cairn_is 10 run w.yaml "${store[@]}" --run-id w; has err 'its output has 3000000 bytes, above the limit of 1048576'
     cairn_is 10 run pb.yaml "${store[@]}" --run-id pb; has err 'its output has 9000000 bytes, above the limit of 8388608'
-    cairn_is 0 why p/a "${store[@]}"; has out 'above the limit of 1048576'
+    cairn_is 0 why p/a "${store[@]}"; has out 'above the limit of 1048576'; has out 'on_overflow: artifact'
+    cairn_is 0 get pb "${store[@]}"; has out 'on_overflow: artifact'
     cairn_is 0 help PAYLOAD_TOO_LARGE; has out on_overflow
     equal "$("$CAIRN" get p "${store[@]}" -o json | jq -r '.steps[1].status')" SKIPPED 'the step behind it'
 }
@@ -47,6 +48,10 @@ test_truncate_keeps_the_beginning_with_a_mark() {
     plan p.json truncate; node w.yaml truncate; playbook pb.yaml truncate
     cairn_is 10 run p.json "${store[@]}" --run-id p # its second step finds no name in a text
     kept() { "$CAIRN" get "$1" "${store[@]}" -o json | jq -c '.steps[0]|[.truncated,.resultRef.sizeBytes]'; }
+    has err 'output_cut_to=1048579'
+    cairn_is 0 get p/a "${store[@]}"; has out 'output cut: 1048579 bytes of it are kept'
+    [ "$(wc -c <out)" -lt 5000 ] || fail "get p/a prints $(wc -c <out) bytes"; has out 'bytes more: cairn logs'
+    cairn_is 0 why p/a "${store[@]}"; has out 'output cut: 1048579 bytes of it are kept'
     equal "$(kept p)" '[true,1048579]' # as JSON: two quotes, and the newline of the mark has two characters
     cairn_is 0 run w.yaml "${store[@]}" --run-id w; equal "$(kept w)" '[true,1048579]'
     cairn_is 0 run pb.yaml "${store[@]}" --run-id pb; equal "$(kept pb)" '[null,8388664]'

@@ -11,6 +11,12 @@ test_tokens_are_made_rotated_and_revoked() {
     equal "$("$CAIRN" token ls -o json | jq -c '.[] | select(.name == "ci") | [.roles, .projects]')" '[["Operator","Engineer"],["p"]]'
     old=$(id_of ci); cp ci.token old.token
     CAIRN_TOKEN= cairn_is 0 ls --token-file ci.token
+    count() { "$CAIRN" token ls -o json | jq length; }
+    before=$(count)
+    cairn_is 6 token new ci --role Engineer --out ci.token; has err 'ci.token is there already'; has err 'no token was made'
+    cairn_is 6 token rotate "$old" --out ci.token; has err 'ci.token is there already'
+    equal "$(count)" "$before" 'tokens'; cmp ci.token old.token
+    rm ci.token
     cairn_is 0 token rotate "$old" --out ci.token; has err "token $old is revoked"
     CAIRN_TOKEN= cairn_is 4 ls --token-file old.token
     CAIRN_TOKEN= cairn_is 0 ls --token-file ci.token
