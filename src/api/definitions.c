@@ -30,6 +30,8 @@ static bool find(struct ask *ask, struct store *store, struct json *out)
     struct call *call = ask->call;
     struct error err = {0};
     uint64_t version;
+    call->resource = call_text(call, "%.*s/%.*s", STR_ARG(ask->params[0]), STR_ARG(ask->params[1]));
+    if (!call->resource.ptr) return call_nomem(call);
     enum code rc = definition_read(call, store, ask->params[0], ask->params[1], out, &version, &err);
     if (rc && rc != E_NOT_FOUND) return call_failed(call, &err);
     struct auth_object object = definition_object(call, rc ? NULL : out);

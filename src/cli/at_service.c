@@ -47,7 +47,8 @@ int server_ask(struct session *session, const char *method, struct str path, con
     return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
-int server_all(struct session *session, const char *path, struct json *items)
+// `quiet`: a list that this token may not read is none, and nothing is reported.
+static int all_of(struct session *session, const char *path, bool quiet, struct json *items)
 {
     struct cli *cli = session->cli;
     struct str next = server_path(cli, path), first = next;
@@ -55,7 +56,10 @@ int server_all(struct session *session, const char *path, struct json *items)
     *items = json_array();
     for (size_t pages = 0; !code && next.len > 0 && pages < PAGES_MAX; pages++) {
         struct json page;
-        code = server_ask(session, "GET", next, NULL, &page);
+        struct error err = {0};
+        struct server_call call = {.method = "GET", .path = next};
+        enum code rc = store_server_call(session->store, &call, &cli->io.arena, &page, &err);
+        if (rc) code = quiet ? EXIT_ERROR : cli_error(cli, &err);
         const struct json *list = code ? NULL : json_key(&page, "items");
         for (uint32_t i = 0; json_is(list, JSON_ARRAY) && i < list->count; i++)
             json_append(&cli->io.arena, items, list->items[i]);
@@ -70,4 +74,29 @@ int server_all(struct session *session, const char *path, struct json *items)
         if (!code && (!next.ptr || !json_ok(items))) code = cli_nomem(cli);
     }
     return code;
+}
+
+int server_all(struct session *session, const char *path, struct json *items)
+{
+    return all_of(session, path, false, items);
+}
+
+int server_whole_id(struct session *session, const char *path, const char *key, size_t size)
+{
+    struct cli *cli = session->cli;
+    struct str *word = &cli->args.words[cli->args.word_count - 1], found = {0};
+    struct json rows;
+    if (word->len == 0 || word->len >= size || all_of(session, path, true, &rows)) return EXIT_OK;
+    for (uint32_t i = 0; i < rows.count; i++) {
+        struct str id = json_text(json_key(&rows.items[i], key));
+        if (str_eq(id, *word)) return EXIT_OK;
+        if (!str_starts(id, *word) || str_eq(id, found)) continue;
+        if (found.len)
+            return cli_fail(cli, EXIT_USAGE, "%s is the beginning of %.*s and of %.*s: give more of it", word->ptr,
+                            STR_ARG(found), STR_ARG(id));
+        found = id;
+    }
+    if (!found.len) return EXIT_OK;
+    *word = arena_copy(&cli->io.arena, found);
+    return word->ptr ? EXIT_OK : cli_nomem(cli);
 }

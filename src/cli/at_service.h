@@ -13,4 +13,9 @@ int server_ask(struct session *session, const char *method, struct str path, con
 // The items of all pages.
 int server_all(struct session *session, const char *path, struct json *items);
 
+// Completes the last word of the command line when it is the beginning of `key` of one row of the list at `path`. A word that begins
+// none stays as it is, for the server to answer; for one of `size` bytes, which is whole, nothing is asked. EXIT_OK, or what was
+// reported: it begins several.
+int server_whole_id(struct session *session, const char *path, const char *key, size_t size);
+
 #endif

@@ -4,9 +4,11 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "http/http.h"
+#include "base/civil.h"
 #include "base/sha256.h"
 #include "store/server.h"
 #include "term/text.h"
+#include "view/alerts.h"
 
 #include <string.h>
 
@@ -14,6 +16,7 @@
 
 static const struct column token_columns[] = {
     {"id", "TOKEN", CELL_TEXT, false, 24},          {"name", "NAME", CELL_TEXT, false, 24},
+    {"state", "STATE", CELL_TEXT, false, 0},
     {"roles", "ROLES", CELL_TEXT, false, 40},       {"pool", "POOL", CELL_TEXT, true, 0},
     {"createdAt", "MADE", CELL_TIME, false, 0},     {"expiresAt", "ENDS", CELL_TIME, false, 0},
     {"revokedAt", "REVOKED", CELL_TIME, false, 0},  {"createdBy", "BY", CELL_TEXT, true, 24},
@@ -49,9 +52,9 @@ static const struct column letter_columns[] = {
 };
 static const struct column alert_columns[] = {
     {"priority", "PRIO", CELL_TEXT, false, 0},  {"name", "ALERT", CELL_TEXT, false, 28},
-    {"state", "STATE", CELL_TEXT, false, 0},    {"runId", "RUN", CELL_RUN, false, 0},
+    {"state", "STATE", CELL_TEXT, false, 0},    {"acknowledgedBy", "SEEN BY", CELL_TEXT, false, 24},
+    {"runId", "RUN", CELL_RUN, false, 0},       {"id", "ID", CELL_TEXT, false, 36},
     {"count", "TIMES", CELL_NUMBER, true, 0},   {"lastAt", "LAST", CELL_TIME, false, 0},
-    {"id", "ID", CELL_TEXT, false, 36},         {"acknowledgedBy", "SEEN BY", CELL_TEXT, true, 24},
     {"text", "TEXT", CELL_TEXT, true, 0},
 };
 static const struct column definition_columns[] = {
@@ -85,6 +88,19 @@ static const struct listing *listing_of(const struct cli *cli)
     return NULL;
 }
 
+// Whether a token opens anything, in a word: its times may be cut off on a narrow screen.
+static bool tokens_told(struct cli *cli, struct json *rows)
+{
+    for (uint32_t i = 0; i < rows->count; i++) {
+        struct json *row = &rows->items[i];
+        int64_t ends;
+        bool over = civil_parse(json_text(json_key(row, "expiresAt")), &ends) && ends <= os_now().wall_ms;
+        JSON_ADD(&cli->io.arena, row, {"state", json_word(json_key(row, "revokedAt") ? "revoked" : over ? "expired" : "good")});
+        if (!json_ok(row)) return false;
+    }
+    return true;
+}
+
 int command_service_list(struct cli *cli)
 {
     const struct listing *of = listing_of(cli);
@@ -96,6 +112,7 @@ int command_service_list(struct cli *cli)
     int code = server_open(&session, cli);
     if (!code) {
         code = server_all(&session, cli->args.word_count > 0 ? of->word_path : of->path, &rows);
+        if (!code && of->columns == token_columns && !tokens_told(cli, &rows)) code = cli_nomem(cli);
         if (!code) list_page(&list, &rows);
         if (!code && rows.count == 0 && cli->io.err.tty) cli_note(cli, "there are none");
         session_close(&session);
@@ -126,6 +143,21 @@ static const struct service_call {
     {"definition get", "GET", "/v1/definitions/{}/versions/{}", BODY_NONE},
     {"definition approve", "POST", "/v1/definitions/{}/versions/{}:approve", BODY_EMPTY},
 };
+
+// Commands whose last word may be the beginning of an id, and the list that has the whole ones.
+static int whole_id(struct session *session)
+{
+    static const struct {
+        const char *command, *path, *key;
+        size_t size;
+    } of[] = {{"alert ack", "/v1/alerts", "id", ALERT_ID_SIZE - 1},
+              {"definition get", "/v1/definitions/{}/versions", "sha256", SHA256_HEX},
+              {"definition approve", "/v1/definitions/{}/versions", "sha256", SHA256_HEX}};
+    for (size_t i = 0; i < ARRAY_COUNT(of); i++)
+        if (strcmp(session->cli->args.command->name, of[i].command) == 0)
+            return server_whole_id(session, of[i].path, of[i].key, of[i].size);
+    return EXIT_OK;
+}
 
 static const struct service_call *call_of(const struct cli *cli)
 {
@@ -211,11 +243,17 @@ int command_service_call(struct cli *cli)
     struct str path;
     INVARIANT(call);
     int code = body_of(cli, call->body, &body);
-    if (!code) code = call_path(cli, call, &path, &body);
     if (!code) code = server_open(&session, cli);
     if (code) return code;
-    code = server_ask(&session, call->method, path, call->body == BODY_NONE ? NULL : &body, &answer);
-    if (!code) show(cli, &answer);
+    code = whole_id(&session);
+    if (!code) code = call_path(cli, call, &path, &body);
+    if (!code)
+        code = server_ask(&session, call->method, path, call->body == BODY_NONE ? NULL : &body, &answer);
+    bool always = !code && strcmp(call->command, "queue rm") == 0 && str_is(cli->args.words[0], "default");
+    if (always && format_of(cli, FORMAT_TEXT) == FORMAT_TEXT)
+        cli_note(cli, "the queue default cannot be removed: its settings are the first ones again");
+    else if (!code)
+        show(cli, &answer);
     session_close(&session);
     return code;
 }

@@ -1,6 +1,7 @@
 // Tokens of a server: made, exchanged, revoked; and the way back in for the owner of the store when all were lost.
 #include "cli/at_service.h"
 #include "cli/commands.h"
+#include "auth/auth.h"
 #include "base/civil.h"
 #include "service/service.h"
 
@@ -97,11 +98,11 @@ int command_token_new(struct cli *cli)
 int command_token_revoke(struct cli *cli)
 {
     struct session session;
-    struct str path = server_path(cli, "/v1/tokens/{}");
-    if (!path.ptr) return EXIT_ERROR;
     int code = server_open(&session, cli);
     if (code) return code;
-    code = server_ask(&session, "DELETE", path, NULL, NULL);
+    code = server_whole_id(&session, "/v1/tokens", "id", TOKEN_ID_SIZE);
+    struct str path = server_path(cli, "/v1/tokens/{}");
+    if (!code) code = path.ptr ? server_ask(&session, "DELETE", path, NULL, NULL) : EXIT_ERROR;
     if (!code) cli_note(cli, "token %s is revoked", cli->args.words[0].ptr);
     session_close(&session);
     return code;
@@ -150,12 +151,12 @@ static int rotate(struct session *session, struct str path)
 int command_token_rotate(struct cli *cli)
 {
     struct session session;
-    struct str path = server_path(cli, "/v1/tokens/{}");
-    if (!path.ptr) return EXIT_ERROR;
     int code = check_out(cli);
     if (!code) code = server_open(&session, cli);
     if (code) return code;
-    code = rotate(&session, path);
+    code = server_whole_id(&session, "/v1/tokens", "id", TOKEN_ID_SIZE);
+    struct str path = server_path(cli, "/v1/tokens/{}");
+    if (!code) code = path.ptr ? rotate(&session, path) : EXIT_ERROR;
     session_close(&session);
     return code;
 }

@@ -115,11 +115,36 @@ bool service_asks(struct call *call, enum operation operation, const struct auth
     return decision.allowed;
 }
 
+// What an operation is about, as its client calls it.
+static const char *noun_of(enum operation operation)
+{
+    static const struct {
+        const char *of, *noun;
+    } nouns[] = {{"alert.", "alert"}, {"artifact.", "run"}, {"approval.", "run"}, {"dlq.", "dead letter"},
+                 {"lease.", "run"},   {"outbox.", "sink"},  {"plan.", "definition"}, {"queue.", "queue"},
+                 {"run.", "run"},     {"signal.", "run"},   {"step.", "run"},     {"store.", "run"},
+                 {"token.", "token"}};
+    for (size_t i = 0; i < ARRAY_COUNT(nouns); i++)
+        if (str_starts(str_from(operation_name(operation)), str_from(nouns[i].of))) return nouns[i].noun;
+    return "such thing";
+}
+
+// The same words whether there is none, or one that the client may not see: it learns no more than what it asked for.
+void service_missing(struct call *call, enum operation operation)
+{
+    struct str what = call->resource, tenant = call->who.tenant;
+    if (str_starts(what, tenant) && what.len > tenant.len && what.ptr[tenant.len] == '/') // a key of the store
+        what = str_slice(what, tenant.len, what.len);
+    if (str_starts(what, STR("/"))) what = str_slice(what, 1, what.len);
+    call_problem(call, 404, "NOT_FOUND", "there is no %s%s%.*s here", noun_of(operation), what.len ? " " : "",
+                 STR_ARG(what));
+}
+
 void service_refuse(struct call *call, enum operation operation)
 {
     const struct decision *decision = &call->decision;
     if (decision->status == 404)
-        call_problem(call, 404, "NOT_FOUND", "there is no such thing here");
+        service_missing(call, operation);
     else if (decision->needs_reason && str_is(str_from(decision->code), "AUTHZ_REASON_REQUIRED"))
         call_problem(call, decision->status, decision->code, "this needs a reason");
     else
@@ -158,6 +183,6 @@ bool service_allows(struct call *call, enum operation operation, const struct ru
     struct auth_object object = service_object(call, head);
     if (!service_may(call, operation, &object, reason)) return false;
     if (!object.exists)
-        call_problem(call, 404, "NOT_FOUND", "there is no such thing here"); // the rule is of places, not of runs
+        service_missing(call, operation); // the rule is of places, not of runs
     return object.exists;
 }

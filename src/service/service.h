@@ -268,6 +268,7 @@ bool service_may(struct call *call, enum operation operation, const struct auth_
 // The same, but a refusal is not answered: that is for service_refuse.
 bool service_asks(struct call *call, enum operation operation, const struct auth_object *object, struct str reason);
 void service_refuse(struct call *call, enum operation operation); // by call->decision
+void service_missing(struct call *call, enum operation operation); // 404, with the name of what was asked for (call->resource)
 
 // The same as service_may, but for what only lacks another person's agreement: *waits, the refusal is recorded and the call not answered.
 bool service_may_after(struct call *call, enum operation operation, const struct auth_object *object, struct str reason,

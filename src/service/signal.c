@@ -243,7 +243,7 @@ static void check_run(struct call *call, struct store *store)
         return;
     }
     if (!object.exists) {
-        call_problem(call, 404, "NOT_FOUND", "there is no such thing here"); // the rule is of places, not of runs
+        service_missing(call, signalling->operation); // the rule is of places, not of runs
         return;
     }
     signal->role =

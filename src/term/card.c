@@ -153,7 +153,9 @@ static void write_status(struct buf *out, const struct term *term, const struct 
         buf_printf(out, "  DRAINING: %u step%s in flight", view->running_count, view->running_count == 1 ? "" : "s");
     else if (detail[0])
         buf_printf(out, "  %s", detail);
-    if (view->segment > 1) buf_printf(out, "  segment %u (continued as new after event %llu)", view->segment, (unsigned long long)view->segment_seq);
+    if (view->segment > 1)
+        buf_printf(out, "  segment %u (continued as new after event %llu)", view->segment,
+                   (unsigned long long)view->segment_seq);
     if (view->status == RUN_STATUS_PAUSED && view->pause_reason.len > 0) {
         buf_text(out, "  ");
         text_safe(out, view->pause_reason);

@@ -16,6 +16,7 @@ rotates() {
     cairn_is 0 run long.json "${store[@]}" --run-id r1 --progress none --limits events=100
     cairn_is 0 get r1 "${store[@]}" -o json
     equal "$(jq -r '[.status, .lastEventSeq, .segment.number > 3, .segment.afterSeq > 300] | join(" ")' out)" 'COMPLETED 403 true true'
+    after=$(jq .segment.afterSeq out); cairn_is 0 get r1 "${store[@]}"; has out "(continued as new after event $after)"
     cairn_is 0 events r1 "${store[@]}" -o jsonl
     equal "$(jq -s '[.[].runSeq] == [range(1; 404)]' out)" true 'runSeq has no gap'
     equal "$(jq -s '[.[].idempotencyKey] | unique | length' out)" 403 'keys'

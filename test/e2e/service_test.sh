@@ -22,7 +22,13 @@ test_tokens_are_made_rotated_and_revoked() {
     CAIRN_TOKEN= cairn_is 0 ls --token-file ci.token
     equal "$("$CAIRN" token ls -o json | jq -c '.[] | select(.name == "ci" and .revokedAt == null) | [.roles, .projects, (.expiresAt != null)]')" '[["Operator","Engineer"],["p"],true]'
     cairn_is 5 token rotate "$old"; has err 'is revoked'
-    cairn_is 0 token revoke "$(id_of ci)"
+    cairn_is 0 token ls -o table; has_line out 'ci +revoked'; has_line out 'ci +good'
+    cairn_is 5 token revoke nosuch; has err 'there is no token nosuch here'
+    cairn_is 5 alert ack nosuch; has err 'there is no alert nosuch here'
+    cairn_is 5 definition get nosuch 00ff; has err 'there is no definition nosuch/00ff here'
+    cairn_is 5 dlq drop bus.7 --reason x
+    new=$(id_of ci)
+    cairn_is 0 token revoke "${new%??}"; has err "token $new is revoked"
     CAIRN_TOKEN= cairn_is 4 ls --token-file ci.token
     cairn_is 2 token new x; has err '--role'
     cairn_is 2 token new x --role Engineer --expires soon; has err 'neither a duration'
@@ -67,7 +73,8 @@ test_queues_limits_and_definitions_have_commands() {
     cairn_is 2 queue set nightly; has err '--set NAME=VALUE'
     cairn_is 0 limits set --set startsPerSecond=9; cairn_is 0 limits get; has out 'startsPerSecond    9'
     cairn_is 0 definition put p p.json; cairn_is 0 definition ls p -o name; sha=$(cat out)
-    equal "$sha" "$(sha256sum p.json | cut -d' ' -f1)"; cairn_is 0 definition get p "$sha"; has out "$sha"
+    equal "$sha" "$(sha256sum p.json | cut -d' ' -f1)"; cairn_is 0 definition get p "${sha:0:9}"; has out "$sha"
+    cairn_is 0 queue rm default; has err 'the queue default cannot be removed'; cairn_is 0 queue get default
     cairn_is 0 worker ls; cairn_is 0 outbox ls; cairn_is 0 dlq ls; cairn_is 0 alert ls
     cairn_is 5 alert ack none
     CAIRN_SERVER= cairn_is 2 queue ls --no-config-env; has err 'asks a server'
