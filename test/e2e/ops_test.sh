@@ -342,6 +342,9 @@ test_es_3_12_alerts_outlive_the_service_with_who_saw_them() {
     id=$(jq -r '.items[] | select(.name == "DESTRUCTIVE_SIGNAL").id' body)
     ask POST "/v1/alerts/$id:ack" '{}' && answers 200
     equal "$(jq -r .state body)" closed
+    who=$(jq -r .acknowledgedBy body)
+    CAIRN_SERVER=$url CAIRN_TOKEN=$token cairn_is 0 alert ls -o table; has_line out "DESTRUCTIVE_SIGNAL +closed +$who"
+    CAIRN_SERVER=$url CAIRN_TOKEN=$token cairn_is 0 alert ack "${id:0:12}"; has out "$id"
     ask POST '/v1/alerts/00000000000000000000000000000000:ack' '{}' && answers 404
     kill -9 $server
     wait $server 2>/dev/null
