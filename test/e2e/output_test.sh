@@ -41,6 +41,9 @@ test_artifact_keeps_all_of_it_and_gives_a_reference() {
     cairn_is 0 artifacts ls pb "${store[@]}" -o json; equal "$(jq -c '.[]|[.stepId,.kind,.sizeBytes,.state]' out)" '["start","output",9000000,"ok"]'
     cairn_is 0 artifacts cat pb "$(jq -r '.[0].name' out)" "${store[@]}"; equal "$(wc -c <out)" 9000000
     cairn_is 0 artifacts ls pb/start "${store[@]}"; has out outputs/
+    sed 's/  - step: start/&\n    loop: {in: "{{ [1, 2] }}", iterator: it}/' pb.yaml >loop.yaml # each iteration has its own
+    cairn_is 0 run loop.yaml "${store[@]}" --run-id loop
+    cairn_is 0 artifacts ls loop "${store[@]}" -o json; equal "$(jq -c '[.[].sizeBytes], ([.[].name]|unique|length)' out | tr '\n' ' ')" '[9000000,9000000] 2 '
     intact
 }
 test_truncate_keeps_the_beginning_with_a_mark() {
