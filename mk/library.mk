@@ -1,17 +1,12 @@
 # libcairn: the modules up to lib, of the same objects as the release binary (make V=release, the default).
 #   build/libcairn.so.0   only cairn_ names, version CAIRN_0.1 (mk/libcairn.map)
 #   build/libcairn.a      one object whose inner names are local
-LIBRARY_MODULES := base json schema expr template doc program executor contract kernel view explain http auth os fetch reach store bus tool task engine reading lib
+LIBRARY_MODULES := base json schedule schema expr template doc program executor contract kernel view explain http auth os fetch reach store bus tool task engine reading lib
 LIBRARY_OBJS := $(patsubst %.c,build/release/%.o,$(foreach m,$(LIBRARY_MODULES),$(sort $(wildcard src/$(m)/*.c)))) $(addprefix build/release/gen/,embedded.o tables.o scripts.o)
 SOVERSION := 0
 LIBRARY_VERSION = $(shell sed -n 's/^\#define CAIRN_VERSION "\(.*\)"/\1/p' include/cairn/cairn.h)
 
-PREFIX ?= /usr/local
-LIBDIR ?= $(PREFIX)/lib
-INCLUDEDIR ?= $(PREFIX)/include
-MANDIR ?= $(PREFIX)/share/man
-
-.PHONY: library install install-library
+.PHONY: library
 library: build/libcairn.so.$(SOVERSION) build/libcairn.a
 
 # Threads of the library may outlive a dlclose, so it refuses to be unloaded.
@@ -21,21 +16,3 @@ build/libcairn.so.$(SOVERSION): $(LIBRARY_OBJS) mk/libcairn.map
 
 build/libcairn.a: $(LIBRARY_OBJS)
 	$(SAY)$(LD) -r -o build/release/cairn.o $(LIBRARY_OBJS) && objcopy --localize-hidden build/release/cairn.o && rm -f $@ && ar rcs $@ build/release/cairn.o
-
-install-library: library
-	install -D -m 644 build/libcairn.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libcairn.so.$(LIBRARY_VERSION)
-	strip --strip-debug $(DESTDIR)$(LIBDIR)/libcairn.so.$(LIBRARY_VERSION)
-	ln -sf libcairn.so.$(LIBRARY_VERSION) $(DESTDIR)$(LIBDIR)/libcairn.so.$(SOVERSION)
-	ln -sf libcairn.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libcairn.so
-	install -m 644 build/libcairn.a $(DESTDIR)$(LIBDIR)/libcairn.a
-	strip --strip-debug $(DESTDIR)$(LIBDIR)/libcairn.a
-	install -D -m 644 include/cairn/cairn.h $(DESTDIR)$(INCLUDEDIR)/cairn/cairn.h
-	install -m 644 include/cairn/plugin.h $(DESTDIR)$(INCLUDEDIR)/cairn/plugin.h
-	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
-	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(LIBRARY_VERSION)|; s|@LIBS@|$(LIBS)|' \
-	  mk/cairn.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/cairn.pc
-	install -D -m 644 docs/man/cairn.3 $(DESTDIR)$(MANDIR)/man3/cairn.3
-
-install: all install-library
-	install -D -m 755 build/cairn $(DESTDIR)$(PREFIX)/bin/cairn
-	install -D -m 644 docs/man/cairn.1 $(DESTDIR)$(MANDIR)/man1/cairn.1

@@ -23,7 +23,7 @@ WASM_CC ?= clang
 WASM := build/wasm/cairn.wasm
 WASM_YAML := web/node_modules/libyaml/deps/yaml/src
 WASM_STORE := absent bundle bundle_store crc32c keep keys lines replay result store verify wire
-WASM_SRCS := $(foreach m,base json schema expr template doc program executor contract kernel view explain,$(sort $(wildcard src/$(m)/*.c))) \
+WASM_SRCS := $(foreach m,base json schedule schema expr template doc program executor contract kernel view explain,$(sort $(wildcard src/$(m)/*.c))) \
   $(WASM_STORE:%=src/store/%.c) src/engine/load.c src/reading/fold.c src/reading/parts.c src/reading/row.c
 WASM_OBJS := $(WASM_SRCS:%.c=build/wasm/%.o) $(patsubst %,build/wasm/web/%.o,fold host sha256) $(patsubst %,build/wasm/yaml/%.o,api reader scanner parser) build/wasm/gen/embedded.o
 WASM_FLAGS := --target=wasm32-wasi -Oz -Iweb/wasm/include -Iweb/wasm -Isrc -Iinclude -I$(WASM_YAML)/include -fvisibility=hidden \

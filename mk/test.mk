@@ -87,6 +87,16 @@ live-temporal:
 	@tools/temporal-server build
 	@test/e2e/temporal_test.sh
 	@test/temporal/live_test.sh
+# Times of schedules as cronsim and zoneinfo have them, made again and held against the table that tests use (test/schedule/vectors.py).
+.PHONY: schedule-vectors storm-schedules
+schedule-vectors:
+	@python3 -m venv build/cronsim && build/cronsim/bin/pip install -q cronsim
+	@build/cronsim/bin/python test/schedule/vectors.py test/golden/zones --check test/golden/schedule-vectors.txt
+# A schedule of every second, while its server is killed: make storm-schedules KILLS=500; and two engines on one Postgres, killed in turn
+storm-schedules:
+	@$(MAKE) -j2 all
+	@python3 test/schedule/storm.py build/cairn --kills $(or $(KILLS),500)
+	@bash test/schedule/engines_storm.sh $(or $(KILLS),500)
 # Host, workers and the Temporal server killed at random while runs go on: make storm-temporal KILLS=300 RUNS=200
 .PHONY: storm-temporal
 storm-temporal:

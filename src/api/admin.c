@@ -48,7 +48,8 @@ void handle_token_create(struct ask *ask)
     struct token_call token = {.name = json_text(json_key(&ask->body, "name")),
                                .tenant = json_text(json_key(&ask->body, "tenantId")),
                                .pool = json_text(json_key(&ask->body, "pool")),
-                               .audience = json_text(json_key(&ask->body, "audience"))};
+                               .audience = json_text(json_key(&ask->body, "audience")),
+                               .replaces = json_text(json_key(&ask->body, "replaces"))};
     if (read_roles(ask, &token.roles) && read_names(ask, "projects", &token.projects) &&
         read_names(ask, "environments", &token.environments) && read_expiry(ask, &token.expires_ms))
         service_token_create(ask->call, &token);
@@ -82,12 +83,18 @@ static void list_audit(struct call *call, struct store *store)
     struct ask *ask = call->context;
     struct error err = {0};
     struct json items;
-    struct str cursor, next;
+    struct str cursor, next, sort;
     int64_t after, limit;
     if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) || !query_cursor(ask, &cursor) ||
-        !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
+        !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit) || !query_text(ask, "sort", &sort))
         return;
-    if (service_audit_list(call, store, cursor, (uint64_t)after, (size_t)limit, &items, &next, &err))
+    bool newest = str_is(sort, "-timestamp");
+    if ((sort.len > 0 && !newest) || (newest && after > 0)) {
+        call_problem(call, 400, "INVALID_REQUEST", "sort can be -timestamp, and then goes without after");
+        return;
+    }
+    if (newest ? service_audit_newest(call, store, cursor, (size_t)limit, &items, &next, &err)
+               : service_audit_list(call, store, cursor, (uint64_t)after, (size_t)limit, &items, &next, &err))
         call_failed(call, &err);
     else
         answer_page(ask, items, next);
@@ -97,6 +104,28 @@ void handle_audit_list(struct ask *ask)
 {
     struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
     if (service_may(ask->call, OPERATION_AUDIT_READ, &all, (struct str){0})) service_read(ask->call, list_audit);
+}
+
+// ---- the store
+
+static void tell_store(struct call *call, struct store *store)
+{
+    struct store_stats stats;
+    struct error err = {0};
+    struct json body;
+    // Whose store it is all of: who sees the metrics of the service sees the runs of all tenants counted.
+    if (reading_stats(store, STR(""), os_now().wall_ms, &call->arena, &stats, &err))
+        call_failed(call, &err);
+    else if (!store_stats_json(&stats, &call->arena, &body) ||
+             !json_put(&call->arena, &body, STR("kind"), json_word(store_kind(store))))
+        call_nomem(call);
+    else
+        call_answer(call, 200, body);
+}
+
+void handle_store_usage(struct ask *ask)
+{
+    if (service_may(ask->call, OPERATION_METRICS, NULL, (struct str){0})) service_read(ask->call, tell_store);
 }
 
 void handle_audit_verify(struct ask *ask)

@@ -1,6 +1,8 @@
 // Files that steps left: which there are, and their bytes.
 #include "api/inside.h"
 
+#include "base/civil.h"
+
 #define SLICE_MAX ((uint64_t)32 << 20) // bytes of one answer
 
 void tell_artifacts(struct ask *ask, struct store *store, const struct run_head *head)
@@ -11,7 +13,7 @@ void tell_artifacts(struct ask *ask, struct store *store, const struct run_head 
     struct json items;
     if (reading_artifacts(store, head, &call->arena, &all, &err))
         call_failed(call, &err);
-    else if (!artifacts_json(&all, &call->arena, &items))
+    else if (!artifacts_json(&all, os_now().wall_ms, &call->arena, &items))
         call_nomem(ask->call);
     else
         answer_page(ask, items, (struct str){0});
@@ -20,6 +22,14 @@ void tell_artifacts(struct ask *ask, struct store *store, const struct run_head 
 static void gone(struct call *call)
 {
     call_problem(call, 404, "ARTIFACT_MISSING", "the file is not there any more");
+}
+
+static void expired(struct call *call, const struct artifact *artifact)
+{
+    char since[CIVIL_SIZE];
+    civil_format(artifact->expires_ms, since);
+    call_problem(call, 410, "ARTIFACT_EXPIRED", "its time was over at %s: artifacts of kind %.*s are kept no longer", since,
+                 STR_ARG(artifact->kind));
 }
 
 static void send(struct ask *ask, const struct artifacts *all, const struct artifact *artifact)
@@ -67,7 +77,9 @@ void tell_content(struct ask *ask, struct store *store, const struct run_head *h
         return;
     }
     const struct artifact *artifact = artifact_find(&all, name, step);
-    if (artifact)
+    if (artifact && artifact_expired(artifact, os_now().wall_ms))
+        expired(call, artifact);
+    else if (artifact)
         send(ask, &all, artifact);
     else
         call_problem(call, 404, "ARTIFACT_NOT_FOUND", "no step has left a file of this name");

@@ -88,6 +88,7 @@ struct api {
     struct pump *pump; // of streams
     uint64_t request_count;        // net thread
     struct arena arena;            // lives as long
+    struct str description;        // openapi.json as it is sent, made when it is first asked for. net thread
     const struct json *components; // {"components": {"schemas": ...}}
     const struct schema **bodies;  // by index of the route; NULL where there is none to check
     struct page *page;
@@ -154,6 +155,14 @@ bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out);
 // Looks again when the run has moved, at the latest after so long.
 void with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms);
 
+
+// Asks the engine where the run waits, and looks at the run again (call->queue_place).
+void with_queue_place(struct ask *ask);
+
+// present.c: what only the present knows of a run. none: it has ended, a past moment was asked for, or nothing of it is here. False: the
+// engine is asked first, and the run looked at again.
+bool present_of(struct ask *ask, const struct run_head *head, uint64_t at, struct json *out);
+void present_into(struct ask *ask, const struct json *present, struct json *snapshot); // `place` of its steps, and `queue`
 
 // redact.c
 void redact(struct json *value); // in place
@@ -284,12 +293,15 @@ route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_
     handle_store_list, handle_plan_validate, handle_worker_list, handle_worker, handle_worker_read,
     handle_worker_artifact, handle_token_list, handle_token_create, handle_token_revoke, handle_run_resolve,
     handle_run_status_far, handle_ref_status, handle_ref_cancel, handle_ref_signal,
+    handle_schedule_list, handle_schedule_get, handle_schedule_put, handle_schedule_delete, handle_schedule_pause,
+    handle_schedule_resume, handle_schedule_trigger, handle_schedule_next, handle_schedule_ticks,
+    handle_schedule_backfill, handle_schedule_backfills, handle_schedule_backfill_end,
     handle_queue_list, handle_queue_reconcile, handle_queue_get, handle_queue_put, handle_queue_delete,
     handle_queue_pause, handle_queue_resume, handle_limits_get, handle_limits_put, handle_alert_list,
     handle_alert_ack, handle_outbox_list, handle_outbox_rewind, handle_dlq_list, handle_dlq_redrive_all,
-    handle_dlq_redrive, handle_dlq_drop, handle_audit_list, handle_audit_verify;
+    handle_dlq_redrive, handle_dlq_drop, handle_audit_list, handle_audit_verify, handle_store_usage;
 route_tell tell_steps, tell_why, tell_run, tell_head, tell_stored_events, tell_ledger, tell_redacted_events,
     tell_redacted_ledger, tell_blob, tell_run_document, tell_file, tell_logs, tell_bundle, tell_proof, tell_decisions,
-    tell_artifacts, tell_content, tell_attempts, tell_output, tell_payload, tell_graph;
+    tell_artifacts, tell_content, tell_attempts, tell_output, tell_payload, tell_graph, tell_places;
 
 #endif

@@ -39,7 +39,7 @@ static bool is_redacted(const struct ask *ask)
     const struct call *call = ask->call;
     const struct route *route = ask->route;
     if (!route || route->flags & ROUTE_RAW) return false;
-    static const char *const about_runs[] = {"Alert", "AlertPage", "RunStatus"};
+    static const char *const about_runs[] = {"Alert", "AlertPage", "RunStatus", "Schedule", "SchedulePage", "TickPage"};
     bool about = false;
     for (size_t i = 0; route->answer && i < ARRAY_COUNT(about_runs); i++)
         about = about || str_is(str_from(route->answer), about_runs[i]);
@@ -323,6 +323,11 @@ bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out)
 void with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms)
 {
     service_wait(ask->call, head, wait_ms, find_run);
+}
+
+void with_queue_place(struct ask *ask)
+{
+    service_queue_place(ask->call, find_run);
 }
 
 void with_run(struct ask *ask, enum operation operation,

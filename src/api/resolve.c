@@ -21,6 +21,8 @@ static bool read_ref(struct ask *ask, struct run_ref *out)
         rc = run_ref_read(value, out, &err);
     else
         rc = error_set(&err, E_INVALID, "ADAPTER_INVALID_RUN_REF: ref must be a text or an object");
+    bool own = !rc && out->provider == PROVIDER_CAIRN && service_is_strict(ask->call->service);
+    if (own) return call_problem(ask->call, 400, "ADAPTER_INVALID_RUN_REF", "provider is temporal, conductor or mock here (strictSchema)");
     if (!rc) return true;
     struct str rest, message = str_from(err.message);
     str_cut(message, ':', &rest);
@@ -64,7 +66,7 @@ static void tell_status_and_ids(struct ask *ask, struct store *store, const stru
     struct call *call = ask->call;
     const struct run_ids *ids = &head->ids;
     struct json body;
-    if (!service_status(store, head, &call->arena, &body)) body = json_failed();
+    if (!service_status(call->service, store, head, &call->arena, &body)) body = json_failed();
     JSON_ADD(&call->arena, &body, {"tenantId", json_some(ids->tenant)}, {"projectId", json_some(ids->project)},
              {"environmentId", json_some(ids->environment)}, {"planId", json_some(ids->plan_id)},
              {"planVersion", json_some(ids->plan_version)});

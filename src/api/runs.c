@@ -161,6 +161,24 @@ static enum code count_runs(struct ask *ask, struct store *store, int64_t now, s
     return rc;
 }
 
+// The first part of a path of `fields`, or all of them: whether the answer has that member.
+static bool wants_field(const struct ask *ask, const char *name)
+{
+    for (struct str rest = ask->fields; rest.len > 0;) {
+        struct str inner, path = str_trim(str_cut(rest, ',', &rest));
+        if (str_is(str_cut(path, '.', &inner), name)) return true;
+    }
+    return ask->fields.len == 0;
+}
+
+static bool add_headline(struct ask *ask, struct store *store, const struct run_head *head, int64_t until_ms, struct json *row)
+{
+    struct json headline;
+    if (!wants_field(ask, "headline")) return true;
+    return service_headline(ask->call->service, store, head, until_ms, &ask->call->arena, &headline) &&
+           json_put(&ask->call->arena, row, STR("headline"), headline);
+}
+
 static void list_runs(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
@@ -170,7 +188,7 @@ static void list_runs(struct call *call, struct store *store)
     struct error err = {0};
     struct run_heads heads = {0};
     struct json items = json_array();
-    int64_t now = os_now().wall_ms;
+    int64_t now = os_now().wall_ms, until = service_headlines_until();
     enum code rc = select_open(&select, store, &listing->filter, listing->query, now, &fault);
     bool invalid = rc == E_INVALID;
     if (!rc && call->decision.payload_redacted && query_names_payload(select.query)) {
@@ -184,7 +202,8 @@ static void list_runs(struct call *call, struct store *store)
         const struct run_ids *ids = &heads.items[i].ids;
         struct json row;
         if (!service_sees(call, ids)) continue;
-        if (!reading_row(&heads.items[i], now, &call->arena, &row) || !json_push(&call->arena, &items, row))
+        if (!reading_row(&heads.items[i], now, &call->arena, &row) ||
+            !add_headline(ask, store, &heads.items[i], until, &row) || !json_push(&call->arena, &items, row))
             rc = error_nomem(&err);
     }
     uint64_t next = rc ? 0 : heads.next;
@@ -285,19 +304,30 @@ static bool unchanged(struct ask *ask, const struct run_head *head, uint64_t seq
     return true;
 }
 
+static bool someone_waits(const struct json *present)
+{
+    const struct json *places = json_key(present, "attempts");
+    for (uint32_t i = 0; places && i < places->count; i++)
+        if (str_is(json_text(json_key(&places->items[i], "state")), "QUEUED")) return true;
+    return json_key(present, "queue") != NULL;
+}
+
 void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
-    struct json whole;
+    struct json whole, present;
     uint64_t at;
-    if (!moment_asked(ask, head, &at)) return;
-    // Between the entries of an event: the number of the event does not say which state that is.
-    if (!reading_within(at) && unchanged(ask, head, at == READING_NOW ? head->last_seq : at)) return;
+    if (!moment_asked(ask, head, &at) || !present_of(ask, head, at, &present)) return;
+    // Between the entries of an event the number of the event does not say which state that is; nor does it while steps wait for a place,
+    // which they get without an event.
+    bool told = !reading_within(at) && !someone_waits(&present);
+    if (told && unchanged(ask, head, at == READING_NOW ? head->last_seq : at)) return;
     if (reading_snapshot(store, head, at, &call->arena, &whole, &err)) {
         call_failed(call, &err);
         return;
     }
+    present_into(ask, &present, &whole);
     call_answer(call, 200, whole);
 }
 
@@ -305,7 +335,7 @@ static void tell_status(struct ask *ask, struct store *store, const struct run_h
 {
     struct json body;
     if (!service_recovers(head) && unchanged(ask, head, head->last_seq)) return; // no event ends a recovery
-    if (!service_status(store, head, &ask->call->arena, &body)) {
+    if (!service_status(ask->call->service, store, head, &ask->call->arena, &body)) {
         call_nomem(ask->call);
         return;
     }

@@ -10,13 +10,14 @@ void tell_steps(struct ask *ask, struct store *store, const struct run_head *hea
 {
     struct call *call = ask->call;
     struct error err = {0};
-    struct json whole;
+    struct json whole, present;
     uint64_t at;
-    if (!moment_asked(ask, head, &at)) return;
+    if (!moment_asked(ask, head, &at) || !present_of(ask, head, at, &present)) return;
     if (reading_snapshot(store, head, at, &call->arena, &whole, &err)) {
         call_failed(call, &err);
         return;
     }
+    present_into(ask, &present, &whole);
     const struct json *steps = json_key(&whole, "steps");
     if (ask->params[1].len == 0) {
         answer_page(ask, steps ? *steps : json_array(), (struct str){0});
@@ -38,11 +39,12 @@ void tell_why(struct ask *ask, struct store *store, const struct run_head *head)
     struct call *call = ask->call;
     struct explained_run explained;
     struct error err = {0};
-    struct json answer, whole = {0};
+    struct json answer, present, whole = {0};
     uint64_t at;
-    if (!moment_asked(ask, head, &at)) return;
+    if (!moment_asked(ask, head, &at) || !present_of(ask, head, at, &present)) return;
     int64_t now = at == READING_NOW ? os_now().wall_ms : 0;
     enum code rc = reading_explain(store, head, at, &call->arena, &explained, &err);
+    if (!rc) explain_present(explained.explain, present.type ? &present : NULL);
     if (!rc && ask->params[1].len > 0)
         rc = explain_step(explained.explain, ask->params[1], now, &call->arena, &answer, &err);
     else if (!rc)

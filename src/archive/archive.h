@@ -3,6 +3,7 @@
 //   image.c    one run, read whole
 //   copy.c     runs of one store into another, as they are
 //   notes.c    what a service remembers beside them, mirrored or put back
+//   expire.c   artifacts whose time is over
 //   export.c   runs into a bundle (store/bundle.h, docs/format/bundle.md)
 //   redact.c   a record without its values
 //   proof.c    a bundle checked: container, hashes, signature, chains
@@ -171,6 +172,20 @@ struct replay_report {
 // cannot be folded.
 enum code archive_replay(struct store *store, const struct run_head *head, const struct program *other,
                          struct replay_report *out, struct error *err) MUST_CHECK;
+
+// ---- removing artifacts whose time is over, of runs that have ended
+struct expiry {
+    struct str tenant; // empty: all
+    int64_t now_ms;
+    bool dry;                    // only look
+    bool (*rest)(void *context); // between pages of runs; false: that is enough for now. May be NULL
+    void *context;
+};
+struct expiry_report {
+    uint64_t run_count, file_count, file_bytes;
+};
+enum code archive_expire(struct store *store, const struct expiry *how, struct expiry_report *out,
+                         struct error *err) MUST_CHECK;
 
 // ---- removing runs whose time is over
 struct gc_options {

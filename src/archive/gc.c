@@ -12,6 +12,7 @@ enum { LIST_PAGE = 1000, BATCH_RUNS = 64, NOBODY = -1 };
 struct candidate {
     struct run_name name;
     struct str parent, original;
+    struct digest document;
     int64_t ended_ms;
     enum run_status status;
     bool terminal;
@@ -54,6 +55,7 @@ static enum code add(struct gc *gc, const struct run_head *head)
     *run = (struct candidate){.name = {arena_copy(gc->kept, head->ids.tenant), arena_copy(gc->kept, head->ids.run)},
                               .parent = arena_copy(gc->kept, head->parent_run),
                               .original = arena_copy(gc->kept, head->original_run),
+                              .document = head->document,
                               .ended_ms = head->summary.ended_ms ? head->summary.ended_ms : head->updated_ms,
                               .status = head->summary.status,
                               .terminal = head->terminal,
@@ -239,6 +241,26 @@ static enum code drop_blobs(struct gc *gc)
     return rc ? error_set(gc->err, rc, "%s", why.message) : drop_away(gc);
 }
 
+// ---- bodies of plans, which are apart
+
+static bool body_needed(void *context, const struct digest *sha256)
+{
+    struct gc *gc = context;
+    for (size_t i = 0; i < gc->count; i++)
+        if (digest_eq(&gc->runs[i].document, sha256) && root_of(gc, &gc->runs[i])->stays) return true;
+    return false;
+}
+
+// One that a start has kept and not yet named in a log may go with them: it is fetched again when it is needed.
+static enum code drop_bodies(struct gc *gc)
+{
+    struct plan_sweep sweep = {.needed = body_needed, .context = gc, .dry = gc->options->dry};
+    enum code rc = store_plan_sweep(gc->store, &sweep, gc->err);
+    gc->report->blob_count += sweep.count;
+    gc->report->blob_bytes += sweep.bytes;
+    return rc;
+}
+
 // ---- runs
 
 typedef enum code (*run_dir)(const struct store *, const struct run_ids *, struct arena *, struct str *);
@@ -307,6 +329,7 @@ enum code archive_gc(struct store *store, const struct gc_options *options, stru
         }
     }
     if (!rc) rc = drop_blobs(&gc);
+    if (!rc) rc = drop_bodies(&gc);
     arena_release(&gc.scratch);
     return rc;
 }

@@ -17,7 +17,7 @@
 
 enum { DAYS_PER_ERA = 146097, DAYS_TO_1970 = 719468, YEARS_PER_ERA = 400 };
 
-static int64_t days_from_civil(int64_t year, int64_t month, int64_t day)
+int64_t civil_days(int64_t year, int64_t month, int64_t day)
 {
     int64_t y = month > 2 ? year : year - 1;
     int64_t era = (y >= 0 ? y : y - (YEARS_PER_ERA - 1)) / YEARS_PER_ERA;
@@ -28,7 +28,7 @@ static int64_t days_from_civil(int64_t year, int64_t month, int64_t day)
     return era * DAYS_PER_ERA + day_of_era - DAYS_TO_1970;
 }
 
-static void civil_from_days(int64_t days, int64_t *year, int64_t *month, int64_t *day)
+void civil_date(int64_t days, int64_t *year, int64_t *month, int64_t *day)
 {
     int64_t z = days + DAYS_TO_1970;
     int64_t era = (z >= 0 ? z : z - (DAYS_PER_ERA - 1)) / DAYS_PER_ERA;
@@ -58,7 +58,7 @@ void civil_format(int64_t ms, char out[CIVIL_SIZE])
     int64_t days = (ms >= 0 ? ms : ms - (DAY_MS - 1)) / DAY_MS;
     int64_t rest = ms - days * DAY_MS;
     int64_t year, month, day;
-    civil_from_days(days, &year, &month, &day);
+    civil_date(days, &year, &month, &day);
 
     char *p = put_digits(out, year, 4);
     *p++ = '-';
@@ -100,7 +100,7 @@ static bool take_one_of(struct str *s, const char *set, char *out)
     return true;
 }
 
-static int64_t days_in_month(int64_t year, int64_t month)
+int64_t civil_month_days(int64_t year, int64_t month)
 {
     static const int8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
@@ -114,8 +114,8 @@ static bool take_date(struct str *s, int64_t *days)
     if (!take_digits(s, 4, &year) || !take_one_of(s, "-", &c) || !take_digits(s, 2, &month) ||
         !take_one_of(s, "-", &c) || !take_digits(s, 2, &day))
         return false;
-    if (month < 1 || month > 12 || day < 1 || day > days_in_month(year, month)) return false;
-    *days = days_from_civil(year, month, day);
+    if (month < 1 || month > 12 || day < 1 || day > civil_month_days(year, month)) return false;
+    *days = civil_days(year, month, day);
     return true;
 }
 

@@ -4,6 +4,11 @@
 
 #include "base/str.h"
 
+// Days since 1970-01-01 of a date in the Gregorian calendar, and back. Months are 1 to 12.
+int64_t civil_days(int64_t year, int64_t month, int64_t day);
+void civil_date(int64_t days, int64_t *year, int64_t *month, int64_t *day);
+int64_t civil_month_days(int64_t year, int64_t month);
+
 #define CIVIL_SIZE 25 // "2026-02-11T17:00:00.000Z" and its NUL
 
 void civil_format(int64_t ms, char out[CIVIL_SIZE]);

@@ -107,6 +107,11 @@ enum code bus_open(const struct bus_options *options, struct bus **out, struct e
     return OK;
 }
 
+size_t bus_sinks(const struct bus *bus)
+{
+    return bus->count;
+}
+
 void bus_moved(struct bus *bus)
 {
     if (bus->options.idle) return;

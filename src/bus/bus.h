@@ -12,7 +12,8 @@
 //      like anybody else.
 //
 // Notes: space "sink", key NAME, the cursor, and NAME/order, which moves when one that does not carry was given an order; space "dlq", key
-// NAME/POSITION (20 digits), a dead letter. docs/format/bus.md has them, the configuration, and what goes over the wire.
+// NAME/POSITION (20 digits), a dead letter; space "alert-news", key NAME/TIME.ID, an alert that is to be sent. docs/format/bus.md has them,
+// the configuration, and what goes over the wire.
 #ifndef CAIRN_BUS_BUS_H
 #define CAIRN_BUS_BUS_H
 
@@ -52,6 +53,19 @@ void bus_moved(struct bus *bus);
 // Ends all threads. What was acknowledged in the last moment is put as cursor and waited for, half a second at most: call it while
 // a thread still turns the engine, and not on that thread. A webhook that is being called is waited for. NULL is fine.
 void bus_close(struct bus *bus);
+
+// An alert is raised or ends: the notes that carry that to the sinks that want it, at most `max`. They are stored with the alert; then
+// bus_news is called. The id of the message is the same whenever it is sent. Any thread.
+struct bus_alert {
+    struct str id, tenant; // tenant empty: of the installation
+    bool open;
+    uint32_t count;
+    int64_t at_ms;
+    const struct json *alert; // schemas/alert.json
+};
+size_t bus_alert(struct bus *bus, const struct bus_alert *alert, struct arena *arena, struct note_put *out, size_t max);
+void bus_news(struct bus *bus);
+size_t bus_sinks(const struct bus *bus); // how many there are
 
 // ---- for readers: any thread, with a handle of its own
 // One that is idle: what bus_list and the metrics say is brought up to date. Otherwise it does nothing.

@@ -4,6 +4,7 @@
 //   sink.c     the loop of a sink: which events to send, what an answer means page.c     the events that are being sent
 //   notes.c    cursors and dead letters as notes, and their puts              dead_letters.c  what operators do to them
 //   message.c  an event as a message                                          file.c, webhook.c, nats.c  where it goes
+//   news.c     alerts as messages
 //   idle.c     what the notes say of sinks that another process carries
 //   objects.c  no sink: results of playbooks in an object store of NATS        object_wire.c  what its messages look like
 #ifndef CAIRN_BUS_INSIDE_H
@@ -20,6 +21,7 @@
 #define PAGE_BYTES (8u << 20) // and their size
 #define CURSOR_SPACE STR("sink")
 #define LETTER_SPACE STR("dlq")
+#define NEWS_SPACE STR("alert-news")
 #define HEADERS_MAX 40
 
 enum sink_type { SINK_FILE = 1, SINK_STDOUT, SINK_WEBHOOK, SINK_NATS };
@@ -40,6 +42,7 @@ struct sink_config {
     const struct json *tenants, *types; // arrays, or NULL: all
     bool from_end, held;                // held: the rest of a run waits behind its dead letter (dlqBlocksRun)
     bool silence_counts;                // no answer in time is a failed attempt
+    bool no_alerts;
     uint32_t max_attempts;
     int64_t backoff_ms, backoff_max_ms, probe_max_ms, timeout_ms, cursor_ms;
     struct secret signing, token, user, password, credentials;
@@ -114,6 +117,7 @@ struct slot {
     char why[200];
     bool recorded; // a dead letter that is on its way to the store
     bool letter;   // it is one already: sent once more
+    struct str note; // an alert: the key of its note
     int64_t at_ms; // of the event; 0 = not known yet
 };
 
@@ -123,7 +127,8 @@ struct page {
     size_t count, settled; // settled: slots at the beginning that are settled or dead
     size_t open;           // neither
     uint64_t next;         // position to go on from
-    bool letters;          // dead letters that are sent once more
+    bool letters;          // dead letters that are sent once more, or
+    bool news;             // alerts
 };
 
 // ---- dead letters in memory: which runs have some
@@ -221,7 +226,7 @@ struct sink {
     pthread_t thread;
     bool started;
     int wake; // eventfd
-    atomic_bool poked, stopping, reload, redrive;
+    atomic_bool poked, stopping, reload, redrive, news;
     // of its thread
     struct store *store;
     struct arena scratch, loading;
@@ -231,7 +236,7 @@ struct sink {
     struct receipt *receipt; // in flight, or NULL
     bool cursor_dirty, connected, loaded;
     bool ended; // the engine is closed: nothing can be recorded any more
-    int64_t cursor_due, next_look, face_due, orders_due;
+    int64_t cursor_due, next_look, face_due, orders_due, news_due;
     uint64_t orders; // version of the note of orders
     size_t in_flight, window;
     uint32_t downs;  // in a row
@@ -284,6 +289,16 @@ bool sink_carries(const struct sink_config *config, struct str tenant); // event
 bool sink_is_only_of(const struct sink_config *config, struct str tenant);
 enum code page_load(struct sink *sink, struct error *err) MUST_CHECK;
 enum code page_load_letters(struct sink *sink, struct error *err) MUST_CHECK;
+bool sink_wants(const struct sink_config *config, struct str type);
+enum code page_begin(struct page *page, bool letters, struct error *err) MUST_CHECK;
+enum code page_link(struct page *page, struct error *err) MUST_CHECK; // what waits for each other
+
+// news.c
+bool news_due(struct sink *sink);
+void news_later(struct sink *sink); // nobody takes them now: events are not kept waiting
+enum code page_load_news(struct sink *sink, struct error *err) MUST_CHECK;
+enum code message_alert(const struct sink_config *config, const struct slot *slot, struct arena *arena,
+                        struct message *out, struct error *err) MUST_CHECK;
 uint32_t page_next(const struct sink *sink, int64_t now, int64_t *due); // a slot that may be sent, or PAGE_MAX
 void page_settle(struct page *page, struct slot *slot, enum slot_state state);
 bool page_done(const struct page *page); // everything settled, and dead letters on their way

@@ -349,6 +349,11 @@ static bool receipt_report(struct receipt *receipt, const struct letter *letter)
 
 static bool add_letter(struct sink *sink, struct receipt *receipt, struct slot *slot)
 {
+    if (slot->note.len) { // an alert: sent, or never taken
+        struct str key = arena_copy(&receipt->arena, slot->note);
+        return key.ptr &&
+               receipt_note(receipt, (struct note_put){.space = NEWS_SPACE, .key = key, .remove = true, .expect = NOTE_ANY});
+    }
     struct letter letter = {.sink = sink->config.name,
                             .tenant = slot->item.tenant,
                             .run = slot->item.run,

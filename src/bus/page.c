@@ -28,12 +28,17 @@ bool sink_is_only_of(const struct sink_config *config, struct str tenant)
     return config->tenants && config->tenants->count == 1 && str_eq(config->tenants->items[0].text, tenant);
 }
 
+bool sink_wants(const struct sink_config *config, struct str type)
+{
+    return listed(config->types, type);
+}
+
 static bool wanted(const struct sink_config *config, const struct feed_item *item)
 {
     return listed(config->tenants, item->tenant) && listed(config->types, item->record.type);
 }
 
-static enum code link_runs(struct page *page, struct error *err)
+enum code page_link(struct page *page, struct error *err)
 {
     struct map runs;
     map_init(&runs, &page->arena);
@@ -65,11 +70,12 @@ static void restore_attempts(const struct cursor *cursor, struct slot *slot)
     }
 }
 
-static enum code page_begin(struct page *page, bool letters, struct error *err)
+enum code page_begin(struct page *page, bool letters, struct error *err)
 {
     arena_reset(&page->arena);
     page->count = page->settled = page->open = 0;
     page->letters = letters;
+    page->news = false;
     page->slots = ARENA_ARRAY(&page->arena, PAGE_MAX, struct slot);
     return page->slots ? OK : error_nomem(err);
 }
@@ -103,7 +109,7 @@ enum code page_load(struct sink *sink, struct error *err)
     page_advance(page);
     if (page->next != before && page->settled == page->count) sink->cursor_dirty = true;
     if (!page->count) sink->cursor.position = page->next; // only what was removed lay behind it
-    return link_runs(page, err);
+    return page_link(page, err);
 }
 
 static enum code add_letter(struct sink *sink, const struct letter *letter, struct error *err)
@@ -143,7 +149,7 @@ enum code page_load_letters(struct sink *sink, struct error *err)
         more = more && page->count < PAGE_MAX;
     }
     page_advance(page);
-    return rc ? rc : link_runs(page, err);
+    return rc ? rc : page_link(page, err);
 }
 
 // What goes before it has its answer, or comes with it.
@@ -178,7 +184,7 @@ bool page_done(const struct page *page)
     if (page->open) return false;
     for (size_t i = 0; i < page->count; i++) {
         const struct slot *slot = &page->slots[i];
-        if ((slot->letter || slot->state == SLOT_DEAD) && !slot->recorded) return false;
+        if ((slot->letter || slot->note.len || slot->state == SLOT_DEAD) && !slot->recorded) return false;
     }
     return true;
 }

@@ -193,6 +193,9 @@ static void read_sink(struct form *form, const struct fetch_policy *policy, stru
     read_texts(form, "types", &out->types);
     form_flag(form, "dlqBlocksRun", &out->held);
     form_flag(form, "timeoutsCount", &out->silence_counts);
+    bool alerts = true;
+    form_flag(form, "alerts", &alerts);
+    out->no_alerts = !alerts;
     read_numbers(form, out);
     read_secret(form, "secret", &out->signing);
     read_secrets(form, out);

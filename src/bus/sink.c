@@ -160,7 +160,11 @@ static void refused(struct sink *sink, struct slot *slot, const struct answer *a
     sink_face_error(sink, slot->why);
     if (answer->kind == ANSWER_POISON || slot->attempts >= config->max_attempts) {
         page_settle(&sink->page, slot, SLOT_DEAD);
-        os_log(LOG_WARN, "event goes to the dead letters sink=%.*s run=%.*s seq=%llu class=%s attempts=%u why=%s",
+        if (slot->note.len)
+            os_log(LOG_WARN, "alert not delivered sink=%.*s id=%.*s class=%s attempts=%u why=%s", STR_ARG(config->name),
+                   STR_ARG(slot->event_id), slot->class, slot->attempts, slot->why);
+        else
+            os_log(LOG_WARN, "event goes to the dead letters sink=%.*s run=%.*s seq=%llu class=%s attempts=%u why=%s",
                STR_ARG(config->name), STR_ARG(slot->item.run), (unsigned long long)slot->item.record.seq, slot->class,
                slot->attempts, slot->why);
         return;
@@ -237,6 +241,7 @@ bool sink_down(struct sink *sink, const char *why)
     sink_face_error(sink, why);
     set_state(sink, STATE_DOWN);
     note_down(sink, why);
+    if (sink->page.news) news_later(sink);
     return false;
 }
 
@@ -263,7 +268,7 @@ static void refill(struct sink *sink)
     sink->lost = false;
     sink->cursor.position = sink->page.next = sink->lost_position;
     sink->page.count = sink->page.settled = sink->page.open = 0;
-    sink->page.letters = false;
+    sink->page.letters = sink->page.news = false;
     sink->cursor_dirty = true;
     sink->next_look = 0;
 }
@@ -310,10 +315,12 @@ static void send_slot(struct sink *sink, uint32_t at)
     struct slot *slot = &sink->page.slots[at];
     struct message message;
     struct error err = {0};
-    uint64_t lowest = lowest_dead(sink, slot);
+    bool alert = slot->note.len > 0;
+    uint64_t lowest = alert ? 0 : lowest_dead(sink, slot);
     arena_reset(&sink->scratch);
     uint64_t missing = lowest && lowest < slot->item.record.seq ? lowest : 0;
-    enum code rc = message_make(&sink->config, sink->store, &slot->item, missing, &sink->scratch, &message, &err);
+    enum code rc = alert ? message_alert(&sink->config, slot, &sink->scratch, &message, &err)
+                         : message_make(&sink->config, sink->store, &slot->item, missing, &sink->scratch, &message, &err);
     if (rc == OK && !slot->event_id.ptr) slot->event_id = arena_copy(&sink->page.arena, message.event_id);
     if (rc == OK && !slot->event_id.ptr) rc = E_NOMEM;
     if (rc == E_SCHEMA) {
@@ -324,7 +331,7 @@ static void send_slot(struct sink *sink, uint32_t at)
         sink_down(sink, err.message);
         return;
     }
-    if (is_held(sink, slot, lowest)) {
+    if (!alert && is_held(sink, slot, lowest)) {
         hold(sink, slot);
         return;
     }
@@ -447,9 +454,9 @@ static bool load_sink(struct sink *sink)
     if (sink->cursor.down[0]) note_down(sink, ""); // of the engine that carried it before
     if (first) report_old(sink);
     sink->page.count = sink->page.settled = sink->page.open = 0;
-    sink->page.letters = false;
+    sink->page.letters = sink->page.news = false;
     sink->page.next = sink->cursor.position;
-    sink->next_look = 0;
+    sink->next_look = sink->news_due = 0;
     sink->loaded = true;
     set_state(sink, sink->cursor.disabled ? STATE_DISABLED : STATE_RUNNING);
     return true;
@@ -461,12 +468,14 @@ static void next_page(struct sink *sink)
     if (!page_done(&sink->page) || sink->cursor.disabled) return;
     // Marks are known again when the last put has been answered.
     bool letters = sink->dead.marked > 0 && !sink->receipt;
-    if (!letters && mono_now() < sink->next_look) return;
+    bool news = !letters && news_due(sink);
+    if (!letters && !news && mono_now() < sink->next_look) return;
     // What a page settled is in the cursor before the page goes.
     const struct page *page = &sink->page;
     if (!page->letters && page->count) sink->cursor.position = page->next;
-    enum code rc = letters ? page_load_letters(sink, &err) : page_load(sink, &err);
+    enum code rc = letters ? page_load_letters(sink, &err) : news ? page_load_news(sink, &err) : OK;
     if (letters && !rc && !sink->page.count) sink->dead.marked = 0;
+    if (!rc && !letters && !sink->page.news) rc = page_load(sink, &err);
     if (rc) {
         sink_face_error(sink, err.message);
         sink->page.count = sink->page.settled = sink->page.open = 0;
@@ -487,6 +496,7 @@ static int64_t wait_until(struct sink *sink)
     int64_t now = mono_now(), when = now + LOOK_MS;
     if (!sink->loaded || sink->cursor.disabled || sink->ended) return when;
     if (page_done(&sink->page)) earlier(&when, sink->next_look);
+    if (page_done(&sink->page) && !sink->receipt) earlier(&when, sink->news_due);
     if (sink->cursor_dirty && !sink->receipt) earlier(&when, sink->cursor_due);
     if (sink->page.open && (!sink->connected || now < sink->open_at)) earlier(&when, sink->open_at);
     if (may_send(sink, now) && page_next(sink, now, &when) != PAGE_MAX) when = now;

@@ -44,6 +44,8 @@
     X(APPROVE_ALL, "approve-all", 0, NULL, "", "answer every approval with yes")                                       \
     X(ON_INTERRUPT, "on-interrupt", 0, "WHAT", "pause|cancel|kill|detach",                                             \
       "what the first ^C does (default: pause; of a server's run: detach)")                                            \
+    X(RETENTION, "artifact-retention", 0, "LIST", "", "how long files of steps are kept, by kind: report=7d,default=30d") \
+    X(EXPIRED, "expired", 0, NULL, "", "only artifacts whose time is over")                                            \
     X(LIMITS, "limits", 0, "LIST", "", "what one run may come to: events=N, bytes, segments, iterations, sqlBytes")     \
     X(FETCH, "fetch", 0, "FILE", "", "file that says where tasks may send requests (default: nowhere)")               \
     X(MAX_STEPS, "max-steps", 0, "N", "", "steps that a document may have, up to 100000 (default: 10000)")             \
@@ -136,7 +138,7 @@
     X(CA_FILE, "ca-file", 0, "FILE", "", "certificates of who may have signed the server's (default: the system's)")   \
     X(POOL, "pool", 0, "NAME", "", "the pool of workers (default: default)")                                           \
     X(KINDS, "kinds", 0, "A,B", "", "only steps of these kinds: shell, exec, script, functions, tools of playbooks")   \
-    X(CONCURRENCY, "concurrency", 0, "N", "", "so many steps at once (default: one a core)")                           \
+    X(CONCURRENCY, "concurrency", 0, "N", "", "so many steps at once; more are queued (default: 64; worker: one a core)") \
     X(QUEUE, "queue", 0, "NAME", "", "with --server: the queue of the server that the run waits in for a place")       \
     X(ROLE, "role", 0, "ROLE", "Operator|Engineer|Admin|System|Worker|Auditor", "what the token may do (repeat)")      \
     X(EXPIRES, "expires", 0, "WHEN", "", "when the token ends: 90d, 12h, or a time like 2027-02-11T17:00:00Z")         \
@@ -146,6 +148,19 @@
     X(API_KEY_FILE, "api-key-file", 0, "FILE", "", "a file with the key that the Temporal server asks for; needs --tls") \
     X(TLS, "tls", 0, NULL, "", "the Temporal server speaks TLS")                                                       \
     X(NAME, "name", 0, "NAME", "", "what the worker is called in lists (default: host and process)")                   \
+    X(CRON, "cron", 0, "EXPR", "", "five fields (minute hour day month weekday) or six; names, L, W, #, @daily")       \
+    X(EVERY, "every", 0, "DURATION", "", "an interval instead: 15m, 6h, 1d")                                           \
+    X(AT, "at", 0, "TIME", "", "once: 2027-02-11T17:00:00, in the zone unless it has an offset")                       \
+    X(ZONE, "zone", 0, "ZONE", "", "a name of the time zone database, such as Europe/Berlin (default: UTC)")           \
+    X(JITTER, "jitter", 0, "DURATION", "", "each run begins up to so much later")                                      \
+    X(CATCHUP, "catchup", 0, "DURATION", "", "times that were missed run late when they are no older (default: 1h)")   \
+    X(UNTIL, "until", 0, "TIME", "", "not after this time")                                                            \
+    X(PARALLEL, "parallel", 0, "N", "", "so many runs at a time (default: 1)")                                         \
+    X(GAP, "gap", 0, "WHAT", "run|skip", "a fixed time that the clock leaves out in spring (default: run once, after it)")\
+    X(FOLD, "fold", 0, "WHAT", "once|twice|skip", "a fixed time that the clock shows twice in autumn (default: once)") \
+    X(OVERLAP, "overlap", 0, "WHAT", "skip|queue|cancel|allow", "a time while a run goes on (default: skip)")          \
+    X(ORDER, "order", 0, "WHICH", "oldest|newest", "which come first (default: oldest)")                               \
+    X(PAUSED, "paused", 0, NULL, "", "it fires when it is resumed, not before")                                        \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
 
 enum flag {

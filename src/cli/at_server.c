@@ -61,7 +61,7 @@ static int start_body(struct cli *cli, const struct document *document, struct j
 // What only makes sense where steps run.
 static int check_flags(struct cli *cli)
 {
-    static const enum flag here[] = {FLAG_PLUGIN, FLAG_LIMITS, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS,
+    static const enum flag here[] = {FLAG_PLUGIN, FLAG_LIMITS, FLAG_RETENTION, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS,
                                      FLAG_TOOLS,  FLAG_NO_RUN,  FLAG_RESULTS};
     for (size_t i = 0; i < ARRAY_COUNT(here); i++) {
         if (!args_has(&cli->args, here[i])) continue;

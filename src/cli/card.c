@@ -1,6 +1,7 @@
 // What is read for the cards of a run and of a step.
 #include "cli/card.h"
 #include "cli/logs.h"
+#include "cli/present.h"
 #include "term/text.h"
 
 #include "engine/engine.h"
@@ -16,6 +17,7 @@ int card_load(struct session *session, const struct run_head *head, uint64_t at,
     *out = (struct card){.head = folded.head, .view = folded.view, .program = folded.program, .past = folded.past};
     out->url = session->url;
     out->memory = session_is_memory(session);
+    if (!rc && !out->past) view_present(&out->view, run_present(session, head));
     out->now_ms = out->past ? out->view.updated_ms : cli->io.now_ms;
     return rc ? cli_error(cli, &err) : EXIT_OK;
 }
@@ -30,6 +32,7 @@ int explained_load(struct session *session, const struct run_head *head, uint64_
 {
     struct error err = {0};
     enum code rc = reading_explain(session->store, head, at, &session->cli->io.arena, out, &err);
+    if (!rc && at == TARGET_NOW) explain_present(out->explain, run_present(session, head));
     return rc ? cli_error(session->cli, &err) : EXIT_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "term/text.h"
 
+#include "base/civil.h"
 #include "base/sha256.h"
 
 #include <errno.h>
@@ -18,15 +19,15 @@ enum { CHUNK = 256 * 1024 };
 static const struct column columns[] = {
     {"name", "NAME", CELL_TEXT, false, 60},   {"stepId", "STEP", CELL_TEXT, false, 32},
     {"kind", "KIND", CELL_TEXT, false, 16},   {"sizeBytes", "BYTES", CELL_NUMBER, false, 0},
-    {"state", "STATE", CELL_TEXT, false, 0},  {"path", "PATH", CELL_TEXT, true, 0},
-    {"sha256", "SHA256", CELL_TEXT, true, 0},
+    {"state", "STATE", CELL_TEXT, false, 0},  {"expiresAt", "EXPIRES", CELL_TIME, false, 0},
+    {"path", "PATH", CELL_TEXT, true, 0},     {"sha256", "SHA256", CELL_TEXT, true, 0},
 };
 
 struct artifact {
     const struct step_view *step;
     const struct json *ref; // of the log
     struct str path, name;
-    const char *state; // "ok", "changed", "missing"
+    const char *state; // "ok", "changed", "missing", "expired"
 };
 
 struct artifacts {
@@ -126,7 +127,9 @@ static const char *state_of(struct artifacts *all, const struct artifact *artifa
     struct error err = {0};
     struct digest digest = {0};
     char hex[SHA256_HEX + 1];
-    int64_t size = 0;
+    int64_t size = 0, expires_ms = 0;
+    if (civil_parse(json_text(json_key(artifact->ref, "expiresAt")), &expires_ms) && expires_ms <= session->cli->io.now_ms)
+        return "expired";
     enum code rc = size_of(session, ids, artifact, &size, &err);
     if (rc && rc != E_NOT_FOUND) cli_warn(session->cli, "%s", err.message);
     if (rc) return "missing";
@@ -198,7 +201,8 @@ static bool row_json(struct cli *cli, const struct artifact *artifact, struct js
 {
     *row = JSON_OF(&cli->io.arena, {"name", json_string(artifact->name)}, {"stepId", json_string(artifact->step->id)},
                    {"kind", member(artifact->ref, "kind")}, {"sizeBytes", member(artifact->ref, "sizeBytes")},
-                   {"state", json_word(artifact->state)}, {"path", json_string(artifact->path)},
+                   {"state", json_word(artifact->state)}, {"expiresAt", member(artifact->ref, "expiresAt")},
+                   {"path", json_string(artifact->path)},
                    {"sha256", member(artifact->ref, "sha256")});
     return json_ok(row);
 }
@@ -213,7 +217,7 @@ int command_artifacts_ls(struct cli *cli)
     if (!code && !list_open(&list, cli, columns, ARRAY_COUNT(columns), "name")) code = EXIT_USAGE;
     for (size_t i = 0; !code && i < all.count; i++) {
         struct json row;
-        whole = whole && strcmp(all.items[i].state, "ok") == 0;
+        whole = whole && (strcmp(all.items[i].state, "ok") == 0 || strcmp(all.items[i].state, "expired") == 0);
         if (!row_json(cli, &all.items[i], &row) || !json_push(&cli->io.arena, &rows, row)) code = cli_nomem(cli);
     }
     if (!code) {
@@ -256,6 +260,9 @@ static const struct artifact *find(struct artifacts *all, struct str name, int *
 
 static int check_whole(struct cli *cli, const struct artifact *artifact)
 {
+    if (strcmp(artifact->state, "expired") == 0)
+        return cli_fail(cli, EXIT_NOT_FOUND, "%.*s expired at %.*s: artifacts of kind %.*s are kept no longer", STR_ARG(artifact->name),
+                        STR_ARG(json_text(json_key(artifact->ref, "expiresAt"))), STR_ARG(json_text(json_key(artifact->ref, "kind"))));
     if (strcmp(artifact->state, "missing") == 0)
         return cli_fail(cli, EXIT_NOT_FOUND, "%.*s is gone", STR_ARG(artifact->path));
     if (strcmp(artifact->state, "changed") == 0 && !args_has(&cli->args, FLAG_FORCE)) {
@@ -347,6 +354,10 @@ int command_artifacts_get(struct cli *cli)
     for (size_t i = 0; !code && i < count; i++) {
         const struct artifact *artifact = every ? &all.items[i] : find(&all, cli->args.words[i + 1], &code);
         if (!artifact) break;
+        if (every && strcmp(artifact->state, "expired") == 0) { // the others are meant
+            cli_note(cli, "%.*s expired at %.*s", STR_ARG(artifact->name), STR_ARG(json_text(json_key(artifact->ref, "expiresAt"))));
+            continue;
+        }
         code = check_whole(cli, artifact);
         if (!code) code = save(&all, artifact, dir);
     }

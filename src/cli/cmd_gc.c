@@ -2,13 +2,14 @@
 #include "archive/archive.h"
 #include "cli/commands.h"
 #include "cli/session.h"
+#include "json/make.h"
+#include "reading/reading.h"
 #include "term/card.h"
 #include "term/text.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-enum { BIGGEST = 5, DAYS = 7, STATUS_COUNT = RUN_STATUS_CANCELLED + 1 };
 #define MINUTE_MS ((int64_t)60 * 1000)
 #define DAY_MS ((int64_t)24 * 60 * 60 * 1000)
 
@@ -23,84 +24,26 @@ static void add_bytes(struct buf *out, uint64_t bytes)
 
 // ---- stat
 
-struct stat_run {
-    struct str run;
-    uint64_t events;
-};
-
-struct stats {
-    uint64_t runs, events, entries, children, recent; // recent: events of runs of the last DAYS days
-    uint64_t by_status[STATUS_COUNT];
-    int64_t oldest_ms, newest_ms;
-    struct stat_run biggest[BIGGEST];
-    struct usages usages;
-    struct tombstones removed;
-};
-
-static void count_run(struct stats *stats, const struct run_head *head, int64_t now_ms)
-{
-    int64_t created = head->summary.created_ms;
-    stats->runs++;
-    stats->events += head->last_seq;
-    stats->entries += head->last_ledger_seq;
-    stats->children += head->parent_run.len > 0;
-    if ((unsigned)head->summary.status < STATUS_COUNT) stats->by_status[head->summary.status]++;
-    if (created > now_ms - DAYS * DAY_MS) stats->recent += head->last_seq;
-    if (created && (stats->oldest_ms == 0 || created < stats->oldest_ms)) stats->oldest_ms = created;
-    if (created > stats->newest_ms) stats->newest_ms = created;
-    struct stat_run run = {head->ids.run, head->last_seq};
-    for (size_t i = 0; i < BIGGEST; i++)
-        if (run.events > stats->biggest[i].events) {
-            struct stat_run smaller = stats->biggest[i];
-            stats->biggest[i] = run;
-            run = smaller;
-        }
-}
-
-static int count_all(struct session *session, struct stats *stats)
+static int count_all(struct session *session, struct store_stats *stats)
 {
     struct cli *cli = session->cli;
     struct error err = {0};
-    struct run_filter filter = {.tenant = args_has(&cli->args, FLAG_TENANT) ? session->tenant : STR(""), .limit = 1000};
-    do {
-        struct run_heads heads;
-        if (store_list(session->store, &filter, &cli->io.arena, &heads, &err)) return cli_error(cli, &err);
-        for (size_t i = 0; i < heads.count; i++) count_run(stats, &heads.items[i], cli->io.now_ms);
-        filter.before = heads.next;
-    } while (filter.before);
-    if (store_usage(session->store, &cli->io.arena, &stats->usages, &err) ||
-        store_tombstones(session->store, &cli->io.arena, &stats->removed, &err))
-        return cli_error(cli, &err);
+    struct str tenant = args_has(&cli->args, FLAG_TENANT) ? session->tenant : STR("");
+    if (reading_stats(session->store, tenant, cli->io.now_ms, &cli->io.arena, stats, &err)) return cli_error(cli, &err);
     return EXIT_OK;
 }
 
-static bool stats_json(struct session *session, const struct stats *stats, struct json *out)
+static bool stats_json(struct session *session, const struct store_stats *stats, struct json *out)
 {
-    struct cli *cli = session->cli;
-    struct arena *arena = &cli->io.arena;
-    struct json status = json_object(), biggest = json_array(), usages = json_array();
-    for (size_t i = 0; i < stats->usages.count; i++) {
-        const struct usage *usage = &stats->usages.items[i];
-        json_append(arena, &usages, JSON_OF(arena, {"what", json_string(usage->what)},
-                                            {"bytes", json_count(usage->bytes)}, {"count", json_count(usage->count)}));
-    }
-    for (unsigned i = RUN_STATUS_PENDING; i < STATUS_COUNT; i++)
-        JSON_ADD(arena, &status, {run_status_name((enum run_status)i), json_count(stats->by_status[i])});
-    for (size_t i = 0; i < BIGGEST && stats->biggest[i].events; i++)
-        json_append(arena, &biggest, JSON_OF(arena, {"runId", json_string(stats->biggest[i].run)},
-                                             {"events", json_count(stats->biggest[i].events)}));
-    *out = JSON_OF(&cli->io.arena, {"store", json_word(session->url)}, {"kind", json_word(store_kind(session->store))},
-                   {"runs", json_count(stats->runs)}, {"status", status}, {"children", json_count(stats->children)},
-                   {"events", json_count(stats->events)}, {"ledgerEntries", json_count(stats->entries)},
-                   {"eventsPerDay", json_int((int64_t)(stats->recent / DAYS))},
-                   {"removed", json_count(stats->removed.count)},
-                   {"oldest", json_time_or_null(&cli->io.arena, stats->oldest_ms)},
-                   {"newest", json_time_or_null(&cli->io.arena, stats->newest_ms)}, {"usage", usages},
-                   {"biggest", biggest});
+    struct arena *arena = &session->cli->io.arena;
+    struct json all;
+    *out = JSON_OF(arena, {"store", json_word(session->url)}, {"kind", json_word(store_kind(session->store))});
+    if (!store_stats_json(stats, arena, &all)) return false;
+    for (uint32_t i = 0; i < all.count; i++) json_set(arena, out, all.members[i].key, all.members[i].value);
     return json_ok(out);
 }
 
-static void write_usages(struct cli *cli, struct buf *out, const struct stats *stats)
+static void write_usages(struct cli *cli, struct buf *out, const struct store_stats *stats)
 {
     bool first = true;
     for (size_t i = 0; i < stats->usages.count; i++) {
@@ -117,7 +60,7 @@ static void write_usages(struct cli *cli, struct buf *out, const struct stats *s
     }
 }
 
-static void print_stats(struct session *session, const struct stats *stats)
+static void print_stats(struct session *session, const struct store_stats *stats)
 {
     struct cli *cli = session->cli;
     const struct term *term = &cli->io.out;
@@ -127,7 +70,7 @@ static void print_stats(struct session *session, const struct stats *stats)
     card_label(&out, term, "runs");
     buf_printf(&out, "%llu", (unsigned long long)stats->runs);
     const char *before = ": ";
-    for (unsigned i = RUN_STATUS_PENDING; i < STATUS_COUNT; i++) {
+    for (unsigned i = RUN_STATUS_PENDING; i < STATS_STATUSES; i++) {
         if (!stats->by_status[i]) continue;
         buf_printf(&out, "%s%llu %s", before, (unsigned long long)stats->by_status[i],
                    run_status_name((enum run_status)i));
@@ -138,7 +81,7 @@ static void print_stats(struct session *session, const struct stats *stats)
     card_label(&out, term, "events");
     buf_printf(&out, "%llu, and %llu ledger entries; %llu events a day in the last %d days\n",
                (unsigned long long)stats->events, (unsigned long long)stats->entries,
-               (unsigned long long)(stats->recent / DAYS), DAYS);
+               (unsigned long long)(stats->recent / STATS_RECENT_DAYS), STATS_RECENT_DAYS);
     if (stats->runs) {
         card_label(&out, term, "oldest");
         time_text(&out, &cli->io, stats->oldest_ms);
@@ -147,7 +90,7 @@ static void print_stats(struct session *session, const struct stats *stats)
         buf_byte(&out, '\n');
     }
     write_usages(cli, &out, stats);
-    for (size_t i = 0; i < BIGGEST && stats->biggest[i].events; i++) {
+    for (size_t i = 0; i < STATS_BIGGEST && stats->biggest[i].events; i++) {
         card_label(&out, term, i ? "" : "biggest");
         buf_printf(&out, "%-10llu ", (unsigned long long)stats->biggest[i].events);
         text_safe(&out, stats->biggest[i].run);
@@ -160,7 +103,7 @@ static void print_stats(struct session *session, const struct stats *stats)
 int command_store_stat(struct cli *cli)
 {
     struct session session;
-    struct stats stats = {0};
+    struct store_stats stats = {0};
     struct json json;
     int code = session_open(&session, cli, STORE_READ);
     if (!code && !session.store) code = cli_fail(cli, EXIT_NOT_FOUND, "there is no store at %s", session.url);
@@ -195,7 +138,19 @@ static bool read_statuses(struct cli *cli, uint32_t *mask)
     return true;
 }
 
-static int report_gc(struct cli *cli, const struct gc_report *report, bool dry)
+static void print_expired(struct cli *cli, const struct expiry_report *expired, bool dry)
+{
+    struct buf out = buf_of(TEXT_MAX);
+    buf_printf(&out, "%s %llu expired artifact%s of %llu run%s: ", dry ? "would remove" : "removed",
+               (unsigned long long)expired->file_count, expired->file_count == 1 ? "" : "s",
+               (unsigned long long)expired->run_count, expired->run_count == 1 ? "" : "s");
+    add_bytes(&out, expired->file_bytes);
+    buf_byte(&out, '\n');
+    cli_print(cli, &out);
+    buf_release(&out);
+}
+
+static int report_gc(struct cli *cli, const struct gc_report *report, const struct expiry_report *expired, bool dry, bool runs)
 {
     struct json json = json_object();
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
@@ -206,12 +161,15 @@ static int report_gc(struct cli *cli, const struct gc_report *report, bool dry)
                  {"blobsKept", json_bool(report->blobs_locked || report->blobs_unsure)},
                  {"objects", json_count(report->object_count)}, {"objectBytes", json_count(report->object_bytes)},
                  {"objectsKept", json_bool(report->objects_stay[0] != '\0')}, {"kept", json_count(report->kept_count)},
-                 {"referred", json_count(report->referred_count)});
+                 {"referred", json_count(report->referred_count)}, {"expiredArtifacts", json_count(expired->file_count)},
+                 {"expiredBytes", json_count(expired->file_bytes)});
         bool ok = json_ok(&json);
         if (!ok) return cli_nomem(cli);
         print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;
     }
+    if (expired->file_count || !runs) print_expired(cli, expired, dry);
+    if (!runs) return EXIT_OK;
     struct buf out = buf_of(TEXT_MAX);
     buf_printf(&out, "%s %llu run%s, %llu events: ", dry ? "would remove" : "removed",
                (unsigned long long)report->run_count, report->run_count == 1 ? "" : "s",
@@ -268,15 +226,19 @@ static int agree(struct session *session, const struct gc_options *options)
     return EXIT_USAGE;
 }
 
-static int collect(struct session *session, const struct gc_options *options)
+// Runs that go take their files with them; of those that stay, the artifacts go whose time is over.
+static int collect(struct session *session, const struct gc_options *options, bool runs)
 {
     struct cli *cli = session->cli;
-    struct gc_report report;
+    struct gc_report report = {0};
+    struct expiry how = {.tenant = options->tenant, .now_ms = options->now_ms, .dry = options->dry};
+    struct expiry_report expired = {0};
     struct error err = {0};
-    if (archive_gc(session->store, options, &cli->io.arena, &report, &err)) return cli_error(cli, &err);
-    int code = report_gc(cli, &report, options->dry);
+    if (runs && archive_gc(session->store, options, &cli->io.arena, &report, &err)) return cli_error(cli, &err);
+    if (archive_expire(session->store, &how, &expired, &err)) return cli_error(cli, &err);
+    int code = report_gc(cli, &report, &expired, options->dry, runs);
     if (code) return code;
-    return args_has(&cli->args, FLAG_CHECK) && report.run_count ? EXIT_DIFFERENCE : EXIT_OK;
+    return args_has(&cli->args, FLAG_CHECK) && (report.run_count || expired.file_count) ? EXIT_DIFFERENCE : EXIT_OK;
 }
 
 int command_store_gc(struct cli *cli)
@@ -285,8 +247,9 @@ int command_store_gc(struct cli *cli)
     int64_t last = 0, before = 0;
     uint32_t mask = 0;
     bool dry = args_has(&cli->args, FLAG_DRY_RUN) || args_has(&cli->args, FLAG_CHECK);
-    if (!args_has(&cli->args, FLAG_KEEP) && !args_has(&cli->args, FLAG_KEEP_LAST)) {
-        cli_fail(cli, EXIT_USAGE, "say what to keep: --keep AGE, --keep-last N, or both");
+    bool runs = args_has(&cli->args, FLAG_KEEP) || args_has(&cli->args, FLAG_KEEP_LAST);
+    if (!runs && !args_has(&cli->args, FLAG_EXPIRED)) {
+        cli_fail(cli, EXIT_USAGE, "say what to keep: --keep AGE, --keep-last N, or both; --expired: only artifacts whose time is over");
         cli_next(cli, "store gc --keep 30d --dry-run");
         return EXIT_USAGE;
     }
@@ -304,8 +267,8 @@ int command_store_gc(struct cli *cli)
                                  .dry = dry,
                                  .now_ms = cli->io.now_ms,
                                  .reason = args_text(&cli->args, FLAG_REASON, why)};
-    if (!code) code = agree(&session, &options);
-    if (!code) code = collect(&session, &options);
+    if (!code && runs) code = agree(&session, &options);
+    if (!code) code = collect(&session, &options, runs);
     session_close(&session);
     return code;
 }

@@ -30,8 +30,8 @@ static struct str note_of(struct cli *cli, const struct step_view *step, enum lo
     char took[24] = "";
     if (look == LOOK_SKIPPED) return step->skip_reason;
     if (look == LOOK_FAILED || look == LOOK_HELD) return step->fault.code;
-    bool timed = look == LOOK_DONE && step->started_ms > 0 && step->ended_ms >= step->started_ms;
-    if (timed) duration_format(step->ended_ms - step->started_ms, took);
+    bool timed = look == LOOK_DONE && step->began_ms > 0 && step->ended_ms >= step->began_ms;
+    if (timed) duration_format(step->ended_ms - step->began_ms, took);
     if (step->child_run.len > 0)
         return str_from(cli_format(cli, "%s%srun %.*s", timed ? took : "", timed ? " " : "", STR_ARG(step->child_run)));
     return timed ? str_from(cli_format(cli, "%s", took)) : STR("");

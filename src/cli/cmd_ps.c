@@ -23,14 +23,15 @@ static void describe(struct buf *out, const struct step_view *step, int64_t now_
     char text[24];
     enum look look = look_of_step(step);
     if (look == LOOK_APPROVAL) buf_text(out, "approval of ");
+    if (look == LOOK_QUEUED) buf_text(out, "queued ");
     buf_add(out, step->id);
     if (look == LOOK_HELD) buf_printf(out, " held: %.*s", STR_ARG(step->fault.code));
     if (look == LOOK_DELAYED) {
         duration_format(step->due_ms > now_ms ? step->due_ms - now_ms : 0, text);
         buf_printf(out, " again in %s", text);
     }
-    bool busy = look == LOOK_APPROVAL || look == LOOK_RUNNING;
-    int64_t since = step->attempt_count ? step->attempts[step->attempt_count - 1].started_ms : step->started_ms;
+    bool busy = look == LOOK_APPROVAL || look == LOOK_RUNNING || look == LOOK_QUEUED;
+    int64_t since = step->attempt_count ? step->attempts[step->attempt_count - 1].began_ms : step->began_ms;
     if (busy && since > 0 && now_ms >= since) {
         duration_format(now_ms - since, text);
         buf_printf(out, " %s", text);
@@ -41,7 +42,7 @@ static void describe(struct buf *out, const struct step_view *step, int64_t now_
 static bool is_busy(const struct step_view *step)
 {
     enum look look = look_of_step(step);
-    return look == LOOK_RUNNING || look == LOOK_APPROVAL || look == LOOK_DELAYED || look == LOOK_HELD;
+    return look == LOOK_RUNNING || look == LOOK_QUEUED || look == LOOK_APPROVAL || look == LOOK_DELAYED || look == LOOK_HELD;
 }
 
 static struct json step_json(struct arena *arena, const struct step_view *step)

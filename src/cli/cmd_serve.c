@@ -218,6 +218,10 @@ static int read_settings(struct serving *serving)
     if (!code && !args_int(&cli->args, FLAG_MAX_RUNS, 0, 1000000, settings->runs_max, &cli->io.arena, &runs))
         code = cli_usage(cli);
     settings->runs_max = (uint32_t)runs;
+    int64_t processes = settings->processes;
+    if (!code && !args_int(&cli->args, FLAG_CONCURRENCY, 1, 10000, processes, &cli->io.arena, &processes))
+        code = cli_usage(cli);
+    settings->processes = (uint32_t)processes;
     bool steps_said = args_text(&cli->args, FLAG_MAX_STEPS, "").len > 0;
     if (!code && (steps_said || !settings->steps_max)) code = steps_max_read(cli, &settings->steps_max);
     if (!code) code = confine_open(cli, &steps, false);

@@ -55,6 +55,19 @@ static struct json texts_of(struct cli *cli, enum flag flag)
     return json_filled(list);
 }
 
+// Roles in either spelling: "engineer", as documents write it, and "Engineer". One that is unknown is for the server to refuse.
+static struct json roles_of(struct cli *cli)
+{
+    struct json list = json_array();
+    struct str text;
+    size_t cursor = 0;
+    while (args_next(&cli->args, FLAG_ROLE, &cursor, &text)) {
+        enum role role = role_parse(text);
+        json_append(&cli->io.arena, &list, role ? json_word(role_word(role)) : json_string(text));
+    }
+    return json_filled(list);
+}
+
 // --expires: a duration from now, or a moment.
 static int expiry(struct cli *cli, struct json *out)
 {
@@ -74,7 +87,7 @@ static int expiry(struct cli *cli, struct json *out)
 int command_token_new(struct cli *cli)
 {
     struct session session;
-    struct json answer, expires, roles = texts_of(cli, FLAG_ROLE);
+    struct json answer, expires, roles = roles_of(cli);
     if (!roles.type) {
         cli_fail(cli, EXIT_USAGE, "what may the token do?");
         cli_hint(cli, "--role Operator, Engineer, Admin, System, Worker or Auditor (repeat)");
@@ -115,8 +128,8 @@ static const struct json *find_token(const struct json *rows, struct str id)
     return NULL;
 }
 
-// The same rights under a new secret; the old one ends when the new one is there.
-static int rotate(struct session *session, struct str path)
+// The same rights under a new secret: the server makes the one and ends the other at once, or does neither.
+static int rotate(struct session *session)
 {
     static const char *const kept[] = {"name", "roles", "pool", "audience", "projects", "environments", "expiresAt"};
     struct cli *cli = session->cli;
@@ -135,16 +148,18 @@ static int rotate(struct session *session, struct str path)
         bool newer = expires.type && strcmp(kept[i], "expiresAt") == 0;
         if (newer || value) JSON_ADD(&cli->io.arena, &body, {kept[i], newer ? expires : *value});
     }
+    JSON_ADD(&cli->io.arena, &body, {"replaces", json_string(cli->args.words[0])});
     code = json_ok(&body) ? server_ask(session, "POST", STR("/v1/tokens"), &body, &answer) : cli_nomem(cli);
     if (code) return code;
+    cli_note(cli, "token %s is revoked", cli->args.words[0].ptr);
     code = hand_out(cli, &answer);
-    if (code) { // the new one was not handed out: it goes, and the old one stays
-        struct str made = arena_format(&cli->io.arena, "/v1/tokens/%.*s", STR_ARG(json_text(json_key(&answer, "id"))));
-        if (made.ptr) (void)server_ask(session, "DELETE", made, NULL, NULL);
-        return code;
+    if (code) { // the old one is gone, and this is the only copy of the new one
+        struct buf out = buf_of(4096);
+        buf_printf(&out, "%.*s\n", STR_ARG(json_text(json_key(&answer, "token"))));
+        cli_print(cli, &out);
+        buf_release(&out);
+        cli_note(cli, "the new token could not be written: its text is shown this once");
     }
-    code = server_ask(session, "DELETE", path, NULL, NULL);
-    if (!code) cli_note(cli, "token %s is revoked", cli->args.words[0].ptr);
     return code;
 }
 
@@ -155,8 +170,7 @@ int command_token_rotate(struct cli *cli)
     if (!code) code = server_open(&session, cli);
     if (code) return code;
     code = server_whole_id(&session, "/v1/tokens", "id", TOKEN_ID_SIZE);
-    struct str path = server_path(cli, "/v1/tokens/{}");
-    if (!code) code = path.ptr ? rotate(&session, path) : EXIT_ERROR;
+    if (!code) code = rotate(&session);
     session_close(&session);
     return code;
 }

@@ -38,18 +38,18 @@ COMMAND("Test", crashtest, "crashtest", "FILE | TEST",
 COMMAND("Run", run, "run", "FILE [-- ARGUMENTS...]", "run a plan, a node workflow or a playbook to its end",
         "json|yaml|name", 1, 1, STORE_FLAGS, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_RUN_ID, FLAG_SET, FLAG_INPUT,
         FLAG_ARGUMENTS, FLAG_PROGRESS, FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT,
-        FLAG_REASON, FLAG_MAX_STEPS, FLAG_LIMITS, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS,
-        FLAG_QUEUE, FLAG_DETACH, FLAG_OUTPUT)
+        FLAG_REASON, FLAG_MAX_STEPS, FLAG_CONCURRENCY, FLAG_LIMITS, FLAG_RETENTION, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS,
+        FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_QUEUE, FLAG_DETACH, FLAG_OUTPUT)
 COMMAND("Run", worker, "worker", "", "execute steps of a server", NULL, 0, 0, FLAG_SERVER, FLAG_TOKEN_FILE,
         FLAG_CA_FILE, FLAG_CERT, FLAG_CERT_KEY, FLAG_POOL, FLAG_KINDS, FLAG_CONCURRENCY, FLAG_NAME, FLAG_TEMPORAL,
         FLAG_NAMESPACE, FLAG_TASK_QUEUE, FLAG_API_KEY_FILE, FLAG_TLS, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS,
         FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_LIMITS, FLAG_FETCH)
 COMMAND("Run", recover, "recover", "[RUN...]", "go on with unfinished runs that nobody owns", "table|json|jsonl|name",
-        0, SIZE_MAX, STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_LIMITS, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS,
-        FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_OUTPUT)
+        0, SIZE_MAX, STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_CONCURRENCY, FLAG_LIMITS, FLAG_RETENTION, FLAG_PLUGIN,
+        FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_OUTPUT)
 COMMAND("Run", serve, "serve", "", "the engine as a service over HTTP", NULL, 0, 0, FLAG_LISTEN, FLAG_HOST,
         FLAG_TLS_CERT, FLAG_TLS_KEY, FLAG_INSECURE, FLAG_OPEN, FLAG_PAGE_DIR, FLAG_TOKEN_FILE, FLAG_ROUTE, FLAG_LEASE,
-        FLAG_DRAIN, FLAG_MAX_RUNS,
+        FLAG_DRAIN, FLAG_MAX_RUNS, FLAG_CONCURRENCY,
         FLAG_MAX_STEPS, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_NO_LOCAL_STEPS, FLAG_TEMPORAL,
         FLAG_NAMESPACE, FLAG_TASK_QUEUE, FLAG_STORE, FLAG_RESULTS)
 COMMAND("Run", ui, "ui", "", "open the web page of a store or a server in the browser", NULL, 0, 0, STORE_FLAGS,
@@ -137,6 +137,29 @@ SPELLING("Service", service_call, "limits get", "", "how many runs the tenant ma
          SERVER_FLAGS, FLAG_OUTPUT)
 SPELLING("Service", service_call, "limits set", "", "change the limits of the tenant", "text|json|yaml", 0, 0,
          SERVER_FLAGS, FLAG_SET, FLAG_OUTPUT)
+COMMAND("Service", schedule_ls, "schedule ls", "", "schedules: when, what next, what last", LIST_FORMATS, 0, 0, SERVER_FLAGS,
+        LIST_FLAGS)
+COMMAND("Service", schedule_add, "schedule add", "NAME FILE", "start a document by itself at its times",
+        "text|json|yaml", 2, 2, SERVER_FLAGS, FLAG_CRON, FLAG_EVERY, FLAG_AT, FLAG_ZONE, FLAG_GAP, FLAG_FOLD, FLAG_JITTER,
+        FLAG_CATCHUP, FLAG_OVERLAP, FLAG_UNTIL, FLAG_SET, FLAG_INPUT, FLAG_QUEUE, FLAG_PROJECT, FLAG_ENVIRONMENT,
+        FLAG_PAUSED, FLAG_OUTPUT)
+COMMAND("Service", schedule_get, "schedule get", "NAME", "one schedule, with its next times", "text|json|yaml", 1, 1,
+        SERVER_FLAGS, FLAG_OUTPUT)
+COMMAND("Service", schedule_next, "schedule next", "NAME | EXPR | FILE", "the next times of a schedule or an expression",
+        "text|json|yaml", 1, 1, SERVER_FLAGS, FLAG_ZONE, FLAG_GAP, FLAG_FOLD, FLAG_SINCE, FLAG_LIMIT, FLAG_OUTPUT)
+COMMAND("Service", schedule_ticks, "schedule ticks", "NAME", "what became of its times, newest first", LIST_FORMATS, 1,
+        1, SERVER_FLAGS, FLAG_LIMIT, LIST_FLAGS)
+COMMAND("Service", schedule_call, "schedule pause", "NAME", "let a schedule fire no more", "text|json|yaml", 1, 1,
+        SERVER_FLAGS, FLAG_REASON, FLAG_OUTPUT)
+SPELLING("Service", schedule_call, "schedule resume", "NAME", "let it fire again, from now on", "text|json|yaml", 1, 1,
+         SERVER_FLAGS, FLAG_REASON, FLAG_OUTPUT)
+SPELLING("Service", schedule_call, "schedule rm", "NAME", "remove a schedule; its runs stay", "text|json|yaml", 1, 1,
+         SERVER_FLAGS, FLAG_OUTPUT)
+COMMAND("Service", schedule_trigger, "schedule trigger", "NAME", "a run of a schedule now", "text|json|yaml|name", 1, 1,
+        SERVER_FLAGS, FLAG_SET, FLAG_INPUT, FLAG_REASON, FLAG_OUTPUT)
+COMMAND("Service", schedule_backfill, "schedule backfill", "NAME --since TIME --until TIME", "run the times of a range",
+        "text|json|yaml", 1, 1, SERVER_FLAGS, FLAG_SINCE, FLAG_UNTIL, FLAG_ORDER, FLAG_LIMIT, FLAG_PARALLEL, FLAG_DRY_RUN,
+        FLAG_REASON, FLAG_OUTPUT)
 SPELLING("Service", service_list, "worker ls", "", "workers that were heard of lately", LIST_FORMATS, 0, 0, SERVER_FLAGS,
          LIST_FLAGS)
 SPELLING("Service", service_list, "outbox ls", "", "sinks: where they are, what waits for them", LIST_FORMATS, 0, 0,
@@ -182,7 +205,7 @@ COMMAND("Prove", key_show, "key show", "FILE", "print the id of a key, and its p
 COMMAND("Store", store_stat, "store stat", "", "what is in the store and where its bytes are", "text|json", 0, 0,
         STORE_FLAGS, FLAG_TIME, FLAG_OUTPUT)
 COMMAND("Store", store_gc, "store gc", "", "remove runs whose time is over", "text|json", 0, 0, STORE_FLAGS, FLAG_KEEP,
-        FLAG_KEEP_LAST, FLAG_STATUS, FLAG_DRY_RUN, FLAG_CHECK, FLAG_YES, FLAG_REASON, FLAG_OUTPUT)
+        FLAG_KEEP_LAST, FLAG_EXPIRED, FLAG_STATUS, FLAG_DRY_RUN, FLAG_CHECK, FLAG_YES, FLAG_REASON, FLAG_OUTPUT)
 COMMAND("Store", store_backup, "store backup", "DEST", "copy the store while it is being used", "text|json", 1, 1,
         STORE_FLAGS, FLAG_OUTPUT)
 COMMAND("Store", store_restore, "store restore", "BACKUP", "fill an empty store from a backup", "text|json", 1, 1,

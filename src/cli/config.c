@@ -26,6 +26,7 @@ static const struct setting settings[] = {
      "what the first ^C does: pause, cancel, kill, or of a server's run detach"},
     {"max-steps", FLAG_MAX_STEPS, "10000", "steps that a document may have, up to 100000"},
     {"limits", FLAG_LIMITS, "", "what one run may come to: events=N, bytes, segments, iterations, sqlBytes"},
+    {"artifact-retention", FLAG_RETENTION, "", "how long files of steps are kept, by kind: report=7d,default=30d"},
     {"confine", FLAG_CONFINE, "none", "what steps are kept from: none, auto, basic, files, full"},
     {"server", FLAG_SERVER, "", "the server that commands and workers ask instead of a store"},
     {"token-file", FLAG_TOKEN_FILE, "", "file with the token for the server"},

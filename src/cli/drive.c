@@ -325,6 +325,7 @@ static void tick(void *context, struct engine *engine, struct moment_in_time now
         if (stops && all_wait(drive, now)) drive->stop = true;
         if (drive->adopted && drive->level == 0) look_after_children(drive);
     }
+    progress_places(&drive->progress, engine);
     progress_tick(&drive->progress, now.wall_ms);
 }
 
@@ -375,6 +376,11 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
     };
     int code = steps_max_read(cli, &options.limits.steps_max);
     if (!code) code = limits_read(cli, &options.limits, NULL);
+    if (!code) code = retention_read(cli, &options.retention);
+    int64_t at_once = options.limits.process_max;
+    if (!code && !args_int(&cli->args, FLAG_CONCURRENCY, 1, 10000, at_once, &cli->io.arena, &at_once))
+        code = cli_usage(cli);
+    options.limits.process_max = (uint32_t)at_once;
     if (!code) code = plugins_open(cli);
     if (!code) code = confine_open(cli, &options, true);
     if (code) return code;

@@ -175,7 +175,7 @@ static const struct {
 } topics[] = {
     {"exit-codes", 0, more_exit_codes}, {"formats", 12, NULL},           {"environment", FLAG_COLUMN, NULL},
     {"targets", TOPIC_COLUMN, NULL},    {"query", 0, more_query_fields}, {"errors", 0, more_errors},
-    {"config", 0, more_settings},       {"problems", 0, more_problems},
+    {"config", 0, more_settings},       {"problems", 0, more_problems},  {"schedules", FLAG_COLUMN, NULL},
 };
 
 static int help_topic(struct cli *cli, size_t index)

@@ -59,6 +59,22 @@ int limits_read(struct cli *cli, struct engine_limits *out, uint64_t *sql_bytes)
     return cli_fail(cli, EXIT_USAGE, "--limits: %s", err.message);
 }
 
+int retention_read(struct cli *cli, struct retention *out)
+{
+    struct str text = args_text(&cli->args, FLAG_RETENTION, "");
+    struct json table = json_object();
+    struct error err = {0};
+    while (text.len > 0) {
+        struct str rest, age, item = str_cut(text, ',', &rest), kind = str_cut(item, '=', &age);
+        text = item.len < text.len ? rest : (struct str){0};
+        if (kind.len == item.len)
+            return cli_fail(cli, EXIT_USAGE, "--artifact-retention: \"%.*s\" is not like report=7d", STR_ARG(item));
+        if (!json_put(&cli->io.arena, &table, str_trim(kind), json_string(str_trim(age)))) return cli_nomem(cli);
+    }
+    if (retention_parse(&table, &cli->io.arena, out, &err) == OK) return EXIT_OK;
+    return cli_fail(cli, EXIT_USAGE, "--artifact-retention: %s", err.message);
+}
+
 const char *tasking_self(struct cli *cli)
 {
     char path[4096];

@@ -12,6 +12,8 @@ int credentials_read(struct cli *cli, struct json *out);
 int fetch_read(struct cli *cli, struct fetch_policy **out);
 // What one run may come to, of --limits. `sql_bytes` may be NULL. EXIT_OK, or what was reported.
 int limits_read(struct cli *cli, struct engine_limits *out, uint64_t *sql_bytes);
+// How long artifacts are kept, of --artifact-retention. EXIT_OK, or what was reported.
+int retention_read(struct cli *cli, struct retention *out);
 const char *tasking_self(struct cli *cli); // the path of this program; NULL: not known
 // What these flags say about the tasks of playbooks. EXIT_OK, or what was reported.
 int tasking_read(struct cli *cli, struct task_options *out);

@@ -164,6 +164,7 @@ uint64_t output_kept(const struct json *value, bool has_blob, uint64_t blob_size
 #define OUTPUT_CUT "output cut: %llu bytes of it are kept" // as people read it, with output_kept
 #define FAULT_OVERFLOW_WAY "; `output: {on_overflow: artifact}` keeps all of it as a file of the run"
 #define FAULT_OVERFLOW "its output has %llu bytes, above the limit of %zu" // message of PAYLOAD_TOO_LARGE
+#define FAULT_CANCELLED "CANCELLED" // of what was stopped because its run is being cancelled
 #define FAULT_EXIT "EXIT_NONZERO" // a command ended with another exit than 0
 struct fault {
     struct str code; // "TIMEOUT", FAULT_EXIT, ...; empty = no fault
@@ -400,5 +401,13 @@ enum code signal_encode(const struct signal *signal, struct arena *arena, struct
 // The same as values, unchecked: what a moment carries. False: out of memory. `out` of signal_read borrows `request`.
 bool signal_write(const struct signal *signal, struct arena *arena, struct json *out);
 bool signal_read(const struct json *request, struct signal *out); // false: it is none
+
+// Ids of playbooks' runs when nobody names them: positive 64-bit numbers that grow with time, so that documents may write them into SQL
+// as they are. 41 bits of milliseconds since 2024, 22 that are random; within one process each is larger than `last`.
+uint64_t run_number(uint64_t last, int64_t wall_ms, uint64_t random);
+#define RUN_NUMBER_SIZE 21
+void run_number_format(uint64_t number, char out[RUN_NUMBER_SIZE]);
+// Whether a run's id is such a number: its children have numbers, too.
+bool run_number_valid(struct str id);
 
 #endif

@@ -1,4 +1,5 @@
-// VOCABULARY_NODES: exactly eight types, one flat record (C-63). Who the run belongs to is said once, in workflow_started.
+// VOCABULARY_NODES: exactly eight types, one flat record (C-63). Every record says in its payload whose run it is (WE-2.1.3j); logs of
+// earlier versions say it in workflow_started alone.
 // A node_started with engine_attempt >= 2 is a node begun again after a crash: StepRedispatched in the other words.
 #include "contract/internal.h"
 
@@ -39,6 +40,9 @@ static const struct table forked_from_table = TABLE_OF({
 #define ACTOR_FIELD MOMENT_FIELD("actor", FIELD_STR, actor, 0)
 #define BY_FIELD DERIVED_FIELD("by", FIELD_STR, by, 0)
 #define DURATION_FIELD MOMENT_FIELD("duration_ms", FIELD_MS, duration_ms, ALWAYS)
+#define ENVIRONMENT_FIELD IDS_FIELD("environment_id", environment, ALWAYS)
+#define PROJECT_FIELD IDS_FIELD("project_id", project, ALWAYS)
+#define TENANT_FIELD IDS_FIELD("tenant_id", tenant, ALWAYS)
 #define ENGINE_FIELD(how) MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, how)
 #define ERROR_FIELD OBJECT_FIELD("error", error_table, ALWAYS)
 #define EVENT_ID_FIELD SEAL_FIELD("event_id", FIELD_ID, event_id, 0)
@@ -59,7 +63,7 @@ static const struct field workflow_started_fields[] = {
 
 static const struct field workflow_completed_fields[] = {
     AT_FIELD,       ATTEMPT_FIELD(0), BY_FIELD,       OBJECT_FIELD("counts", counts_table, ALWAYS),
-    DURATION_FIELD, ENGINE_FIELD(0),  EVENT_ID_FIELD,
+    DURATION_FIELD, ENGINE_FIELD(0),  ENVIRONMENT_FIELD, EVENT_ID_FIELD, PROJECT_FIELD, TENANT_FIELD,
 };
 static const struct table workflow_ended = TABLE(workflow_completed_fields);
 
@@ -82,8 +86,11 @@ static const struct field node_started_fields[] = {
     MOMENT_FIELD("child_run_id", FIELD_STR, run_ref, 0),
     MOMENT_FIELD("due_at", FIELD_TIME, due_ms, 0),
     ENGINE_FIELD(ALWAYS),
+    ENVIRONMENT_FIELD,
     EVENT_ID_FIELD,
     NODE_FIELD,
+    PROJECT_FIELD,
+    TENANT_FIELD,
 };
 
 static const struct field node_completed_fields[] = {
@@ -95,17 +102,20 @@ static const struct field node_completed_fields[] = {
     BY_FIELD,
     DURATION_FIELD,
     ENGINE_FIELD(ALWAYS),
+    ENVIRONMENT_FIELD,
     EVENT_ID_FIELD,
     NODE_FIELD,
     MOMENT_FIELD("output", FIELD_JSON, value, 0),
     BLOB_FIELD("output_ref", output_ref_table),
+    PROJECT_FIELD,
     MOMENT_FIELD("reused_from", FIELD_STR, run_ref, 0),
+    TENANT_FIELD,
     MOMENT_FIELD("truncated", FIELD_BOOL, truncated, 0),
 };
 
 static const struct field node_failed_fields[] = {
     ACTOR_FIELD,          AT_FIELD,    ATTEMPT_FIELD(ALWAYS), ATTEMPTS_FIELD, BY_FIELD, DURATION_FIELD,
-    ENGINE_FIELD(ALWAYS), ERROR_FIELD, EVENT_ID_FIELD,        NODE_FIELD,
+    ENGINE_FIELD(ALWAYS), ENVIRONMENT_FIELD, ERROR_FIELD, EVENT_ID_FIELD, NODE_FIELD, PROJECT_FIELD, TENANT_FIELD,
 };
 
 static const struct field node_skipped_fields[] = {
@@ -116,11 +126,14 @@ static const struct field node_skipped_fields[] = {
     DERIVED_FIELD("cause", FIELD_STR, cause, 0),
     DERIVED_FIELD("detail", FIELD_STR, detail, 0),
     ENGINE_FIELD(ALWAYS),
+    ENVIRONMENT_FIELD,
     EVENT_ID_FIELD,
     DERIVED_FIELD("expr", FIELD_STR, expr, 0),
     NODE_FIELD,
+    PROJECT_FIELD,
     DERIVED_FIELD("reason", FIELD_STR, reason, ALWAYS),
     SIGNAL_FIELD,
+    TENANT_FIELD,
 };
 
 static const struct table payloads[MOMENT_COUNT] = {

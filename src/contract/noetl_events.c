@@ -1,8 +1,8 @@
 // VOCABULARY_NOETL: the canonical event model of playbooks (NX-2, NX-3), 29 types in one envelope.
 //
 // What is particular to a type is in `payload`: inputs, outcome, result_ref, error as the model names them, decisions flat, and in
-// `payload.meta` what Cairn knows besides. Members that would say nothing are left out, so that a record stays small: whose run it is,
-// is said once, in playbook.execution.requested. `timestamp` is when it happened; meta.appended_ms, how much later it was stored.
+// `payload.meta` what Cairn knows besides: whose run it is, in every record (WE-2.1.3j). Members that would say nothing are left out, so
+// that a record stays small. `timestamp` is when it happened; meta.appended_ms, how much later it was stored.
 #include "contract/noetl_tables.h"
 #include "json/make.h"
 
@@ -105,15 +105,13 @@ static bool derive_step(const struct moment *moment, struct arena *arena, struct
         ok = ok && d->iteration_id.ptr;
     }
     if (!moment->task.len) return ok;
-    // Runs of a task are counted in the iteration, and must differ in the step run.
-    struct str prefix = STR(TASK_PREFIX), name = moment->task;
-    if (moment->iteration) {
-        prefix = join_id(arena, STR(TASK_PREFIX), moment->task, STR(ITERATION_PART), moment->iteration - 1);
-        name = STR("");
-        ok = ok && prefix.ptr;
-    }
-    d->task_run_id = join_id(arena, prefix, name, STR(RUN_PART), moment->task_run);
-    return ok && d->task_run_id.ptr;
+    // Runs of a task are counted in the visit or the iteration, and their ids differ in the whole execution.
+    const struct str parts[] = {STR(TASK_PREFIX), moment->task, STR(":"),
+                                moment->iteration ? d->iteration_id : d->step_run_id};
+    struct str prefix = ok ? contract_join(arena, parts, ARRAY_COUNT(parts)) : (struct str){0};
+    if (!prefix.ptr) return false;
+    d->task_run_id = join_id(arena, prefix, STR(""), STR(RUN_PART), moment->task_run);
+    return d->task_run_id.ptr;
 }
 
 static bool joined(struct arena *arena, struct str prefix, struct str name, struct str *out)
@@ -247,6 +245,13 @@ static enum moment_kind kind_of(struct str type, struct str status, const struct
     return ended ? MOMENT_RUN_CANCELLED : MOMENT_RUN_FAILED;
 }
 
+// "task:<label>:<step_run_id>"
+static bool ends_with_step(struct str task, struct str step)
+{
+    size_t least = sizeof(TASK_PREFIX) + step.len; // a byte of the label, and ':'
+    return task.len > least && str_ends(task, step) && task.ptr[task.len - step.len - 1] == ':';
+}
+
 static enum code read_ids(const struct derived *derived, struct moment *moment, struct error *err)
 {
     struct str step = derived->step_run_id, task = derived->task_run_id;
@@ -264,6 +269,8 @@ static enum code read_ids(const struct derived *derived, struct moment *moment, 
         ok = str_starts(task, STR(TASK_PREFIX)) && cut_id(&task, STR(RUN_PART), &moment->task_run);
         if (ok && moment->iteration)
             ok = cut_id(&task, STR(ITERATION_PART), &iteration) && iteration == moment->iteration - 1;
+        // Logs of before have no step in it: there the same label in two steps or visits has the same id.
+        if (ok && ends_with_step(task, derived->step_run_id)) task.len -= derived->step_run_id.len + 1;
         if (ok) moment->task = str_slice(task, sizeof(TASK_PREFIX) - 1, task.len);
         ok = ok && moment->task.len && moment->task_run;
     }

@@ -32,24 +32,33 @@ static const struct table of_try_end = TABLE_OF({ENVELOPE(ATTEMPT_FIELD(ALWAYS),
 // ---- parts of payloads
 
 #define BY_FIELD DERIVED_FIELD("by", FIELD_STR, by, 0)
+// Whose run it is, in every record; in logs of earlier versions only in the first.
+#define ENVIRONMENT_FIELD IDS_FIELD("environment_id", environment, ALWAYS)
+#define PROJECT_FIELD IDS_FIELD("project_id", project, ALWAYS)
+#define TENANT_FIELD IDS_FIELD("tenant_id", tenant, ALWAYS)
 // The logical attempt of what is not a step counts pauses (C-23).
 #define RUN_META_FIELDS                                                                                                \
     MOMENT_FIELD("actor", FIELD_STR, actor, 0), DERIVED_FIELD("appended_ms", FIELD_MS, appended, 0), BY_FIELD,         \
-        MOMENT_FIELD("cycle", FIELD_ATTEMPT, logical, 0), MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, 0)
+        MOMENT_FIELD("cycle", FIELD_ATTEMPT, logical, 0), MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, 0),  \
+        ENVIRONMENT_FIELD
 #define REASON_FIELD(name) MOMENT_FIELD(name, FIELD_STR, reason, 0)
 #define SIGNAL_FIELDS                                                                                                  \
     MOMENT_FIELD("signal_id", FIELD_STR, signal_id, 0), MOMENT_FIELD("signal_type", FIELD_STR, signal_type, 0)
 
-static const struct table run_meta = TABLE_OF({RUN_META_FIELDS, REASON_FIELD("reason"), SIGNAL_FIELDS});
+static const struct table run_meta =
+    TABLE_OF({RUN_META_FIELDS, PROJECT_FIELD, REASON_FIELD("reason"), SIGNAL_FIELDS, TENANT_FIELD});
 static const struct table resume_meta = TABLE_OF({
     RUN_META_FIELDS,
+    PROJECT_FIELD,
     REASON_FIELD("reason"),
     BOOL_FIELD("resume", FIELD_TRUE),
     SIGNAL_FIELDS,
+    TENANT_FIELD,
 });
-static const struct table failed_meta = TABLE_OF({RUN_META_FIELDS, REASON_FIELD("failed_step"), SIGNAL_FIELDS});
+static const struct table failed_meta =
+    TABLE_OF({RUN_META_FIELDS, REASON_FIELD("failed_step"), PROJECT_FIELD, SIGNAL_FIELDS, TENANT_FIELD});
 // The message of the error is the reason of a cancellation.
-static const struct table cancelled_meta = TABLE_OF({RUN_META_FIELDS, SIGNAL_FIELDS});
+static const struct table cancelled_meta = TABLE_OF({RUN_META_FIELDS, PROJECT_FIELD, SIGNAL_FIELDS, TENANT_FIELD});
 static const struct table step_meta = TABLE_OF({
     MOMENT_FIELD("actor", FIELD_STR, actor, 0),
     DERIVED_FIELD("appended_ms", FIELD_MS, appended, 0),
@@ -58,8 +67,11 @@ static const struct table step_meta = TABLE_OF({
     MOMENT_FIELD("detail", FIELD_STR, detail, 0),
     MOMENT_FIELD("due_at", FIELD_TIME, due_ms, 0),
     MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, 0),
+    ENVIRONMENT_FIELD,
+    PROJECT_FIELD,
     MOMENT_FIELD("reason", FIELD_STR, reason, 0),
     MOMENT_FIELD("signal_id", FIELD_STR, signal_id, 0),
+    TENANT_FIELD,
     MOMENT_FIELD("truncated", FIELD_BOOL, truncated, 0),
 });
 

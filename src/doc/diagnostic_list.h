@@ -115,6 +115,9 @@
       "the last perhaps with else.")                                                               \
     X("E0227", "a step that neither does nor leads to anything",                                   \
       "A step of a playbook has a tool, or a next, or both.")                                      \
+    X("E0228", "a schedule that cannot be read",                                                   \
+      "It has exactly one of cron, every and at. The message says which field is wrong and "       \
+      "what it takes; `cairn help schedule` has all of them.")                                     \
     X("E0301", "an id is used twice",                                                              \
       "Ids are unique in their scope: the document, or the body of one loop.")                     \
     X("E0302", "an unknown dependency",                                                            \

@@ -25,6 +25,7 @@ struct group {
     struct run_hold *held; // likewise: what was outside
     uint32_t held_count;
     bool starts;      // INPUT_START is one of them
+    size_t outbox_first, outbox_count; // items that its outbox has given, before all others; 0: none
 };
 
 struct batch {
@@ -46,6 +47,7 @@ struct batch {
     size_t at;        // the input that is decided now; `taken`: all are
     uint64_t ceilings; // memory_ceilings before it
     bool waits;       // for a result that is elsewhere and cannot be had: nothing was stored
+    bool ahead;       // its append failed, and its runs have not been taken back
 };
 
 // fair.c: inputs from this one on are left for the next turn, where tenants take turns
@@ -58,8 +60,21 @@ enum code batch_run(struct batch *batch, struct error *err) MUST_CHECK;       //
 // Nothing of the batch that is not done was stored: each of its runs is folded again, once, and runs made in it are gone.
 enum code batch_take_back(struct batch *batch, struct error *err) MUST_CHECK;
 
+// turn.c, for failopen.c
+struct append_item *item_add(struct batch *batch, struct resident *resident) MUST_CHECK; // NULL: out of memory
+// The observer learns of items that are stored, and the run of their size. `old`: so many of the first happened in another run.
+void tell_items(const struct batch *batch, struct resident *resident, size_t first, size_t count, uint32_t old);
+enum code carry_out_effects(const struct batch *batch, const struct decided *decided, struct error *err) MUST_CHECK;
+enum code owe(struct engine *engine, struct resident *resident, enum code why, struct error *err) MUST_CHECK;
+
 // budget.c: how long the append of the batch may wait for others; 0 = there is no budget
 int64_t budget_left(const struct batch *batch);
+
+// failopen.c. Runs of a batch that was not stored whose starts may go on without the store, and have waited long enough: they are in
+// the outbox, their inputs are done. Nothing happens where there are none.
+enum code batch_fail_open(struct batch *batch, struct error *err) MUST_CHECK;
+enum code outbox_collect(struct batch *batch, struct group *group, struct error *err) MUST_CHECK; // before all else of the run
+void outbox_logged(struct batch *batch, struct group *group);                                     // they are durable
 
 // gather.c
 enum code gather(struct engine *engine, struct error *err) MUST_CHECK; // results and timers into the queue

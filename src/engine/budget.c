@@ -4,10 +4,11 @@
 // for what is left of the budget of the oldest result in it. One that succeeds has stored all of it, however long the disk took, and
 // that is that. One that does not has stored nothing: before the next try the runs are folded from the store again (batch_take_back),
 // which is the look whether an event is there after all; a result that has waited too long becomes a failure of its attempt, and the
-// retry policy of the step decides.
+// retry policy of the step decides. A start that has waited too long may go on without the store (failopen.c).
 #include "engine/batch.h"
 
-enum { BUDGET_MS = 3000, BUDGET_MAX_MS = 3600000 };
+// While the store takes nothing, it is asked often and not for long: starts that become due meanwhile have a budget, too.
+enum { BUDGET_MS = 3000, BUDGET_MAX_MS = 3600000, STALLED_WAIT_MS = 250 };
 
 void append_took(struct engine *engine, enum code rc, int64_t took_us, size_t items)
 {
@@ -46,24 +47,39 @@ static int64_t waited(const struct engine *engine, const struct queued *queued)
     return engine->now.mono_ms + engine->append_ms - queued->since_mono;
 }
 
+// Nothing but a start may come of it.
+static bool may_start_only(const struct queued *queued)
+{
+    return queued->input.kind == INPUT_TIMER || queued->input.kind == INPUT_RECOVER || queued->input.lost;
+}
+
+bool is_over_budget(const struct engine *engine, const struct queued *queued)
+{
+    int64_t budget_ms = engine->options.limits.write_budget_ms;
+    return budget_ms > 0 && waited(engine, queued) >= budget_ms;
+}
+
 int64_t budget_left(const struct batch *batch)
 {
-    int64_t budget_ms = batch->engine->options.limits.write_budget_ms, left = budget_ms;
+    const struct engine *engine = batch->engine;
+    bool open = engine->options.limits.starts_fail_open;
+    int64_t budget_ms = engine->options.limits.write_budget_ms, left = budget_ms;
     for (size_t i = 0; budget_ms > 0 && i < batch->count; i++) {
         const struct queued *queued = &batch->decided[i].queued;
-        int64_t mine = is_attempt(queued) ? budget_ms - waited(batch->engine, queued) : budget_ms;
+        bool counts = is_attempt(queued) || (open && may_start_only(queued));
+        int64_t mine = counts ? budget_ms - waited(engine, queued) : budget_ms;
         if (mine > 0 && mine < left) left = mine; // one that is over it has become a failure, which waits like anything else
     }
-    return left;
+    return open && engine->stalled_mono != 0 && left > STALLED_WAIT_MS ? STALLED_WAIT_MS : left;
 }
 
 void check_budget(const struct engine *engine, struct queued *queued)
 {
     static const struct str code = {"STATE_STORE_WRITE_BUDGET_EXCEEDED", 33};
     int64_t budget_ms = engine->options.limits.write_budget_ms;
-    if (budget_ms == 0 || !is_attempt(queued) || waited(engine, queued) < budget_ms) return;
+    if (!is_over_budget(engine, queued) || !is_attempt(queued) || queued->input.lost) return;
     if (str_eq(queued->input.fault.code, code)) return;
-    os_log(LOG_WARN, "a result was not stored in time code=%.*s run=%.*s ms=%lld budget=%lld", STR_ARG(code),
+    os_log(LOG_WARN, "a result was not stored in time code=%.*s mode=closed run=%.*s ms=%lld budget=%lld", STR_ARG(code),
            STR_ARG(queued->resident->ids.run), (long long)waited(engine, queued), (long long)budget_ms);
     queued_fail(queued, (struct fault){.code = code,
                                        .message = STR("the result could not be stored in time"),
@@ -73,16 +89,73 @@ void check_budget(const struct engine *engine, struct queued *queued)
 
 // ---- configuration
 
-static bool names(const struct json *list, const char *name)
+// The event class of that name: the word of a plan's log. MOMENT_UNKNOWN: there is none.
+static enum moment_kind class_of(struct str name)
 {
-    for (uint32_t i = 0; json_is(list, JSON_ARRAY) && i < list->count; i++)
-        if (str_is(json_text(&list->items[i]), name)) return true;
-    return false;
+    for (int kind = 1; kind < MOMENT_COUNT; kind++) {
+        const char *word = moment_word((enum moment_kind)kind, VOCABULARY_RUN);
+        if (word && str_is(name, word)) return (enum moment_kind)kind;
+    }
+    return MOMENT_UNKNOWN;
 }
 
-enum code engine_write_budget_parse(const struct json *config, int64_t *budget_ms, struct error *err)
+// Why the class must be in the store before anything comes of it.
+static const char *why_closed(enum moment_kind kind)
 {
-    *budget_ms = BUDGET_MS;
+    if (kind == MOMENT_STEP_REDISPATCHED) return "it goes with StepStarted, and is not named beside it";
+    if (kind == MOMENT_SIGNAL_ACCEPTED || kind == MOMENT_SIGNAL_REJECTED || kind == MOMENT_RUN_PAUSED ||
+        kind == MOMENT_RUN_RESUMED || kind == MOMENT_RUN_APPROVED || kind == MOMENT_RUN_CANCELLED)
+        return "who has sent a signal was promised that it survives";
+    if (moment_is_step(kind)) return "an outcome that is not in the store has not happened, and what follows from it would be wrong";
+    return "a run begins and ends in the store";
+}
+
+static enum code class_refused(const char *member, struct str name, enum moment_kind kind, struct error *err)
+{
+    if (kind == MOMENT_UNKNOWN)
+        return error_set(err, E_INVALID, "%s: there is no event class \"%.*s\"; StepStarted is the one that may fail open", member,
+                         STR_ARG(name));
+    return error_set(err, E_INVALID, "%s: %.*s may not fail open: %s", member, STR_ARG(name), why_closed(kind));
+}
+
+static enum code read_open(const struct json *open, struct engine_limits *out, struct error *err)
+{
+    static const char member[] = "failOpenForEventClass";
+    if (!open) return OK;
+    if (!json_is(open, JSON_ARRAY)) return error_set(err, E_INVALID, "%s must be a list of event classes", member);
+    out->starts_fail_open = false;
+    for (uint32_t i = 0; i < open->count; i++) {
+        struct str name = json_text(&open->items[i]);
+        enum moment_kind kind = class_of(name);
+        if (kind != MOMENT_STEP_STARTED) return class_refused(member, name, kind, err);
+        out->starts_fail_open = true;
+    }
+    return OK;
+}
+
+static enum code read_never(const struct json *never, const struct engine_limits *out, struct error *err)
+{
+    static const char member[] = "neverFailOpen";
+    bool completed = false, failed = false;
+    if (!never) return OK;
+    if (!json_is(never, JSON_ARRAY)) return error_set(err, E_INVALID, "%s must be a list of event classes", member);
+    for (uint32_t i = 0; i < never->count; i++) {
+        struct str name = json_text(&never->items[i]);
+        enum moment_kind kind = class_of(name);
+        if (kind == MOMENT_UNKNOWN) return error_set(err, E_INVALID, "%s: there is no event class \"%.*s\"", member, STR_ARG(name));
+        if (kind == MOMENT_STEP_STARTED && out->starts_fail_open)
+            return error_set(err, E_INVALID, "StepStarted is in failOpenForEventClass and in %s", member);
+        completed = completed || kind == MOMENT_STEP_COMPLETED;
+        failed = failed || str_is(name, "StepFailed");
+    }
+    if (!completed || !failed) return error_set(err, E_INVALID, "%s must hold StepCompleted and StepFailed", member);
+    return OK;
+}
+
+enum code engine_write_budget_parse(const struct json *config, struct engine_limits *out, struct error *err)
+{
+    out->write_budget_ms = BUDGET_MS;
+    out->starts_fail_open = true;
     if (!config) return OK;
     if (!json_is(config, JSON_OBJECT)) return error_set(err, E_INVALID, "stateStore must be an object");
     const struct json *budget = json_key(config, "writeLatencyBudgetMs");
@@ -91,12 +164,7 @@ enum code engine_write_budget_parse(const struct json *config, int64_t *budget_m
         return error_set(err, E_INVALID, "stateStore has a member that is not known");
     if (budget && (!json_is(budget, JSON_INT) || budget->integer < 1 || budget->integer > BUDGET_MAX_MS))
         return error_set(err, E_INVALID, "writeLatencyBudgetMs must be a number of milliseconds from 1 to 3600000");
-    if (open && (!json_is(open, JSON_ARRAY) || open->count > 0))
-        return error_set(err, E_INVALID,
-                         "failOpenForEventClass must be empty: what is not recorded is not started, and what ended is "
-                         "not forgotten");
-    if (never && !(names(never, "StepCompleted") && names(never, "StepFailed")))
-        return error_set(err, E_INVALID, "neverFailOpen must hold StepCompleted and StepFailed");
-    if (budget) *budget_ms = budget->integer;
-    return OK;
+    if (budget) out->write_budget_ms = budget->integer;
+    enum code rc = read_open(open, out, err);
+    return rc ? rc : read_never(never, out, err);
 }

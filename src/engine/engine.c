@@ -91,6 +91,7 @@ void resident_remove(struct engine *engine, struct resident *resident)
         resident->tickets--;
     }
     holds_release(&resident->holds);
+    run_outbox_free(engine, resident);
     run_free(resident->run); // borrows the ids of its log
     store_release_run(engine->store, resident->log);
     resident->entry->users--;
@@ -101,6 +102,7 @@ void resident_gone(struct engine *engine, struct resident *resident)
 {
     if (resident->gone) return;
     resident->gone = true;
+    outbox_lost(engine, resident);
     resident->next_gone = engine->gone;
     engine->gone = resident;
 }
@@ -143,7 +145,9 @@ bool is_recovery(const struct queued *queued)
 enum code need_recover(struct engine *engine, struct resident *resident, struct error *err)
 {
     if (resident->needs_recover) return OK;
-    if (!queue_add(engine, resident, INPUT_RECOVER)) return error_nomem(err);
+    struct queued *queued = queue_add(engine, resident, INPUT_RECOVER);
+    if (!queued) return error_nomem(err);
+    queued->input.apart = engine->options.pools_apart;
     resident->needs_recover = true;
     return OK;
 }
@@ -228,6 +232,17 @@ void new_uuid(struct engine *engine, char out[UUID_SIZE])
     uuid_format(random, out);
 }
 
+void new_run_id(struct engine *engine, const struct program *program, char out[UUID_SIZE])
+{
+    if (!program->net) {
+        new_uuid(engine, out);
+        return;
+    }
+    int64_t now_ms = engine->now.wall_ms > 0 ? engine->now.wall_ms : os_now().wall_ms; // before the first turn there is none
+    engine->last_number = run_number(engine->last_number, now_ms, new_random(engine));
+    run_number_format(engine->last_number, out);
+}
+
 uint64_t new_random(struct engine *engine)
 {
     uint64_t random;
@@ -305,6 +320,9 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
     heap_init(&engine->timers);
     heap_init(&engine->alarms);
     arena_init(&engine->turn, TURN_ARENA_BLOCK / 16, TURN_ARENA_LIMIT);
+    enum code rc = outbox_open(&engine->outbox, options->store, options->outbox_disk, err);
+    if (rc) engine_close(engine);
+    if (rc) return rc;
     *out = engine;
     return OK;
 }
@@ -344,6 +362,7 @@ void engine_close(struct engine *engine)
     heap_release(&engine->alarms);
     mailbox_release(&engine->mailbox);
     arena_release(&engine->turn);
+    outbox_close(&engine->outbox);
     free(engine->tickets);
     free(engine->table);
     free(engine);
@@ -388,7 +407,7 @@ struct engine_activity engine_activity(const struct engine *engine)
                                        .in_flight = engine->live_tickets,
                                        .queued = engine->queue.count,
                                        .slow_writes = engine->slow_writes};
-    if (engine->stalled_mono != 0) activity.stalled_ms = engine->now.mono_ms - engine->stalled_mono;
+    activity.stalled_ms = engine_stalled(engine, &activity.outboxed);
     const struct aside *at = NULL;
     for (const struct queued *queued = aside_next(engine, &at); queued; queued = aside_next(engine, &at))
         activity.in_flight += queued->resident && queued->input.kind == INPUT_RESULT;
@@ -401,6 +420,12 @@ struct engine_activity engine_activity(const struct engine *engine)
         }
     }
     return activity;
+}
+
+int64_t engine_stalled(const struct engine *engine, size_t *outboxed)
+{
+    *outboxed = engine->outboxed;
+    return engine->stalled_mono == 0 ? 0 : engine->now.mono_ms - engine->stalled_mono;
 }
 
 size_t engine_resident(const struct engine *engine)
@@ -425,6 +450,7 @@ void engine_summary(const struct run *run, struct run_summary *out)
     out->goes_on = standing.goes_on;
     memcpy(out->substatus, sub.ptr, sub.len < sizeof(out->substatus) ? sub.len : sizeof(out->substatus) - 1);
     out->counts = run->counts;
+    if (run->status == RUN_STATUS_CANCELLED) out->counts.failed -= run->stopped; // by its end: nothing went wrong with them
     out->running = run->in_flight;
     out->created_ms = run->queued_ms ? run->queued_ms : run->started_ms;
     out->started_ms = run->started_ms;

@@ -49,6 +49,19 @@ struct engine_refusal {
     const struct error *why;
 };
 
+// Starts of a run that went on without their store (ADR 0036).
+enum outbox_news {
+    OUTBOX_WRITTEN = 1, // `moments` are durable in the outbox, and are carried out
+    OUTBOX_LOGGED,      // all of the run's are in its log now
+    OUTBOX_LOST         // they never will be: the run's log went on without them, under another owner. `moments` may be NULL
+};
+struct engine_outbox {
+    enum outbox_news what;
+    struct str tenant, run;
+    const struct moment *moments;
+    size_t count;
+};
+
 struct engine_observer {
     void *context;
     void (*event)(void *context, const struct engine_event *event);          // may be NULL
@@ -60,6 +73,7 @@ struct engine_observer {
     void (*left)(void *context, const struct run *run);
     // A batch was given to the store: what came of it, how long it took, how many events it held. May be NULL.
     void (*appended)(void *context, enum code rc, int64_t micros, size_t events);
+    void (*outbox)(void *context, const struct engine_outbox *news); // may be NULL
 };
 
 struct engine_limits {
@@ -79,6 +93,8 @@ struct engine_limits {
     // How long a result may wait for the store (ADR 0019): then its attempt fails with STATE_STORE_WRITE_BUDGET_EXCEEDED,
     // retryable, unless it turns out to be stored. 0 (default): as long as it takes.
     int64_t write_budget_ms;
+    // Starts of attempts that have waited that long go on, with their events in the outbox, until the store takes them (ADR 0036).
+    bool starts_fail_open;
 };
 extern const struct engine_limits engine_limits_default;
 
@@ -87,10 +103,25 @@ extern const struct engine_limits engine_limits_default;
 // (task/task.h). E_INVALID.
 enum code engine_limits_parse(const struct json *config, struct arena *arena, struct engine_limits *out,
                               uint64_t *sql_bytes, struct error *err) MUST_CHECK;
-// "stateStore" of a service's configuration: {"writeLatencyBudgetMs":3000,"failOpenForEventClass":[],
-// "neverFailOpen":["StepCompleted","StepFailed"]}, which are the defaults (`config` may be NULL). Nothing may fail open: an
-// attempt that no event names is never started (I11). E_INVALID.
-enum code engine_write_budget_parse(const struct json *config, int64_t *budget_ms, struct error *err) MUST_CHECK;
+// How long artifacts are kept, by kind: what a step leaves says when its time is over (expiresAt), and then it is not read any more
+// (reading/reading.h) and removed (archive_expire in archive/archive.h).
+struct retention_rule {
+    struct str kind; // "default": of kinds that no rule names
+    int64_t ms;      // 0: for ever
+};
+struct retention {
+    const struct retention_rule *rules;
+    size_t count;
+};
+// {"KIND":"7d","default":"30d","report":"never"}. E_INVALID. In `arena`.
+enum code retention_parse(const struct json *config, struct arena *arena, struct retention *out,
+                          struct error *err) MUST_CHECK;
+int64_t retention_of(const struct retention *retention, struct str kind); // 0: for ever
+
+// "stateStore" of a service's configuration: {"writeLatencyBudgetMs":3000,"failOpenForEventClass":["StepStarted"],
+// "neverFailOpen":["StepCompleted","StepFailed"]}, which are the defaults (`config` may be NULL). StepStarted is the one class that may
+// fail open; others are refused with the reason. E_INVALID.
+enum code engine_write_budget_parse(const struct json *config, struct engine_limits *out, struct error *err) MUST_CHECK;
 
 // Functions of the program around the engine: steps of kind HOST.
 struct engine_host {
@@ -118,8 +149,12 @@ struct engine_options {
     const struct task_options *task;
     // Where attempts wait for workers, and which ones do (executor/executor.h). They live as long as the engine. NULL: there are none.
     struct tools *pools;
+    // An attempt that was given to them outlives this engine: the next one claims it, by starting the same (run, step, logical,
+    // engine) again, which the tools understand as that. So taking a run up names no new engine attempts (ADR 0039).
+    bool pools_apart;
     struct executor_routes routes;
     struct engine_limits limits;
+    struct disk *outbox_disk; // tests: has the files of the outbox. NULL: a directory beside the store
     struct engine_observer observer;
     // Asked right before an attempt is given to a tool: false when too much time has passed since the store was last heard of
     // (I29); the attempt then runs later, under the next engine attempt. NULL: always.
@@ -129,6 +164,7 @@ struct engine_options {
     // than once for one end. How many; NULL: none. Their puts must fit whatever is there.
     size_t (*ending)(void *context, struct str tenant, struct str run, struct arena *arena, struct note_put *out);
     void *ending_context;
+    struct retention retention; // of artifacts; lives as long as the engine
     bool private_files; // the log does not say where artifacts are on this machine, only whose they are
     bool
         no_files; // a playbook that a task names when it runs is one that the run holds: none is looked for among files
@@ -268,11 +304,25 @@ struct engine_activity {
     size_t in_flight;     // attempts dispatched by this process
     size_t queued;        // inputs that wait for the next turn
     uint64_t slow_writes; // appends that took longer than limits.write_budget_ms, so far
+    size_t outboxed;      // runs whose starts are in the outbox and not in their log yet
     int64_t stalled_ms;   // so long has the store taken nothing of what is to be stored (no space); 0 = it does
 };
 struct engine_activity engine_activity(const struct engine *engine); // looks at every resident run
 size_t engine_resident(const struct engine *engine);                 // how many there are, at no cost
+int64_t engine_stalled(const struct engine *engine, size_t *outboxed); // two of those, likewise
 const struct run *engine_run(const struct engine *engine, struct str tenant, struct str run); // NULL: not resident
+
+// Whether the engine has taken a run up and all that was in flight is with its tools. Engine thread.
+bool engine_is_driven(const struct engine *engine, struct str tenant, struct str run);
+// What a run waits for by the clock. In `arena`; false: out of memory. None when it is not resident. Engine thread.
+struct engine_timer {
+    struct str step; // path; empty: the run itself
+    uint32_t logical;
+    enum timer_kind kind;
+    int64_t due_ms; // by the wall clock
+};
+bool engine_timers(const struct engine *engine, struct str tenant, struct str run, struct arena *arena,
+                   struct engine_timer **out, size_t *count) MUST_CHECK;
 
 // One turn. *worked: something was decided or delivered. Call again at once while it is true.
 enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *worked, struct error *err) MUST_CHECK;
@@ -296,6 +346,9 @@ void engine_line(struct engine *engine, uint64_t ticket, bool is_stderr, struct 
 // up next runs it, under the next engine attempt.
 void engine_hold(struct engine *engine);
 // ---- several engines on one store (S17)
+// Where the attempts are that are outside: which of them wait for a slot or a worker, which have one. Any thread, from engine_open to
+// engine_close; the visit must not call back.
+void engine_places(const struct engine *engine, tool_place_visit visit, void *context);
 // Shards (bit n - 1 for shard n) that have runs here with an attempt in flight, or with something in the queue.
 uint64_t engine_busy(const struct engine *engine);
 // Lets go of the runs of these shards; what is in flight of them is killed. UINT64_MAX: of all runs, of a shard or not.

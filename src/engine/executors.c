@@ -1,6 +1,8 @@
 // Those who execute attempts: which of them it is (executor/executor.h decides), and opening them when the first attempt needs them.
 #include "engine/inside.h"
 
+#include <stdatomic.h>
+
 static const char *mark_of(struct engine *engine)
 {
     if (!engine->mark.store[0]) engine_mark(engine->store, true, &engine->mark);
@@ -18,7 +20,9 @@ static enum code open_processes(struct engine *engine, struct error *err)
                                    .confinement = engine->options.confinement,
                                    .secrets = engine->options.secrets};
     engine->own_tools = true;
-    return tools_open(&options, &engine->tools, err);
+    enum code rc = tools_open(&options, &engine->tools, err);
+    if (!rc) atomic_store(&engine->told[0], engine->tools);
+    return rc;
 }
 
 // A handle of its own: tasks run in threads of theirs.
@@ -48,6 +52,7 @@ static enum code open_tasks(struct engine *engine, struct error *err)
     if (rc) return rc;
     tasks_connect(engine->tasks, mailbox_result, engine->options.observer.output ? mailbox_line : NULL,
                   &engine->mailbox);
+    atomic_store(&engine->told[1], tasks_tools(engine->tasks));
     return OK;
 }
 
@@ -116,6 +121,14 @@ void executors_flush(const struct engine *engine)
 {
     struct tools *pools = engine->options.pools;
     if (pools && pools->ops->flush) pools->ops->flush(pools);
+}
+
+void engine_places(const struct engine *engine, tool_place_visit visit, void *context)
+{
+    struct tools *all[] = {atomic_load(&engine->told[0]), atomic_load(&engine->told[1]), engine->options.tools,
+                           engine->options.tasks.tools, engine->options.pools};
+    for (size_t i = 0; i < ARRAY_COUNT(all); i++)
+        if (all[i] && all[i]->ops->places) all[i]->ops->places(all[i], visit, context);
 }
 
 void executors_close(struct engine *engine)

@@ -3,6 +3,7 @@
 #include "engine/fork.h"
 
 #include "json/make.h"
+#include "os/copy.h"
 
 static struct json again_of(const struct fork *fork, struct arena *arena, uint32_t step)
 {
@@ -89,7 +90,11 @@ static enum code copy_artifacts(struct engine *engine, const struct fork *fork, 
     if (store_files_dir(engine->store, &fork->head.ids, fork->facts.artifacts_dir, arena, &from) ||
         store_artifacts_dir(engine->store, &ids, arena, &to))
         return error_nomem(err);
-    enum code rc = os_copy_tree(from.ptr, to.ptr, err);
+    // The thread of all tenants copies.
+    static const struct copy_most of_a_service = {(uint64_t)256 << 20, 10000};
+    const struct copy_most *most = engine->options.private_files ? &of_a_service : NULL;
+    enum code rc = os_copy_some(from.ptr, to.ptr, most, err);
+    if (rc == E_LIMIT) error_wrap(err, "a fork takes the files of the run along; run it again from its start instead");
     if (rc != E_EXISTS) return rc;
     // Of no run: an engine copied it for a fork and died before that was stored.
     char ending[UUID_SIZE];
@@ -97,7 +102,7 @@ static enum code copy_artifacts(struct engine *engine, const struct fork *fork, 
     if (err) *err = (struct error){0};
     os_log(LOG_WARN, "files of no run are set aside dir=%s.%s", to.ptr, ending);
     rc = os_set_aside(to.ptr, ending, err);
-    return rc ? rc : os_copy_tree(from.ptr, to.ptr, err);
+    return rc ? rc : os_copy_some(from.ptr, to.ptr, most, err);
 }
 
 enum code engine_fork(struct engine *engine, struct fork *fork, const struct fork_start *start, char run_out[129],
@@ -123,7 +128,7 @@ enum code engine_fork(struct engine *engine, struct fork *fork, const struct for
                                     .reuse_count = private->reuse_count};
     char uuid[UUID_SIZE];
     if (request.run.len == 0) {
-        new_uuid(engine, uuid);
+        new_run_id(engine, request.program, uuid);
         request.run = str_from(uuid);
     }
     struct preface *notes = NULL;

@@ -56,6 +56,7 @@ bool take_inputs(struct batch *batch, size_t max)
         q->head = (q->head + 1) & (q->capacity - 1);
         q->count--;
         if (is_recovery(queued)) queued->resident->needs_recover = false;
+        if (queued->since_mono == 0) queued->since_mono = batch->engine->now.mono_ms; // it came before the first turn
         if (queued->resident->gone)
             queued_release(queued);
         else if (!queued->wanted || !aside_put(batch->engine, queued))

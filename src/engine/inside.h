@@ -4,6 +4,7 @@
 
 #include "base/heap.h"
 #include "engine/engine.h"
+#include "engine/outbox.h"
 
 #include <pthread.h>
 
@@ -107,6 +108,17 @@ struct resident {
         uint32_t segment;                     // which one that is; 0 = the first
     } extent;
     struct run_holds holds; // its attempts that are outside. A refold does not touch them
+    struct run_outbox *outbox; // NULL: its log has everything that has happened
+};
+
+// Moments of a run that the outbox has and its log has not (failopen.c).
+struct run_outbox {
+    struct arena arena;
+    struct replay_cursor after; // what they stand behind
+    struct moment *moments;
+    size_t count, capacity;
+    size_t drafted; // the last of them, that are not written yet
+    bool queued;    // an input that stores them is on its way
 };
 
 struct timer {
@@ -192,6 +204,7 @@ struct engine {
     struct tools *tools;
     bool own_tools;
     struct tasks *tasks; // opened by us when the first playbook came; NULL: none
+    _Atomic(struct tools *) told[2]; // the two above, for engine_places
     struct engine_mark mark;
     struct mailbox mailbox;
     struct message *arrived; // taken from the mailbox, not yet in the queue
@@ -221,9 +234,12 @@ struct engine {
     int64_t told_mono;       // when that was said last
     int64_t append_ms;       // what the appends of this turn took
     uint64_t slow_writes;
+    struct outbox outbox;
+    size_t outboxed; // runs with an outbox
     struct kernel_env env;
     struct resident *gone; // to be freed at the end of the turn
     size_t adopted;        // residents whose orphans have not been looked for yet
+    uint64_t last_number;  // of a run that was named here
 };
 
 // engine.c
@@ -359,6 +375,16 @@ void append_took(struct engine *engine, enum code rc, int64_t took_us, size_t it
 void queued_fail(struct queued *queued, struct fault fault); // a RESULT: it fails with `fault` instead
 // A RESULT that could not be stored and will be tried again: fails it when it has waited too long.
 void check_budget(const struct engine *engine, struct queued *queued);
+bool is_over_budget(const struct engine *engine, const struct queued *queued);
+
+// failopen.c: starts that go on without their store
+void run_outbox_free(struct engine *engine, struct resident *resident);
+enum code outbox_fold(const struct resident *resident, struct run *run, struct error *err) MUST_CHECK; // onto the fold of the log
+void outbox_lost(struct engine *engine, struct resident *resident); // the run goes: the observer learns what the outbox had of it
+enum code outbox_queue(struct engine *engine, struct error *err) MUST_CHECK; // an input for each that has none
+// What a process that is gone has left of a run that was just claimed and folded.
+enum code outbox_find(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
+void outbox_look(struct engine *engine); // through the files that processes have left
 
 // result.c: what comes back from outside as an input
 enum code input_from_result(struct engine *engine, struct tool_result *result, const struct declared_files *files,
@@ -424,6 +450,8 @@ enum code retry_run(struct engine *engine, struct resident *ended, const struct 
                     struct error *err) MUST_CHECK;
 
 void new_uuid(struct engine *engine, char out[UUID_SIZE]);
+// The id of a run that nobody has named: a number for playbooks, else a UUID.
+void new_run_id(struct engine *engine, const struct program *program, char out[UUID_SIZE]);
 uint64_t new_random(struct engine *engine);
 
 #endif

@@ -194,6 +194,11 @@ static enum code load_head(struct engine *engine, const struct run_head *head, b
         if (!rc) (*out)->idle = !(*out)->terminal;
         if (!rc) (*out)->begun = true;
     }
+    if (!rc && !(*out)->terminal) {
+        rc = outbox_find(engine, *out, err);
+        if (rc) resident_remove(engine, *out);
+        return rc;
+    }
     if (rc) {
         run_free(run);
         if (log) store_release_run(engine->store, log);
@@ -225,6 +230,7 @@ enum code refold(struct engine *engine, struct resident *resident, struct error 
         if (run) run->files = arena_copy(&run->arena, resident->run->files); // its start is still in the queue
         rc = run && run->files.ptr ? OK : error_nomem(err);
     }
+    if (!rc) rc = outbox_fold(resident, run, err);
     if (rc) {
         run_free(run);
         return rc;

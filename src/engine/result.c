@@ -106,34 +106,38 @@ enum code input_given(struct engine *engine, struct resident *resident, const st
 }
 
 // ---- results of tools
-static struct json artifact_ref(const struct run *run, const struct artifact_decl *decl, const struct found_file *file,
-                                struct arena *arena)
+static struct json artifact_ref(const struct engine *engine, const struct run *run, const struct artifact_decl *decl,
+                                const struct found_file *file, struct arena *arena)
 {
+    bool inside = decl->path.len > 0 && decl->path.ptr[0] != '/'; // in the directory of the run; what is elsewhere is the user's
+    int64_t keep_ms = inside ? retention_of(&engine->options.retention, decl->kind) : 0;
     struct str token = STR(FILES_OF_RUN), dir = run->start.artifacts_dir;
+    struct str whose = str_starts(dir, token) ? str_slice(dir, token.len, dir.len) : run->ids.run;
     struct buf text = buf_of(16384);
-    if (decl->path.len > 0 && decl->path.ptr[0] != '/' && str_starts(dir, token)) {
-        buf_printf(&text, FILES_URI "%.*s/%.*s", STR_ARG(str_slice(dir, token.len, dir.len)), STR_ARG(decl->path));
+    if (inside && run->files.len > 0) {
+        buf_printf(&text, FILES_URI "%.*s/%.*s", STR_ARG(whose), STR_ARG(decl->path));
     } else {
         buf_text(&text, "file://");
         if (!declared_path(run_artifacts_dir(run), decl->path, &text)) buf_clear(&text);
     }
     struct json uri = buf_ok(&text) && text.len > 0 ? json_copied(arena, buf_str(&text)) : json_failed();
     buf_release(&text);
-    return JSON_OF(arena, {"kind", json_string(decl->kind)},
+    return JSON_OF(arena, {"expiresAt", json_time_some(arena, keep_ms ? engine->now.wall_ms + keep_ms : 0)},
+                   {"kind", json_string(decl->kind)},
                    {"sha256", file->hashed ? json_digest(arena, &file->sha256) : json_none()},
                    {"sizeBytes", json_count(file->size)}, {"uri", uri});
 }
 
-static struct json spill_ref(const struct run *run, const struct declared_files *files, struct arena *arena)
+static struct json spill_ref(const struct engine *engine, const struct run *run, const struct declared_files *files, struct arena *arena)
 {
     struct artifact_decl decl = {.path = str_from(files->names[files->count - 1]), .kind = STR("output")};
-    return artifact_ref(run, &decl, &files->found[files->count - 1], arena);
+    return artifact_ref(engine, run, &decl, &files->found[files->count - 1], arena);
 }
 
 // What the next steps get instead of an output that is too long: the reference, with its name beneath $ARTIFACTS_DIR.
-static struct json spill_value(const struct run *run, const struct declared_files *files, struct arena *arena)
+static struct json spill_value(const struct engine *engine, const struct run *run, const struct declared_files *files, struct arena *arena)
 {
-    struct json ref = spill_ref(run, files, arena);
+    struct json ref = spill_ref(engine, run, files, arena);
     JSON_ADD(arena, &ref, {"name", json_copied(arena, str_from(files->names[files->count - 1]))});
     return ref;
 }
@@ -156,8 +160,9 @@ static enum code artifact_missing(struct queued *queued, struct str path, struct
     return OK;
 }
 
-static enum code collect_artifacts(const struct resident *resident, const struct declared_files *files, bool spilled,
-                                   struct queued *queued, struct error *err)
+static enum code collect_artifacts(const struct engine *engine, const struct resident *resident,
+                                   const struct declared_files *files, bool spilled, struct queued *queued,
+                                   struct error *err)
 {
     const struct run *run = resident->run;
     const struct program_step *ps = &run->program->steps[kernel_place(run, queued->input.step)];
@@ -167,9 +172,9 @@ static enum code collect_artifacts(const struct resident *resident, const struct
     struct json list = json_array();
     for (uint32_t i = 0; i < ps->artifact_count; i++) {
         if (!files->found[i].there) return artifact_missing(queued, ps->artifacts[i].path, err);
-        json_append(queued->arena, &list, artifact_ref(run, &ps->artifacts[i], &files->found[i], queued->arena));
+        json_append(queued->arena, &list, artifact_ref(engine, run, &ps->artifacts[i], &files->found[i], queued->arena));
     }
-    if (spilled) json_append(queued->arena, &list, spill_ref(run, files, queued->arena));
+    if (spilled) json_append(queued->arena, &list, spill_ref(engine, run, files, queued->arena));
     queued->input.artifacts = list;
     return json_made(&list, err);
 }
@@ -214,7 +219,7 @@ static enum code overflown(struct engine *engine, const struct resident *residen
     struct json value;
     uint64_t size = result->output_size ? result->output_size : result->is_json ? result->output.len : 0;
     if (is_spilled(result, files)) {
-        value = spill_value(resident->run, files, &engine->turn);
+        value = spill_value(engine, resident->run, files, &engine->turn);
         enum code rc = json_made(&value, err);
         return rc ? rc : input_value(engine, queued, &value, err);
     }
@@ -392,9 +397,9 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
     } else if (result->ok && lane) {
         struct json spilled = json_none();
         bool spills = is_spilled(result, files);
-        if (spills) spilled = spill_value(resident->run, files, &engine->turn);
+        if (spills) spilled = spill_value(engine, resident->run, files, &engine->turn);
         rc = outcome_value(engine, queued, kernel_task_of(resident->run, ticket->step), result->output, &spilled, err);
-        if (!rc) rc = collect_artifacts(resident, files, spills, queued, err);
+        if (!rc) rc = collect_artifacts(engine, resident, files, spills, queued, err);
     } else if (result->ok) {
         const struct program_step *ps = &resident->run->program->steps[kernel_place(resident->run, ticket->step)];
         struct json text = json_string(result->output);
@@ -405,7 +410,7 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
             rc = function_value(engine, queued, result->output, err);
         else
             rc = input_value(engine, queued, &text, err);
-        if (!rc) rc = collect_artifacts(resident, files, is_spilled(result, files), queued, err);
+        if (!rc) rc = collect_artifacts(engine, resident, files, is_spilled(result, files), queued, err);
     } else {
         queued->input.fault = result->fault;
     }

@@ -301,7 +301,10 @@ enum code batch_settle(struct batch *batch, enum code rc, struct error *err)
         // Nothing was stored and nothing was done. Try again when there may be room: with fewer inputs, where these alone have come
         // to a ceiling. The one that does is alone before long.
         bool ceiling = rc == E_NOMEM && memory_ceilings() != batch->ceilings;
-        enum code taken = take_part_back(batch, err);
+        struct error why = *err;
+        enum code taken = rc == E_NOMEM ? OK : batch_fail_open(batch, err);
+        if (!taken) *err = why;
+        if (!taken) taken = take_part_back(batch, err);
         if (taken) return taken;
         size_t before = batch->at < batch->taken ? batch->at : batch->taken / 2;
         if (ceiling && batch->taken > 1) engine->take_max = before > 0 ? before : 1;

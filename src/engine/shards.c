@@ -13,7 +13,7 @@ uint64_t engine_busy(const struct engine *engine)
     for (size_t i = 0; i < engine->table_size; i++)
         for (const struct resident *r = engine->table[i]; r; r = r->next) {
             uint32_t shard = run_log_shard(r->log);
-            if (shard > 0 && r->tickets > 0) busy |= UINT64_C(1) << (shard - 1);
+            if (shard > 0 && (r->tickets > 0 || r->outbox)) busy |= UINT64_C(1) << (shard - 1);
         }
     for (size_t i = 0; i < engine->queue.count; i++) {
         const struct queued *queued = &engine->queue.items[(engine->queue.head + i) & (engine->queue.capacity - 1)];

@@ -77,8 +77,11 @@ static enum code own_files(const struct engine *engine, const struct run_ids *id
 
 enum code find_files(const struct store *store, struct run *run, struct str said)
 {
-    if (!str_starts(said, STR(FILES_OF_RUN))) return OK; // a path stays as it is
-    return store_files_dir(store, &run->ids, said, &run->arena, &run->files);
+    struct str dir;
+    if (said.len == 0) return OK;
+    enum code rc = store_files_dir(store, &run->ids, said, &run->arena, &dir);
+    if (!rc && !str_eq(dir, said)) run->files = dir;
+    return rc;
 }
 
 static enum code start_facts_of(struct engine *engine, const struct start_request *request, const struct run_ids *ids,
@@ -271,7 +274,7 @@ enum code start_run(struct engine *engine, const struct start_request *request, 
                           .plan_version = request->program->plan_version};
     char uuid[UUID_SIZE];
     if (ids.run.len == 0) {
-        new_uuid(engine, uuid);
+        new_run_id(engine, request->program, uuid);
         ids.run = str_from(uuid);
     }
     if (ids.tenant.len == 0) ids.tenant = STR("default");

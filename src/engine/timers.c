@@ -52,6 +52,7 @@ static enum code take_due(struct engine *engine, const struct heap *heap, int64_
         queued->input.logical = timer->logical;
         queued->input.timer = timer->kind;
         queued->input.due_ms = timer->due_ms;
+        if (!timer->of_day) queued->since_mono = node->due; // also while the thread was in an append
         timer_remove(engine, timer);
     }
     return OK;
@@ -72,4 +73,28 @@ int64_t timers_deadline(const struct engine *engine)
     // As the clocks were in the last turn: the caller that waits looks into the inbox now and then, and turns, which looks again.
     int64_t left = node->due > engine->now.wall_ms ? node->due - engine->now.wall_ms : 0;
     return left < due - engine->now.mono_ms ? engine->now.mono_ms + left : due;
+}
+
+bool engine_is_driven(const struct engine *engine, struct str tenant, struct str run)
+{
+    const struct resident *resident = resident_find(engine, tenant, run);
+    return resident && !resident->idle && !resident->needs_recover;
+}
+
+bool engine_timers(const struct engine *engine, struct str tenant, struct str run, struct arena *arena,
+                   struct engine_timer **out, size_t *count)
+{
+    const struct resident *resident = resident_find(engine, tenant, run);
+    size_t most = 0;
+    *count = 0;
+    for (const struct timer *timer = resident ? resident->timers : NULL; timer; timer = timer->next) most++;
+    *out = ARENA_ARRAY(arena, most + 1, struct engine_timer);
+    for (const struct timer *timer = resident ? resident->timers : NULL; *out && timer; timer = timer->next) {
+        bool of_step = timer->kind == TIMER_RETRY || timer->kind == TIMER_WAKE;
+        struct str path = of_step ? kernel_path(resident->run, timer->step, arena) : (struct str){"", 0};
+        if (!path.ptr) return false;
+        (*out)[(*count)++] =
+            (struct engine_timer){.step = path, .logical = timer->logical, .kind = timer->kind, .due_ms = timer->due_ms};
+    }
+    return *out != NULL;
 }

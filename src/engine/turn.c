@@ -35,7 +35,7 @@ static enum code group_add(struct batch *batch, struct decided *decided, struct 
     return OK;
 }
 
-static struct append_item *item_add(struct batch *batch, struct resident *resident)
+struct append_item *item_add(struct batch *batch, struct resident *resident)
 {
     struct store_batch *sealed = &batch->sealed;
     if (!ARENA_ROOM(&batch->engine->turn, sealed->items, sealed->item_count, &batch->item_capacity)) return NULL;
@@ -77,9 +77,11 @@ static enum code collect_notes(struct batch *batch, const struct queued *queued,
 static enum code collect(struct batch *batch, struct decided *decided, struct error *err)
 {
     struct resident *resident = decided->queued.resident;
+    struct group *group = &batch->groups[decided->group];
+    enum code noted = resident->outbox && group->outbox_count == 0 ? outbox_collect(batch, group, err) : OK;
     decided->first_item = batch->sealed.item_count;
     INVARIANT(!decided->done && decided->group < batch->group_count);
-    enum code noted = collect_notes(batch, &decided->queued, err);
+    if (!noted) noted = collect_notes(batch, &decided->queued, err);
     if (noted) return noted;
     for (size_t i = 0; i < decided->outcome.effect_count; i++) {
         if (decided->outcome.effects[i].kind != EFFECT_DECISION) continue;
@@ -97,8 +99,7 @@ static enum code collect(struct batch *batch, struct decided *decided, struct er
     for (size_t i = 0; i < decided->outcome.blob_count; i++)
         batch->blobs[batch->sealed.blob_count++] =
             (struct append_blob){.sha256 = decided->outcome.blobs[i].sha256, .bytes = decided->outcome.blobs[i].bytes};
-    struct group *group = &batch->groups[decided->group];
-    if (decided->item_count == 0 || group->summary > 0) return OK;
+    if (decided->item_count + group->outbox_count == 0 || group->summary > 0) return OK;
     INVARIANT(group->resident == resident && batch->sealed.summary_count < batch->count);
     batch->summaries[batch->sealed.summary_count++].log = resident->log;
     group->summary = (uint32_t)batch->sealed.summary_count;
@@ -111,6 +112,8 @@ static uint64_t seq_now(const struct batch *batch, const struct decided *decided
     const struct resident *resident = decided->queued.resident;
     enum vocabulary vocabulary = program_vocabulary(resident->run->program);
     uint64_t seq = run_log_last_seq(resident->log);
+    for (size_t i = 0; resident->outbox && i < resident->outbox->count; i++)
+        seq += moment_word(resident->outbox->moments[i].kind, vocabulary) != NULL;
     for (const struct decided *at = batch->decided; at < batch->decided + batch->count; at++)
         for (size_t i = 0; at != decided && !at->done && at->queued.resident == resident && i < at->outcome.moment_count; i++)
             seq += moment_word(at->outcome.moments[i].kind, vocabulary) != NULL;
@@ -308,6 +311,7 @@ enum code batch_store(struct batch *batch, struct error *err)
     int64_t before_us = os_mono_us();
     enum code rc = store_append(engine->store, sealed, engine->now.wall_ms, &engine->turn, err);
     append_took(engine, rc, os_mono_us() - before_us, sealed->item_count);
+    batch->ahead = rc != OK;
     return rc;
 }
 
@@ -315,6 +319,7 @@ enum code batch_store(struct batch *batch, struct error *err)
 enum code batch_take_back(struct batch *batch, struct error *err)
 {
     struct engine *engine = batch->engine;
+    batch->ahead = false;
     for (size_t i = batch->taken; i < batch->count; i++) {
         resident_gone(engine, batch->decided[i].queued.resident);
         queued_release(&batch->decided[i].queued);
@@ -362,14 +367,15 @@ static void tell_decision(struct engine *engine, const struct batch *batch, cons
     engine->options.observer.decision(engine->options.observer.context, &decision);
 }
 
-static void tell_events(struct engine *engine, const struct batch *batch, const struct decided *decided)
+void tell_items(const struct batch *batch, struct resident *resident, size_t first, size_t count, uint32_t old)
 {
-    const struct resident *resident = decided->queued.resident;
-    const struct past *past = decided->queued.input.past;
-    uint32_t old = past ? past->count : 0; // the first moments of the outcome
-    for (size_t i = 0; i < decided->item_count; i++) {
-        const struct append_item *item = &batch->sealed.items[decided->first_item + i];
+    const struct engine *engine = batch->engine;
+    struct extent *extent = &resident->extent;
+    for (size_t i = first; i < first + count; i++) {
+        const struct append_item *item = &batch->sealed.items[i];
+        extent->bytes += item->bytes.len;
         if (!item->moment) continue;
+        extent_pass(extent, item->moment, item->seq);
         struct engine_event event = {.run = resident->ids.run,
                                      .state = resident->run,
                                      .last_seq = run_log_last_seq(resident->log),
@@ -385,34 +391,38 @@ static void tell_events(struct engine *engine, const struct batch *batch, const 
     }
 }
 
+enum code carry_out_effects(const struct batch *batch, const struct decided *decided, struct error *err)
+{
+    struct engine *engine = batch->engine;
+    struct str new_run = decided->made ? decided->made->ids.run : (struct str){0};
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < decided->outcome.effect_count; i++) {
+        const struct effect *effect = &decided->outcome.effects[i];
+        if (effect->kind == EFFECT_DECISION) tell_decision(engine, batch, decided, effect, new_run);
+        rc = dispatch(engine, decided->queued.resident, effect, decided->orders ? &decided->orders[i] : NULL, err);
+    }
+    return rc;
+}
+
 static enum code carry_out(struct batch *batch, struct decided *decided, struct error *err)
 {
     struct engine *engine = batch->engine;
     struct resident *resident = decided->queued.resident;
-    tell_events(engine, batch, decided);
+    const struct past *past = decided->queued.input.past; // the first moments of the outcome
     struct extent *extent = &resident->extent;
-    for (size_t i = 0; i < decided->item_count; i++) {
-        const struct append_item *item = &batch->sealed.items[decided->first_item + i];
-        extent->bytes += item->bytes.len;
-        if (item->moment) extent_pass(extent, item->moment, item->seq);
-    }
+    tell_items(batch, resident, decided->first_item, decided->item_count, past ? past->count : 0);
     for (size_t i = 0; !decided->queued.elsewhere && i < decided->queued.blob_count; i++)
         extent->bytes += decided->queued.blobs[i].bytes.len;
     for (size_t i = 0; i < decided->outcome.blob_count; i++) extent->bytes += decided->outcome.blobs[i].bytes.len;
-    struct str new_run = decided->made ? decided->made->ids.run : (struct str){0};
-    for (size_t i = 0; i < decided->outcome.effect_count; i++) {
-        const struct effect *effect = &decided->outcome.effects[i];
-        if (effect->kind == EFFECT_DECISION) tell_decision(engine, batch, decided, effect, new_run);
-        enum code rc = dispatch(engine, resident, effect, decided->orders ? &decided->orders[i] : NULL, err);
-        if (rc) return rc;
-    }
+    enum code rc = carry_out_effects(batch, decided, err);
+    if (rc) return rc;
     if (resident->terminal) resident_gone(engine, resident);
     return bound_run(engine, resident, err);
 }
 
 // The moments are durable, but not all that they order could be carried out. Nothing may be decided twice, so the run goes
 // on as after a crash: what was not handed out is not held, and recovery names it anew before it starts.
-static enum code owe(struct engine *engine, struct resident *resident, enum code why, struct error *err)
+enum code owe(struct engine *engine, struct resident *resident, enum code why, struct error *err)
 {
     if (why == E_IO) return why;
     INVARIANT(resident->begun);
@@ -432,6 +442,8 @@ enum code batch_carry_out(struct batch *batch, struct error *err)
         batch->decided[i].queued.resident->entry->stored = true;
         batch->decided[i].queued.resident->begun = true;
     }
+    for (uint32_t i = 0; engine->outboxed > 0 && i < batch->group_count; i++)
+        if (batch->groups[i].outbox_count > 0) outbox_logged(batch, &batch->groups[i]);
     for (size_t i = 0; !rc && i < batch->count; i++) {
         struct decided *decided = &batch->decided[i];
         decided->done = true;
@@ -479,6 +491,8 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     enum code rc = gather(engine, err); // also while nothing may be stored, or the mailbox would keep us awake
     if (!rc) rc = prepare_adopted(engine, err);
     if (is_lost(engine, rc)) return lose_all(engine, err);
+    if (now.mono_ms >= engine->outbox.next_sweep_mono && engine->stalled_mono == 0) outbox_look(engine);
+    if (!rc && engine->outboxed > 0 && now.mono_ms >= engine->full_until_mono) rc = outbox_queue(engine, err);
     bool idle = engine->queue.count == 0 && !engine->puts;
     if (!rc && (idle || now.mono_ms < engine->full_until_mono)) return OK;
     size_t most = engine->options.limits.inputs_per_turn_max;

@@ -19,6 +19,7 @@ struct explain;
 // X(NAME, word): what people call the state of a step. Stable.
 #define STATE_LIST(X)                                                                                                  \
     X(WAITING, "waiting")                                                                                              \
+    X(QUEUED, "queued")                                                                                                \
     X(RUNNING, "running")                                                                                              \
     X(APPROVAL, "approval")                                                                                            \
     X(RETRYING, "retrying")                                                                                            \
@@ -47,6 +48,10 @@ enum code explain_fold(struct explain *explain, const struct moment *moment, uin
 // A decision record of the ledger: the only trace of a signal that came after the end.
 enum code explain_decision(struct explain *explain, const struct json *record, uint64_t seq,
                            struct error *err) MUST_CHECK;
+
+// What only the present knows: {attempts: [...], queue: {...}}, each may be missing (docs/format/why.md, "Now"). Borrowed as long as
+// questions are asked.
+void explain_present(struct explain *explain, const struct json *present);
 
 // Paths that can be asked for: the steps of the document with the iteration they are in, then past iterations.
 // *cursor starts at 0; ptr NULL: the end, or out of memory.

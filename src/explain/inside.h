@@ -80,6 +80,7 @@ struct step_finding { // a step in one iteration
     struct log_position admitted;
     bool allowed;
     int32_t admit_rule; // -1: none matched
+    uint32_t visit;     // playbooks: of which visit; 0: another document
 };
 
 struct signal_finding {
@@ -117,12 +118,17 @@ struct explain {
     struct str pause_reason, pause_signal;
     uint32_t checked, reproduced; // decisions of the whole run
     struct str doubt;
+    const struct json *present; // NULL: a past moment, or nothing is known
 };
 
 // ---- notes.c
 struct step_finding *note_find(const struct explain *e, struct str path); // NULL: nothing has happened to it
 enum code note_for(struct explain *e, struct str path, uint32_t step, struct step_finding **out,
                    struct error *err) MUST_CHECK; // made when there is none
+// Of a step of a playbook every visit has a note of its own. By the number of the visit; NULL: nothing is known of that one.
+struct step_finding *visit_find(const struct explain *e, uint32_t step, uint32_t visit);
+enum code visit_note(struct explain *e, uint32_t step, uint32_t visit, struct step_finding **out,
+                     struct error *err) MUST_CHECK; // made when there is none
 // The path of a dependency as seen from `path`: same scope, same iteration.
 struct str sibling_path(struct str path, struct str id, struct arena *arena);
 struct str scope_path(struct str path); // "loop[2]." of "loop[2].tick"; empty at the top
@@ -161,6 +167,23 @@ static inline struct json place_json(struct log_position place)
     return json_when(place.seq != 0 || place.ledger, json_count(place.seq));
 }
 
+// ---- parts.c: what of a sentence is more than words. Tellers put marks into a sentence, and it is written as two members.
+enum part {
+    PART_STEP = 's',
+    PART_BY = 'b',    // who
+    PART_CODE = 'c',  // of an error
+    PART_EXPR = 'e',  // of the document
+    PART_SAID = 't',  // by a person or a program: not for everybody's eyes
+    PART_SINCE = 'f', // times
+    PART_UNTIL = 'u',
+};
+void part_told(struct buf *out, enum part kind, struct str text);
+void time_part_begin(struct buf *out, enum part kind, int64_t ms); // what follows, up to its end, is how the text says it
+void time_part_end(struct buf *out);
+struct json sentence_text(struct maker *m, struct str marked);
+struct json sentence_parts(struct maker *m, struct str marked);
+#define VERDICT(m, marked) {"verdict", sentence_text(m, marked)}, {"verdictParts", sentence_parts(m, marked)}
+
 // At most `max` bytes, cut between characters, "..." behind what was cut. In `arena` when it was.
 struct str shorten(struct arena *arena, struct str text, size_t max);
 struct str kept(struct maker *m, struct buf *buf); // copies into the arena and releases the buf
@@ -183,11 +206,20 @@ struct view_of_step {
     uint32_t step;
     const struct program_step *ps;
     const struct step_finding *note; // NULL: nothing has happened to it
+    uint32_t visit, visits;          // playbooks: which one, and how many there were
     bool current;                 // of the iteration that the run is in: the state of the run is about it
     enum explain_state state;
     const char *reason; // code
 };
 bool look_at(const struct explain *e, struct str path, struct view_of_step *out); // false: no such step
+// ---- present.c: what waits for a place, or has one
+const struct json *place_now(const struct explain *e, const struct view_of_step *v); // NULL: it is not known to be anywhere
+bool place_waits(const struct json *place);
+const char *place_reason(const struct json *place);                                // NO_SLOT, NO_WORKER, WORKERS_BUSY
+void place_told(struct maker *m, struct buf *out, const struct json *place);       // " is queued: ..."
+bool queue_told(struct maker *m, struct buf *out);                                 // " waits in queue ..."; false: not known
+int64_t place_since(const struct json *place, int64_t otherwise);                  // ms
+void put_present(struct maker *m, struct json *out, const struct view_of_step *v); // `place`, `queue`
 const struct attempt_finding *last_attempt(const struct step_finding *note);      // NULL: none
 const char *retry_verdict_name(enum retry_verdict verdict);                       // "MAX_ATTEMPTS"
 bool step_given(const struct view_of_step *v);          // success: by a person, when the run was forked
@@ -195,7 +227,7 @@ struct log_position state_place(const struct view_of_step *v); // of the moment 
 
 bool net_told(struct buf *out, const struct view_of_step *v); // net.c: playbooks; false: as of any step
 
-// ---- verdict.c: sentences
+// ---- verdict.c: sentences, with marks (VERDICT)
 struct str verdict_told(struct maker *m, const struct view_of_step *v);
 struct str run_verdict_told(struct maker *m, const char **reason);
 const char *rule_needs(enum trigger_rule rule); // "every dependency to succeed"

@@ -38,13 +38,16 @@ void message_told(struct buf *out, struct str message)
     message = str_trim(message);
     size_t end = str_find(message, '\n', 0);
     struct str shown = str_head(message, end < TEXT_SHORT ? end : TEXT_SHORT);
-    buf_add(out, shown);
+    part_told(out, PART_SAID, shown);
     buf_text(out, shown.len < message.len ? "..." : "");
 }
 
 void fault_told(struct buf *out, const struct fault *fault)
 {
-    buf_add(out, fault->code.len ? fault->code : STR("an error without a code"));
+    if (fault->code.len > 0)
+        part_told(out, PART_CODE, fault->code);
+    else
+        buf_text(out, "an error without a code");
     if (fault->has_exit) buf_printf(out, " exit %d", fault->exit_code);
     if (fault->has_exit || fault->message.len == 0) return;
     buf_text(out, ": ");

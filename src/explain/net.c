@@ -16,8 +16,9 @@ static enum code add_arrival(struct explain *e, const struct moment *m, struct l
                              bool taken, bool merged, struct error *err)
 {
     struct step_finding *note;
-    struct str to = json_text(json_key(arc, "step"));
-    enum code rc = note_for(e, to, program_find(e->program, PROGRAM_TOP, to), &note, err);
+    uint32_t to = program_find(e->program, PROGRAM_TOP, json_text(json_key(arc, "step")));
+    // An arc that was taken leads to a visit that is to come; one that was not belongs to the visit that there is.
+    enum code rc = visit_note(e, to, kernel_iteration(e->run, to) + (taken ? 1 : 0), &note, err);
     if (rc || note->arrival_count >= NOTES_MAX) return rc;
     if (!ARENA_ROOM(&e->arena, note->arrivals, note->arrival_count, &note->arrival_capacity)) return error_nomem(err);
     struct arrival_finding *arrival = &note->arrivals[note->arrival_count++];
@@ -136,7 +137,7 @@ void put_arcs(struct maker *m, struct json *out, const struct view_of_step *v)
     JSON_ADD(m->arena, out, {"arcs", list});
     for (size_t i = 0; i < e->note_count; i++)
         for (size_t k = 0; k < e->notes[i]->arrival_count; k++)
-            if (e->notes[i]->arrivals[k].from == v->step)
+            if (e->notes[i]->arrivals[k].from == v->step && (!v->note || e->notes[i]->arrivals[k].visit == v->note->visit))
                 put_arrival(m, &next, &e->notes[i]->arrivals[k], "to", e->notes[i]->step);
     JSON_ADD(m->arena, out, {"routes", json_filled(next)});
     if (v->note && v->note->admitted.seq > 0) {
@@ -184,17 +185,15 @@ static void arrivals_told(struct buf *out, const struct view_of_step *v, bool ta
         if (a->taken != taken || told++ >= 3) continue;
         struct str id = step_id(e, a->from), when = json_text(json_key(&a->arc, "when"));
         buf_text(out, told == 1 ? "" : "; ");
-        if (taken) {
-            buf_printf(out, "%.*s led to it (event %llu)", STR_ARG(id), (unsigned long long)a->at.seq);
-        } else if (a->holds) {
-            buf_printf(out, "%.*s went another way first (event %llu)", STR_ARG(id), (unsigned long long)a->at.seq);
-        } else if (when.len == 0) {
-            buf_printf(out, "%.*s failed, and its arc has no condition for that (event %llu)", STR_ARG(id),
-                       (unsigned long long)a->at.seq);
-        } else {
-            buf_printf(out, "the arc of %.*s needs %.*s, which did not hold (event %llu)", STR_ARG(id), STR_ARG(when),
-                       (unsigned long long)a->at.seq);
-        }
+        bool closed = !taken && !a->holds && when.len > 0;
+        buf_text(out, closed ? "the arc of " : "");
+        part_told(out, PART_STEP, id);
+        buf_text(out, taken      ? " led to it"
+                      : a->holds ? " went another way first"
+                      : closed   ? " needs "
+                                 : " failed, and its arc has no condition for that");
+        if (closed) part_told(out, PART_EXPR, when);
+        buf_printf(out, "%s (event %llu)", closed ? ", which did not hold" : "", (unsigned long long)a->at.seq);
     }
     if (told == 0) buf_text(out, taken ? "it is where the playbook begins" : "no step that has an arc to it has ended");
 }
@@ -208,7 +207,8 @@ static void waiting_at_barrier(struct buf *out, const struct view_of_step *v)
     for (uint32_t i = 0; upstream && i < v->e->program->step_count; i++) {
         uint8_t state = kernel_state(run, i);
         if (!(upstream[i / 64] >> (i % 64) & 1) || i == v->step || state != NODE_RUNNING) continue;
-        buf_printf(out, "%s%.*s", told++ ? ", " : "", STR_ARG(step_id(v->e, i)));
+        buf_text(out, told++ ? ", " : "");
+        part_told(out, PART_STEP, step_id(v->e, i));
     }
     buf_text(out, told ? ", which can still lead to it: " : "its turn: ");
     arrivals_told(out, v, true);

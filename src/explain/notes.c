@@ -90,6 +90,34 @@ enum code note_for(struct explain *e, struct str path, uint32_t step, struct ste
     return OK;
 }
 
+// "load", from the second visit on "load:run:2"; into `text` when it is composed.
+static struct str visit_path(const struct explain *e, uint32_t step, uint32_t visit, struct buf *text)
+{
+    struct str id = e->program->steps[step].id;
+    if (visit <= 1) return id;
+    buf_add(text, id);
+    buf_printf(text, ":run:%u", visit);
+    return buf_str(text);
+}
+
+struct step_finding *visit_find(const struct explain *e, uint32_t step, uint32_t visit)
+{
+    struct buf text = buf_of(4096);
+    struct step_finding *found = note_find(e, visit_path(e, step, visit, &text));
+    buf_release(&text);
+    return found;
+}
+
+enum code visit_note(struct explain *e, uint32_t step, uint32_t visit, struct step_finding **out, struct error *err)
+{
+    struct buf text = buf_of(4096);
+    struct str path = visit_path(e, step, visit, &text);
+    enum code rc = buf_ok(&text) ? note_for(e, path, step, out, err) : error_nomem(err);
+    if (!rc) (*out)->visit = visit > 0 ? visit : 1;
+    buf_release(&text);
+    return rc;
+}
+
 // ---- keeping
 
 static enum code keep(struct explain *e, struct str *to, struct str from, struct error *err)
@@ -343,7 +371,10 @@ enum code explain_fold(struct explain *e, const struct moment *m, uint64_t seq, 
     bool aside = m->kind == MOMENT_LATE_RESULT || m->kind == MOMENT_LIST_STARTED || m->kind == MOMENT_CHILD_ENDED;
     if (ended || aside) return kernel_fold(e->run, m, err);
     uint32_t step = moment_is_step(m->kind) ? kernel_find(e->run, m->step) : PROGRAM_TOP;
-    if (step != PROGRAM_TOP) rc = note_for(e, m->step, step, &note, err);
+    if (step != PROGRAM_TOP && e->program->net)
+        rc = visit_note(e, step, m->visit, &note, err);
+    else if (step != PROGRAM_TOP)
+        rc = note_for(e, m->step, step, &note, err);
     if (!rc && note && e->program->net) rc = net_note(e, m, note, at, err);
     if (!rc && (!note || !e->program->net)) rc = judge_moment(e, m, note, at, err);
     if (!rc && !note) rc = note_run(e, m, at, err);

@@ -6,8 +6,9 @@ enum { SHOWN_MAX = 20 };
 static void put_counts(struct maker *m, struct json *out)
 {
     const struct run *run = m->e->run;
+    uint32_t failed = run->counts.failed - (run->status == RUN_STATUS_CANCELLED ? run->stopped : 0);
     struct json counts = JSON_OF(m->arena, {"total", json_int(run->counts.total)},
-                                 {"done", json_int(run->counts.completed)}, {"failed", json_int(run->counts.failed)},
+                                 {"done", json_int(run->counts.completed)}, {"failed", json_int(failed)},
                                  {"skipped", json_int(run->counts.skipped)}, {"inFlight", json_int(run->in_flight)},
                                  {"retrying", json_int(run->delayed)}, {"held", json_int(run->held)});
     JSON_ADD(m->arena, out, {"counts", counts});
@@ -15,9 +16,10 @@ static void put_counts(struct maker *m, struct json *out)
 
 static void put_step_line(struct maker *m, struct json *list, const struct view_of_step *v)
 {
+    struct str verdict = verdict_told(m, v);
     struct json item = JSON_OF(m->arena, {"step", json_some(v->path)},
                                {"state", json_name(explain_state_name(v->state))}, {"reason", json_name(v->reason)},
-                               AT(state_place(v)), {"verdict", json_some(verdict_told(m, v))});
+                               AT(state_place(v)), VERDICT(m, verdict));
     json_append(m->arena, list, item);
 }
 
@@ -34,6 +36,7 @@ static bool matters(const struct run *run, enum explain_state state, int pass)
     case STATE_CANCELLED:
         return pass == 1;
     case STATE_RUNNING:
+    case STATE_QUEUED:
         return pass == 2;
     case STATE_SKIPPED:
         return pass == 2 && no_step_completed;
@@ -108,13 +111,17 @@ enum code explain_run(const struct explain *e, int64_t now_ms, struct arena *are
                    {"at", JSON_OF(arena, {"seq", json_count(e->seq)}, {"time", json_time_some(arena, e->at_ms)})},
                    {"runStatus", json_name(run_status_name(e->run->status))},
                    {"substatus", json_name(run_substatus(e->run))}, {"reason", json_name(reason)},
-                   {"verdict", json_some(verdict)}, AT(e->end));
+                   VERDICT(&m, verdict), AT(e->end));
+    if (str_is(e->run->start.trigger_source, "schedule"))
+        JSON_ADD(arena, out, {"triggerSource", json_word("schedule")},
+                 {"triggeredBy", json_some(e->run->start.triggered_by)});
     put_proof(&m, out, e->checked, e->reproduced, e->doubt);
     put_counts(&m, out);
     JSON_ADD(m.arena, out, {"error", e->run->fault.code.len > 0 ? fault_json(&m, &e->run->fault) : json_none()},
              {"failedStep", json_some(e->run->failed_step)});
     put_steps(&m, out);
     put_pause(&m, out);
+    put_present(&m, out, NULL);
     for (size_t i = 0; i < e->signal_count; i++) json_append(arena, &signals, signal_json(&m, &e->signals[i]));
     JSON_ADD(m.arena, out, {"signals", json_filled(signals)});
     if (now_ms > 0) put_run_next(&m, out);

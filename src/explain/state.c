@@ -85,6 +85,10 @@ struct str explain_path(const struct explain *e, size_t *cursor, struct arena *a
     }
     for (; *cursor < e->program->step_count + e->note_count; (*cursor)++) {
         const struct step_finding *note = e->notes[*cursor - e->program->step_count];
+        if (note->visit > 0 && note->visit < kernel_iteration(e->run, note->step)) { // by its id it is the last visit
+            (*cursor)++;
+            return arena_format(arena, "%.*s:run:%u", STR_ARG(e->program->steps[note->step].id), note->visit);
+        }
         if (scope_path(note->path).len == 0) continue;
         struct str latest = latest_path(e, note->step, arena);
         if (!latest.ptr) return latest;
@@ -124,6 +128,7 @@ static bool look_at_scope(struct view_of_step *v)
     case STATE_CANCELLED:
         return set(v, STATE_CANCELLED, "RUN_CANCELLED");
     case STATE_FIRST_UNUSED:
+    case STATE_QUEUED:
     case STATE_APPROVAL:
     case STATE_DONE:
     case STATE_REUSED:
@@ -190,6 +195,8 @@ static bool look_at_running(struct view_of_step *v)
     static const char *const reasons[STEP_TASKS + 1] = {
         [STEP_APPROVAL] = "GATE", [STEP_WAIT] = "TIMER", [STEP_SUBRUN] = "CHILD_RUN", [STEP_LOOP] = "LOOP"};
     const char *reason = reasons[v->ps->kind] ? reasons[v->ps->kind] : "EXECUTING";
+    const struct json *place = reasons[v->ps->kind] || stopping ? NULL : place_now(v->e, v);
+    if (place_waits(place)) return set(v, STATE_QUEUED, place_reason(place));
     return set(v, v->ps->kind == STEP_APPROVAL ? STATE_APPROVAL : STATE_RUNNING, stopping ? "RUN_CANCELLING" : reason);
 }
 
@@ -245,12 +252,35 @@ static bool look_with_note(struct view_of_step *v)
     return false;
 }
 
+// The visit that a path names: "load:run:1"; without a number the last one.
+static bool look_at_visit(struct str path, struct view_of_step *out)
+{
+    struct str id = out->ps->id, mark = STR(":run:");
+    uint32_t known = kernel_iteration(out->e->run, out->step);
+    int64_t visit = known > 0 ? known : 1;
+    if (path.len > id.len && (!str_starts(str_slice(path, id.len, path.len), mark) ||
+                              !str_int64(str_slice(path, id.len + mark.len, path.len), &visit)))
+        return false;
+    out->visit = (uint32_t)visit;
+    out->visits = known;
+    out->note = visit > 0 && visit <= UINT32_MAX ? visit_find(out->e, out->step, out->visit) : NULL;
+    // A token has arrived, and its visit has not begun.
+    if (path.len == id.len && out->note && out->note->state >= NODE_SUCCESS) {
+        const struct step_finding *next = visit_find(out->e, out->step, out->visit + 1);
+        if (next) out->note = next;
+    }
+    out->current = visit >= known;
+    if (!out->note && visit > 1) return false;
+    return out->note ? look_with_note(out) : look_without_note(out);
+}
+
 bool look_at(const struct explain *e, struct str path, struct view_of_step *out)
 {
     uint32_t step = kernel_find(e->run, path);
     if (step == PROGRAM_TOP || !iterations_fit(e, path)) return false;
     *out = (struct view_of_step){.e = e, .path = path, .step = step, .ps = &e->program->steps[step]};
     if ((out->ps->scope == PROGRAM_TOP) != (scope_path(path).len == 0)) return false;
+    if (e->program->net) return look_at_visit(path, out);
     out->note = note_find(e, path);
     out->current = is_current(e, path);
     return out->note ? look_with_note(out) : look_without_note(out);

@@ -85,9 +85,10 @@ static void put_cause(struct maker *m, struct json *out, const struct view_of_st
 {
     struct view_of_step root;
     if (!root_of(m, v, &root)) return;
+    struct str verdict = verdict_told(m, &root);
     struct json cause = JSON_OF(m->arena, {"step", json_some(root.path)},
                                 {"state", json_name(explain_state_name(root.state))}, AT(state_place(&root)),
-                                {"verdict", json_some(verdict_told(m, &root))});
+                                VERDICT(m, verdict));
     JSON_ADD(m->arena, out, {"cause", cause});
 }
 
@@ -143,6 +144,7 @@ static enum code put_parts(struct maker *m, struct json *out, const struct view_
              {"reusedFrom", v->note ? json_some(v->note->reused_from) : json_none()},
              {"givenBy", v->note && step_given(v) ? json_some(v->note->actor) : json_none()});
     put_pause(m, out);
+    put_present(m, out, v);
     put_signals(m, out, v);
     if (m->now_ms > 0) put_next(m, out, v);
     return OK;
@@ -177,12 +179,14 @@ enum code explain_step(const struct explain *e, struct str path, int64_t now_ms,
     enum code rc = check_open(&m, &v, &same, err);
     if (rc) return rc;
     uint32_t checked = v.note ? v.note->checked : 1;
+    struct str verdict = verdict_told(&m, &v);
     *out = JSON_OF(arena, {"runId", json_some(e->run->ids.run)}, {"step", json_some(path)},
-                   {"kind", json_name(step_kind_name(v.ps->kind))},
+                   {"kind", json_name(step_kind_name(v.ps->kind))}, {"visit", json_nonzero(v.visits > 1 ? v.visit : 0)},
+                   {"visits", json_nonzero(v.visits > 1 ? v.visits : 0)},
                    {"at", JSON_OF(arena, {"seq", json_count(e->seq)}, {"time", json_time_some(arena, e->at_ms)})},
                    {"runStatus", json_name(run_status_name(e->run->status))},
                    {"state", json_name(explain_state_name(v.state))}, {"reason", json_name(v.reason)},
-                   {"verdict", json_some(verdict_told(&m, &v))},
+                   VERDICT(&m, verdict),
                    {"since", v.note ? json_time_some(arena, v.note->at_ms) : json_none()}, AT(state_place(&v)));
     put_proof(&m, out, checked, v.note ? v.note->reproduced : same, v.note ? v.note->doubt : (struct str){0});
     rc = put_parts(&m, out, &v, err);

@@ -43,19 +43,21 @@ static void since_told(struct buf *out, const struct maker *m, int64_t ms)
 {
     char text[24];
     buf_text(out, " since ");
+    time_part_begin(out, PART_SINCE, ms);
     time_told(out, ms);
-    if (m->now_ms <= ms) return;
-    duration_format(m->now_ms - ms, text);
-    buf_printf(out, " (%s)", text);
+    duration_format(m->now_ms > ms ? m->now_ms - ms : 0, text);
+    if (m->now_ms > ms) buf_printf(out, " (%s)", text);
+    time_part_end(out);
 }
 
 static void until_told(struct buf *out, const struct maker *m, int64_t ms)
 {
     char text[24];
+    time_part_begin(out, PART_UNTIL, ms);
     time_told(out, ms);
-    if (m->now_ms == 0) return;
     duration_format(m->now_ms < ms ? ms - m->now_ms : m->now_ms - ms, text);
-    buf_printf(out, m->now_ms < ms ? " (in %s)" : " (%s ago)", text);
+    if (m->now_ms > 0) buf_printf(out, m->now_ms < ms ? " (in %s)" : " (%s ago)", text);
+    time_part_end(out);
 }
 
 static void attempt_told(struct buf *out, const struct view_of_step *v, uint32_t logical)
@@ -67,7 +69,10 @@ static void attempt_told(struct buf *out, const struct view_of_step *v, uint32_t
 
 static void by_told(struct buf *out, struct str actor, struct str reason)
 {
-    if (actor.len > 0) buf_printf(out, " by %.*s", STR_ARG(actor));
+    if (actor.len > 0) {
+        buf_text(out, " by ");
+        part_told(out, PART_BY, actor);
+    }
     if (reason.len == 0) return;
     buf_text(out, ": ");
     message_told(out, reason);
@@ -101,8 +106,11 @@ static void open_dependencies_told(struct maker *m, struct buf *out, const struc
         struct str path = sibling_path(v->path, m->e->program->steps[v->ps->deps[i]].id, m->arena);
         if (!path.ptr || !look_at(m->e, path, &dep)) continue;
         if (dep.note && dep.note->state >= NODE_SUCCESS) continue;
-        if (open < NAMED_MAX)
-            buf_printf(out, "%s%.*s (%s)", open ? ", " : "", STR_ARG(path), explain_state_name(dep.state));
+        if (open < NAMED_MAX) {
+            buf_text(out, open ? ", " : "");
+            part_told(out, PART_STEP, path);
+            buf_printf(out, " (%s)", explain_state_name(dep.state));
+        }
         open++;
     }
     if (open > NAMED_MAX) buf_printf(out, " and %u more", open - NAMED_MAX);
@@ -130,9 +138,11 @@ static void waiting_told(struct maker *m, struct buf *out, const struct view_of_
     } else if (str_is(reason, "RUN_NEEDS_APPROVAL")) {
         buf_text(out, " waits for the run, whose start needs an approval");
     } else if (str_is(reason, "RUN_QUEUED")) {
-        buf_text(out, " waits for the run, which is in the queue");
+        buf_text(out, " waits for the run, which");
+        if (!queue_told(m, out)) buf_text(out, " is in the queue");
     } else if (str_is(reason, "NOT_BEFORE")) {
-        buf_text(out, " could start, but the run was accepted with a later time for its steps");
+        buf_text(out, " could start, but its queue delays the steps of its runs (policy DELAY): not before ");
+        until_told(out, m, v->note->due_ms);
     } else if (str_is(reason, "RUN_NOT_STARTED")) {
         buf_text(out, " waits for the run, which has not started");
     } else if (str_is(reason, "LOOP_NOT_STARTED")) {
@@ -166,7 +176,11 @@ static void rule_told(struct maker *m, struct buf *out, const struct view_of_ste
         if (!path.ptr || !look_at(m->e, path, &dep)) continue;
         enum parent_state parent = parent_of(&dep);
         if (!(rules[rule].offends & 1u << parent)) continue;
-        if (named < NAMED_MAX) buf_printf(out, "%s%.*s %s", named ? ", " : "", STR_ARG(path), words[parent]);
+        if (named < NAMED_MAX) {
+            buf_text(out, named ? ", " : "");
+            part_told(out, PART_STEP, path);
+            buf_printf(out, " %s", words[parent]);
+        }
         named++;
     }
     if (named > NAMED_MAX) buf_printf(out, " and %u more", named - NAMED_MAX);
@@ -183,7 +197,13 @@ static void condition_told(struct buf *out, const struct view_of_step *v)
         struct str text = json_text(json_key(&atoms->items[i], "text"));
         struct str name = json_text(json_key(&atoms->items[i], "reference"));
         struct str left = json_text(json_key(&atoms->items[i], "left"));
-        buf_printf(out, ": %.*s, and %.*s is '%.*s'", STR_ARG(text), STR_ARG(name), STR_ARG(left));
+        buf_text(out, ": ");
+        part_told(out, PART_EXPR, text);
+        buf_text(out, ", and ");
+        part_told(out, PART_EXPR, name);
+        buf_text(out, " is '");
+        part_told(out, PART_SAID, left);
+        buf_byte(out, '\'');
         return;
     }
 }
@@ -234,8 +254,11 @@ static void running_told(struct maker *m, struct buf *out, const struct view_of_
         buf_printf(out, " is in round %u of at most %u", v->note->iteration, v->ps->max_iterations);
     } else {
         buf_text(out, " runs: ");
+        const struct json *place = place_now(m->e, v);
+        struct str worker = json_text(json_key(place, "worker"));
         attempt_told(out, v, attempt->logical);
-        since_told(out, m, attempt->started_ms);
+        if (worker.len > 0) buf_printf(out, ", by worker %.*s", STR_ARG(worker));
+        since_told(out, m, place_since(place, attempt->started_ms));
     }
     if (attempt->engine > 1)
         buf_printf(out, ", dispatched again %u time%s after a crash", attempt->engine - 1,
@@ -309,14 +332,14 @@ static void done_told(struct buf *out, const struct view_of_step *v)
         return;
     }
     if (step_given(v)) {
-        buf_printf(out, " was not run: its output was given by %.*s", STR_ARG(v->note->actor));
+        buf_text(out, " was not run: its output was given by ");
+        part_told(out, PART_BY, v->note->actor);
         return;
     }
     if (v->ps->kind == STEP_APPROVAL && v->note->actor.len > 0) {
         bool timeout = str_is(v->note->actor, "timeout");
-        buf_printf(out, " is done: %s%.*s",
-                   timeout ? "nobody answered in time, and its timeout approves" : "it was approved by ",
-                   timeout ? 0 : (int)v->note->actor.len, v->note->actor.ptr);
+        buf_text(out, timeout ? " is done: nobody answered in time, and its timeout approves" : " is done: it was approved by ");
+        if (!timeout) part_told(out, PART_BY, v->note->actor);
         return;
     }
     buf_text(out, " is done");
@@ -356,14 +379,17 @@ static void ended_told(struct maker *m, struct buf *out, const struct view_of_st
 struct str verdict_told(struct maker *m, const struct view_of_step *v)
 {
     struct buf out = buf_of((size_t)1 << 20);
-    buf_add(&out, v->path);
-    if (net_told(&out, v)) {
+    part_told(&out, PART_STEP, v->path);
+    if (v->state != STATE_QUEUED && net_told(&out, v)) {
         buf_byte(&out, '.');
         return kept(m, &out);
     }
     switch (v->state) {
     case STATE_WAITING:
         waiting_told(m, &out, v);
+        break;
+    case STATE_QUEUED:
+        place_told(m, &out, place_now(m->e, v));
         break;
     case STATE_RUNNING:
     case STATE_APPROVAL:
@@ -476,7 +502,10 @@ static uint32_t in_state_told(const struct maker *m, struct buf *out, enum expla
         const struct step_finding *note = m->e->notes[i];
         bool loop = m->e->program->steps[note->step].kind == STEP_LOOP;
         if (!look_at(m->e, note->path, &v) || v.state != state || (loop && state == STATE_RUNNING)) continue;
-        if (found < NAMED_MAX) buf_printf(out, "%s%.*s", found ? ", " : "", STR_ARG(note->path));
+        if (found < NAMED_MAX) {
+            buf_text(out, found ? ", " : "");
+            part_told(out, PART_STEP, note->path);
+        }
         found++;
     }
     if (found > NAMED_MAX) buf_printf(out, " and %u more", found - NAMED_MAX);
@@ -490,6 +519,7 @@ static const char *active_told(const struct maker *m, struct buf *out)
         const char *before, *reason;
     } kinds[] = {{STATE_HELD, " waits for a person to retry or skip ", "HELD"},
                  {STATE_RUNNING, " runs: ", "STEPS_RUNNING"},
+                 {STATE_QUEUED, " waits for a slot or a worker for ", "STEPS_QUEUED"},
                  {STATE_APPROVAL, " waits for a person to answer ", "GATE"},
                  {STATE_RETRYING, " waits for the next attempt of ", "BACKOFF"}};
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
@@ -514,7 +544,9 @@ static const char *failed_run_told(struct buf *out, const struct run *run)
         buf_text(out, ": no step completed, every one was skipped");
         return "NO_STEP_COMPLETED";
     }
-    buf_printf(out, " at %.*s: ", STR_ARG(run->failed_step));
+    buf_text(out, " at ");
+    part_told(out, PART_STEP, run->failed_step);
+    buf_text(out, ": ");
     fault_told(out, &run->fault);
     return "STEP_FAILED";
 }
@@ -538,7 +570,16 @@ static const char *paused_told(const struct maker *m, struct buf *out)
     return drains ? "DRAINING" : "PAUSED";
 }
 
-static const char *status_told(const struct maker *m, struct buf *out)
+static const char *queued_run_told(struct maker *m, struct buf *out)
+{
+    if (!queue_told(m, out)) {
+        struct str name = m->e->run->start.queue;
+        buf_printf(out, " waits for a place in queue %.*s", STR_ARG(name.len ? name : STR("default")));
+    }
+    return "QUEUED";
+}
+
+static const char *status_told(struct maker *m, struct buf *out)
 {
     const struct run *run = m->e->run;
     if (run->cancelling && !run_status_terminal(run->status)) {
@@ -547,9 +588,11 @@ static const char *status_told(const struct maker *m, struct buf *out)
     }
     switch (run->status) {
     case RUN_STATUS_PENDING:
+        if (run_queued(run)) return queued_run_told(m, out);
         buf_text(out, run->start.requires_approval ? " waits for a person to approve its start" : " has not started");
         return run->start.requires_approval ? "NEEDS_APPROVAL" : "NOT_STARTED";
     case RUN_STATUS_APPROVED:
+        if (run_queued(run)) return queued_run_told(m, out);
         buf_text(out, " is approved and starts with the next event");
         return "NOT_STARTED";
     case RUN_STATUS_RUNNING:

@@ -158,6 +158,7 @@ static void take_fresh(struct grpc *grpc, int64_t now)
     struct error why = grpc->why;
     if (dialled) grpc->dialling = grpc->dialled = false;
     if (dialled && tcp.fd >= 0) grpc->counts.connections++;
+    if (dialled) grpc->away = tcp.fd >= 0 ? (struct error){0} : why;
     pthread_mutex_unlock(&grpc->mutex);
     if (!dialled) return;
     if (tcp.fd < 0) {
@@ -570,6 +571,14 @@ enum code grpc_call(struct grpc *grpc, const struct grpc_call *call, struct aren
     pthread_cond_destroy(&waiting.condition);
     pthread_mutex_destroy(&waiting.mutex);
     return rc;
+}
+
+bool grpc_is_away(struct grpc *grpc, struct error *why)
+{
+    pthread_mutex_lock(&grpc->mutex);
+    *why = grpc->away;
+    pthread_mutex_unlock(&grpc->mutex);
+    return why->code != OK;
 }
 
 struct grpc_counts grpc_counts(struct grpc *grpc)

@@ -95,6 +95,9 @@ void grpc_cancel(struct grpc *grpc, uint64_t id);
 enum code grpc_call(struct grpc *grpc, const struct grpc_call *call, struct arena *arena, struct grpc_answer *answer,
                     struct error *err) MUST_CHECK;
 
+// Whether the last try to connect has failed and none has gone well since; why it has. Any thread.
+bool grpc_is_away(struct grpc *grpc, struct error *why);
+
 struct grpc_counts {
     uint64_t calls, tries, connections, goaways;
 };

@@ -68,7 +68,7 @@ struct grpc {
     size_t cancelled_count, cancelled_capacity;
     bool dialling, dialled, shut;
     struct tcp fresh; // what was dialled, or why not
-    struct error why;
+    struct error why, away; // away: of the last try to connect, OK when it went well
     struct grpc_counts counts;
     // ---- the thread's own
     struct call *calls;

@@ -96,7 +96,11 @@ void percent_decode(struct buf *out, struct str text)
     for (size_t i = 0; i < text.len; i++) {
         int high = i + 2 < text.len && text.ptr[i] == '%' ? char_hex(text.ptr[i + 1]) : -1;
         int low = high >= 0 ? char_hex(text.ptr[i + 2]) : -1;
-        if (low >= 0) i += 2;
-        buf_byte(out, low >= 0 ? (char)(high << 4 | low) : text.ptr[i]);
+        char byte = text.ptr[i];
+        if (low >= 0) {
+            byte = (char)(high << 4 | low);
+            i += 2;
+        }
+        buf_byte(out, byte);
     }
 }

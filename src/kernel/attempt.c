@@ -139,6 +139,10 @@ static enum code owe_one(struct decide *d, uint32_t lane)
     if (!is_executed(run->route->body(run, lane))) return OK;
     if (run->route->overdue(run, lane)) return attempt_stop(d, lane, &timeout_fault);
     bool died = d->input->kind == INPUT_RECOVER && d->input->timer != TIMER_LOOK;
+    if (died && d->input->apart) { // it goes on there, or has ended, or was never taken
+        COVER(attempt_claimed);
+        return order(d, EFFECT_EXECUTE, lane);
+    }
     return died && kills_engines(d, lane) ? poisoned(d, lane) : again_k(d, lane);
 }
 

@@ -234,6 +234,7 @@ static enum code fold_failed(struct run *run, const struct moment *m, uint32_t i
     enter_state(run, s, hold ? NODE_HELD : NODE_FAILED);
     if (hold) return OK;
     node->tainted = true;
+    run->stopped += run->cancelling && run->program->steps[index].scope == PROGRAM_TOP && str_is(m->fault.code, FAULT_CANCELLED);
     settle(run, index);
     return OK;
 }

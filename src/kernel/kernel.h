@@ -128,6 +128,7 @@ struct run {
     uint32_t delayed, retrying; // the second: those of the first that are `again`
     uint32_t held;
     struct run_counts counts; // of the top scope
+    uint32_t stopped; // of counts.failed: steps that the cancelling of the run ended
     uint32_t ready_head, ready_tail;
     struct str cancel_reason, cancel_signal;
     struct str failed_step;
@@ -243,6 +244,8 @@ struct input {
     // Nobody drives the run yet: what happened and what was decided is recorded, nothing starts and no timer is set. RECOVER
     // finds all of that in the log (ADR 0013). Only a cancelled run goes on to its end.
     bool idle;
+    bool apart; // RECOVER: attempts are executed apart from the driver, by one who knows them by their numbers and gives each to a worker
+                // once. What is in flight is claimed there under its number; it is no new attempt
     int64_t now_ms;
     uint64_t random; // for jitter
     uint32_t step;   // RESULT, TIMER

@@ -6,7 +6,7 @@ static enum code render(struct net_view *view, const struct template_tree *made,
 {
     struct template_scope scope = net_scope(view);
     struct error local = {0};
-    enum code rc = template_tree_render(made, &scope, &net_limits, view->arena, out, &local);
+    enum code rc = template_tree_render(made, &scope, net_limits(view->run), view->arena, out, &local);
     if (net_is_grave(rc)) return error_set(err, rc, "%s", local.message);
     if (!rc) return OK;
     *out = json_null();

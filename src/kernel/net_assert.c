@@ -12,12 +12,14 @@ static bool has_input(const struct json *with, struct str name)
 // As references find it: in the result, in what it wraps, in the first row of a table, or of a path.
 static bool has_member(const struct json *result, struct str name, uint32_t depth)
 {
-    static const char *const wraps[] = {"data", "result", "output", "command_0"};
+    static const char *const wraps[] = {"data", "result", "output"};
     if (json_is(result, JSON_ARRAY)) return result->count > 0 && has_member(&result->items[0], name, depth);
     if (!json_is(result, JSON_OBJECT)) return false;
     if (json_get(result, name) || json_at(result, name)) return true;
     for (size_t i = 0; depth > 0 && i < ARRAY_COUNT(wraps); i++)
         if (has_member(json_key(result, wraps[i]), name, depth - 1)) return true;
+    for (uint32_t i = 0; depth > 0 && json_key(result, "command_0") && i < result->count; i++) // statements of SQL
+        if (has_member(&result->members[i].value, name, depth - 1)) return true;
     return false;
 }
 

@@ -2,66 +2,182 @@
 #include "json/make.h"
 #include "kernel/net_inside.h"
 
+// A text of the workload that is a template. What it reads of the others is rendered before it.
+struct leaf {
+    const struct json *written;
+    struct str path; // "db.hosts.0"
+    enum { LEAF_OPEN = 0, LEAF_BUSY, LEAF_DONE } state;
+    const struct leaf *asked_by; // BUSY
+    struct json value;           // DONE
+};
+
 struct beginning {
     const struct run *run;
     struct arena *arena;
-    struct json known; // what came of the workload so far; type 0: nothing
+    struct leaf *leaves;
+    size_t count, capacity;
 };
 
-// A value of the workload, which may be a template itself: then what came of it so far, or NULL.
-static const struct json *settled(const struct beginning *beginning, struct str name, const struct json *written)
+static bool add_leaves(struct beginning *b, const struct json *written, struct str path)
 {
-    const struct json *known = json_get(&beginning->known, name);
-    bool template = json_is(written, JSON_STRING) && template_is_dynamic(written->text);
-    return known || template ? known : written;
+    if (written->type == JSON_STRING && template_is_dynamic(written->text)) {
+        if (json_at(&b->run->start.inputs, path)) return true; // the start says otherwise
+        if (!ARENA_ROOM(b->arena, b->leaves, b->count, &b->capacity)) return false;
+        b->leaves[b->count++] = (struct leaf){.written = written, .path = path};
+        return true;
+    }
+    bool array = written->type == JSON_ARRAY;
+    for (uint32_t i = 0; (array || written->type == JSON_OBJECT) && i < written->count; i++) {
+        struct buf text = buf_of(4096);
+        if (path.len > 0) buf_printf(&text, "%.*s.", STR_ARG(path));
+        if (array)
+            buf_int(&text, i);
+        else
+            buf_add(&text, written->members[i].key);
+        struct str inner = buf_keep(&text, b->arena);
+        if (!inner.ptr || !add_leaves(b, array ? &written->items[i] : &written->members[i].value, inner)) return false;
+    }
+    return true;
+}
+
+// The workload as far as it is known: texts that are not rendered yet are left out, of lists nothing.
+static struct json known_part(const struct beginning *b, const struct json *written, size_t *leaf)
+{
+    struct arena *arena = b->arena;
+    if (*leaf < b->count && b->leaves[*leaf].written == written) {
+        const struct leaf *one = &b->leaves[(*leaf)++];
+        return one->state == LEAF_DONE ? one->value : json_none();
+    }
+    bool array = written->type == JSON_ARRAY;
+    if (!array && written->type != JSON_OBJECT)
+        return written->type == JSON_STRING && template_is_dynamic(written->text) ? json_none() : *written;
+    struct json made = array ? json_array() : json_object();
+    for (uint32_t i = 0; i < written->count; i++) {
+        struct json part = known_part(b, array ? &written->items[i] : &written->members[i].value, leaf);
+        if (array)
+            json_append(arena, &made, part.type == 0 ? json_null() : part);
+        else if (part.type != 0)
+            json_set(arena, &made, written->members[i].key, part);
+    }
+    return made;
 }
 
 // What the start gave over what the workload has.
-static enum code known_workload(const struct beginning *beginning, struct json *out, struct error *err)
+static enum code known_workload(const struct beginning *b, struct json *out, struct error *err)
 {
-    const struct run *run = beginning->run;
-    struct arena *arena = beginning->arena;
-    struct json plain = json_object();
-    for (uint32_t i = 0; i < run->program->inputs.count; i++) {
-        const struct json_member *member = &run->program->inputs.members[i];
-        const struct json *value = settled(beginning, member->key, &member->value);
-        if (value && !json_put(arena, &plain, member->key, *value)) return error_nomem(err);
-    }
-    return merge_values(arena, &plain, &run->start.inputs, out) ? OK : error_nomem(err);
+    size_t leaf = 0;
+    struct json plain = known_part(b, &b->run->program->inputs, &leaf);
+    if (!json_ok(&plain)) return error_nomem(err);
+    return merge_values(b->arena, &plain, &b->run->start.inputs, out) ? OK : error_nomem(err);
 }
 
 static enum code look_input(void *context, struct str name, struct json *out, struct error *err)
 {
-    const struct beginning *beginning = context;
-    const struct run *run = beginning->run;
+    const struct beginning *b = context;
+    const struct run *run = b->run;
     const struct json *given = &run->start.inputs;
     if (str_is(name, "input") || str_is(name, "payload") || str_is(name, "request")) *out = *given;
     if (str_is(name, "execution_id")) *out = json_string(run->ids.run);
-    if (str_is(name, "job") || str_is(name, "execution")) *out = net_job(run, beginning->arena);
+    if (str_is(name, "job") || str_is(name, "execution")) *out = net_job(run, b->arena);
     if (!json_ok(out)) return error_nomem(err);
-    if (str_is(name, TEMPLATE_NOW)) return net_now(run, beginning->arena, out, err);
-    if (str_is(name, "workload") && !json_get(given, name) && !json_get(&run->program->inputs, name))
-        return known_workload(beginning, out, err);
-    const struct json *value = json_get(given, name);
-    if (!value) value = settled(beginning, name, json_get(&run->program->inputs, name)); // one beside it
-    if (value && !(value->type == JSON_STRING && template_is_dynamic(value->text))) *out = *value;
+    if (str_is(name, TEMPLATE_NOW)) return net_now(run, b->arena, out, err);
+    struct json known;
+    enum code rc = known_workload(b, &known, err);
+    if (rc) return rc;
+    const struct json *value = json_get(&known, name);
+    if (value) *out = *value;
+    if (!value && str_is(name, "workload")) *out = known;
     return OK;
 }
 
-// Values that are made of others that are templates come out in the next round, a few levels deep.
-static enum code render_workload(struct beginning *beginning, struct json *out, struct error *err)
+struct needing {
+    struct beginning *b;
+    struct leaf *leaf;
+    enum code rc;
+    struct error *err;
+};
+
+static enum code render_leaf(struct beginning *b, struct leaf *leaf, const struct leaf *by, struct error *err);
+
+// "a['b'][0]" is a.b.0
+static struct str plain_path(struct arena *arena, struct str path)
 {
-    enum { ROUNDS_MAX = 8 };
-    const struct kernel_env *env = beginning->run->env;
-    struct template_scope scope = {.context = beginning, .lookup = look_input, .spent = env ? env->spent : NULL};
-    const struct template_tree *workload = net_of_run(beginning->run)->workload;
-    for (int i = 0; i < ROUNDS_MAX; i++) {
-        enum code rc = template_tree_render(workload, &scope, &net_limits, beginning->arena, out, err);
-        if (rc || !template_tree_dynamic(workload)) return rc;
-        if (beginning->known.type != 0 && json_equal(&beginning->known, out)) break;
-        beginning->known = *out;
+    struct buf out = buf_of(4096);
+    for (size_t i = 0; i < path.len; i++) {
+        char c = path.ptr[i];
+        if (c == '[')
+            buf_byte(&out, '.');
+        else if (c != ']' && c != '\'')
+            buf_byte(&out, c);
     }
-    return OK;
+    return buf_keep(&out, arena);
+}
+
+static bool is_within(struct str inner, struct str outer)
+{
+    return str_starts(inner, outer) && (inner.len == outer.len || inner.ptr[outer.len] == '.');
+}
+
+static void need_path(void *context, struct str path)
+{
+    struct needing *need = context;
+    struct beginning *b = need->b;
+    struct str plain = plain_path(b->arena, path), prefix = STR("workload.");
+    if (need->rc) return;
+    if (!plain.ptr) {
+        need->rc = error_nomem(need->err);
+        return;
+    }
+    bool all = str_is(plain, "workload"); // whatever it wants of it: what can be known before it is
+    if (str_starts(plain, prefix)) plain = str_slice(plain, prefix.len, plain.len);
+    for (size_t i = 0; i < b->count && !need->rc; i++) {
+        struct leaf *other = &b->leaves[i];
+        bool read = all ? other->state != LEAF_BUSY : is_within(other->path, plain) || is_within(plain, other->path);
+        if (read && other != need->leaf) need->rc = render_leaf(b, other, need->leaf, need->err);
+    }
+}
+
+static enum code in_a_ring(const struct leaf *leaf, const struct leaf *by, struct error *err)
+{
+    struct buf ring = buf_of(2048);
+    buf_add(&ring, leaf->path);
+    for (const struct leaf *at = by; at && at != leaf; at = at->asked_by)
+        buf_printf(&ring, ", which %.*s needs", STR_ARG(at->path));
+    buf_printf(&ring, ", which %.*s needs", STR_ARG(leaf->path));
+    enum code rc = error_set(err, E_INVALID, "the workload needs itself: %.*s", STR_ARG(buf_str(&ring)));
+    buf_release(&ring);
+    return rc;
+}
+
+static enum code render_leaf(struct beginning *b, struct leaf *leaf, const struct leaf *by, struct error *err)
+{
+    const struct kernel_env *env = b->run->env;
+    struct template_scope scope = {.context = b, .lookup = look_input, .spent = env ? env->spent : NULL};
+    const struct template *text;
+    if (leaf->state == LEAF_DONE) return OK;
+    if (leaf->state == LEAF_BUSY) return in_a_ring(leaf, by, err);
+    leaf->state = LEAF_BUSY;
+    leaf->asked_by = by;
+    struct needing need = {b, leaf, template_compile(leaf->written->text, b->arena, &text, err), err};
+    if (!need.rc) template_paths(text, need_path, &need);
+    if (need.rc) return need.rc;
+    enum code rc = template_render(text, &scope, net_limits(b->run), b->arena, &leaf->value, err);
+    if (rc && !net_is_grave(rc)) error_wrap(err, "%.*s", STR_ARG(leaf->path));
+    leaf->state = LEAF_DONE;
+    return rc;
+}
+
+static enum code render_workload(struct beginning *b, struct json *out, struct error *err)
+{
+    const struct json *written = &b->run->program->inputs;
+    *out = *written;
+    if (!template_tree_dynamic(net_of_run(b->run)->workload)) return OK;
+    if (!add_leaves(b, written, (struct str){0})) return error_nomem(err);
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < b->count; i++) rc = render_leaf(b, &b->leaves[i], NULL, err);
+    size_t leaf = 0;
+    if (!rc) *out = known_part(b, written, &leaf);
+    return rc ? rc : json_made(out, err);
 }
 
 // Marks of secrets come of templates alone: the caller that starts a run cannot ask for one by writing it into an input.

@@ -241,6 +241,7 @@ static enum code fold_ended(struct run *run, const struct moment *m, uint32_t pl
     p->phase = PLACE_ENDED;
     net->last = place;
     count_place(run, p, p->failed ? NODE_FAILED : NODE_SUCCESS);
+    run->stopped += p->failed && run->cancelling && str_is(m->fault.code, FAULT_CANCELLED);
     ready_push(run, place);
     return rc;
 }
@@ -445,7 +446,7 @@ static enum code fold_routed(struct run *run, const struct moment *m, uint32_t p
                               .category = STR("validation")};
         net->unhandled++;
         rc = keep_root_cause(run, m->step, &fault, err);
-    } else if (p->failed && count == 0)
+    } else if (p->failed && (count == 0 || json_key(&m->value, "unhandled")))
         net->unhandled++;
     else if (p->failed && net->unhandled == 0) { // taken care of: not why the run may fail later
         run->failed_step = (struct str){0};

@@ -98,6 +98,7 @@ struct walk *walk_at(const struct run *run, uint32_t lane); // numbered after th
 enum lane_phase lane_phase(const struct run *run, uint32_t lane);
 struct str net_path(const struct run *run, uint32_t step, struct arena *arena);
 uint32_t net_find(const struct run *run, struct str path);
+struct str net_child_name(struct str run, struct str path, uint32_t serial, struct arena *arena); // of a task that runs another playbook
 const char *net_fault(const struct run *run);
 enum node_state net_place_state(const struct run *run, uint32_t place);
 struct run_attempt net_place_attempt(const struct run *run, uint32_t place);
@@ -119,11 +120,12 @@ struct net_view {
     const struct json *outcome; // rules
     const struct json *event;   // arcs
     bool ended;                 // the step has ended: what it set and its arcs see what came out
+    bool result;                // `set` of a task: `output` alone is the result, the outcome is read by its members
     struct arena *arena;
 };
 // `iter` of the view's lane. `parent` in it is that of the iteration that runs this playbook.
 bool net_iter(const struct net_view *view, struct json *out);
-extern const struct template_limits net_limits;
+const struct template_limits *net_limits(const struct run *run);
 struct template_scope net_scope(struct net_view *view); // `view` must outlive it
 // What the task is given, rendered.
 enum code net_with(const struct net_view *view, const struct net_task *task, struct json *out,
@@ -142,7 +144,7 @@ static inline bool net_is_grave(enum code rc)
 struct json net_job(const struct run *run, struct arena *arena);
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 // Whether it holds; one that cannot be evaluated does not. What is grave; E_LIMIT: it takes more than it may, and what is to happen then
-// is not for it to say.
+// is not for it to say; so is E_NOT_FOUND of a playbook that is strict about what is not defined.
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;
 // Patches of `sets` as {ctx: {path: value}, iter: {...}} added to *out; evaluated one after the other over what they have changed.
 enum code net_patches(struct net_view *view, const struct net_sets *sets, struct json *out,
@@ -169,6 +171,8 @@ enum code net_value_get(const struct run *run, const struct net_value *value, ui
 // The outcome of a visit that failed: why, and what its task gave all the same.
 enum code net_failed_outcome(const struct net_place *p, struct arena *arena, struct json *out,
                              struct error *err) MUST_CHECK;
+// What templates see of a result of SQL: beside its statements the rows of the last one, as if it was the only one. Others stay.
+enum code net_sql_seen(struct arena *arena, struct json *value, struct error *err) MUST_CHECK;
 // What the tasks of a pipeline gave, by their labels; *out stays untouched when the step has none.
 enum code net_tasks_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
                           struct json *out, struct error *err) MUST_CHECK;

@@ -6,10 +6,17 @@
 
 #include <string.h>
 
-const struct template_limits net_limits = {.step_count_max = 100000,
-                                           .loop_count_max = 1000000,
-                                           .output_size_max = (size_t)8 << 20,
-                                           .undefined = TEMPLATE_CHAIN};
+#define NET_LIMITS(how)                                                                                                \
+    {.step_count_max = 100000,                                                                                         \
+     .loop_count_max = 1000000,                                                                                        \
+     .output_size_max = (size_t)8 << 20,                                                                               \
+     .undefined = (how)}
+
+const struct template_limits *net_limits(const struct run *run)
+{
+    static const struct template_limits usual = NET_LIMITS(TEMPLATE_CHAIN), strict = NET_LIMITS(TEMPLATE_STRICT);
+    return net_of_run(run)->strict ? &strict : &usual;
+}
 
 // ---- values
 // Whether the log gives the value back as it is. The text of a JSON_NUMBER may not be the canonical one.
@@ -124,7 +131,7 @@ enum code net_patches(struct net_view *view, const struct net_sets *sets, struct
         view->ctx = &ctx;
         struct template_scope scope = net_scope(view);
         struct json value;
-        rc = template_tree_render(set->value, &scope, &net_limits, view->arena, &value, err);
+        rc = template_tree_render(set->value, &scope, net_limits(view->run), view->arena, &value, err);
         if (!rc) rc = net_canon(view->arena, &value, err);
         if (!rc) groups[set->scope] = put_in_order(view->arena, &groups[set->scope], set->path, value);
         if (!rc) rc = json_made(&groups[set->scope], err);
@@ -278,10 +285,12 @@ static enum code look_outcome(const struct net_view *view, struct str name, stru
     if (str_is(name, "vars")) *out = view->ctx ? *view->ctx : view->run->net->ctx;
     const char *part = str_is(name, "error") ? "error" : NULL;
     if (str_is(name, "result") || str_is(name, "response")) part = "data";
+    if (str_is(name, "status_code")) part = "http"; // as conditions of `retry` have it
     if (!part || (!view->outcome && !view->ended)) return OK;
     struct json outcome;
     enum code rc = outcome_value(view, &outcome, err);
     const struct json *found = rc ? NULL : json_key(&outcome, part);
+    if (str_is(name, "status_code") && found) found = json_key(found, "status");
     if (found) *out = *found;
     return rc;
 }
@@ -304,7 +313,7 @@ static enum code look_args(const struct net_view *view, struct str name, struct 
     inner.args = args; // what it reads itself is not of it
     struct template_scope scope = net_scope(&inner);
     struct json made;
-    enum code rc = template_tree_render(own, &scope, &net_limits, view->arena, &made, err);
+    enum code rc = template_tree_render(own, &scope, net_limits(view->run), view->arena, &made, err);
     if (rc) return rc;
     *out = json_joined(view->arena, args, &made);
     return json_made(out, err);
@@ -339,36 +348,22 @@ static bool is_result(const struct net_view *view, struct str name)
     return str_is(name, "_prev") || program_find(run->program, PROGRAM_TOP, name) != PROGRAM_TOP;
 }
 
-// Of SQL: the first statement that gave rows, else the first one.
-static const struct json *statement_of(const struct json *value)
-{
-    const struct json *first = json_key(value, "command_0");
-    if (!json_is(first, JSON_OBJECT)) return NULL;
-    for (uint32_t i = 0; i < value->count; i++) {
-        const struct json *columns = json_key(&value->members[i].value, "columns");
-        bool gave = str_starts(value->members[i].key, STR("command_")) && json_is(columns, JSON_ARRAY);
-        if (gave && columns->count > 0) return &value->members[i].value;
-    }
-    return first;
-}
-
 static enum code tasks_of(const struct net_view *view, struct str name, struct json *out, struct error *err)
 {
     uint32_t place = program_find(view->run->program, PROGRAM_TOP, name);
     return place == PROGRAM_TOP ? OK : net_tasks_value(view->run, place, view->env, view->arena, out, err);
 }
 
-// A result that has no member data, result or output is that itself; of SQL a statement, and of an answer over HTTP its body, have
-// what is missing; results are those of the tasks.
+// A result that has no member data, result or output is that itself; of an answer over HTTP its body has what is missing; results are
+// those of the tasks.
 static enum code instead(void *context, struct str name, const struct json *value, struct str member, struct json *out,
                          struct error *err)
 {
     if (str_is(name, "keychain")) return keychain_field(context, value, member, out, err);
-    const struct json *first = statement_of(value), *found = NULL;
+    const struct json *found = NULL;
     const struct json *body =
         json_key(value, "status_code") && json_key(value, "headers") ? json_key(value, "data") : NULL;
     bool whole = str_is(member, "data") || str_is(member, "result") || str_is(member, "output");
-    if (first && !whole) found = json_get(first, member);
     if (json_is(body, JSON_OBJECT) && !whole) found = json_get(body, member);
     if (whole) found = value;
     bool tasks = !found && str_is(member, "results");
@@ -407,11 +402,21 @@ static enum code look_special(const struct net_view *view, struct str name, stru
     } else if (str_is(name, "keychain")) {
         return keychain(view, out, err);
     } else if ((str_is(name, "outcome") || str_is(name, "output")) && (view->outcome || view->ended)) {
-        return outcome_value(view, out, err);
+        enum code rc = outcome_value(view, out, err);
+        const struct json *data = rc || !view->result ? NULL : json_key(out, "data");
+        if (data) *out = *data;
+        return rc;
     } else if (str_is(name, "event") && view->event) {
         return event_value(view, out, err);
     } else if (str_is(name, TEMPLATE_NOW)) {
         return net_now(run, view->arena, out, err);
+    } else if (str_starts(name, STR(TEMPLATE_TOKEN))) {
+        struct json entry = json_object();
+        struct str of = str_slice(name, sizeof(TEMPLATE_TOKEN) - 1, name.len);
+        if (str_find(of, '\x01', 0) < of.len || str_find(of, '.', 0) < of.len) return OK;
+        enum code rc = keychain_mark(view->arena, of, STR("token"), &entry, err);
+        if (!rc) *out = entry.members[0].value;
+        return rc;
     } else if (str_is(name, "_prev") && lane) {
         *out = json_null();
         if (lane->last > 0)
@@ -483,11 +488,30 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
     return OK;
 }
 
+// In `set` of a task the members of the outcome are before those of the result.
+static enum code over(void *context, struct str name, struct str member, struct json *out, struct error *err)
+{
+    static const char *const documented[] = {"status", "result", "data", "response", "error", "http",
+                                             "pg",     "py",     "meta", "ref"};
+    const struct net_view *view = context;
+    struct json outcome;
+    if (!view->outcome || (!str_is(name, "output") && !str_is(name, "outcome"))) return OK;
+    for (size_t i = 0; i < ARRAY_COUNT(documented); i++) {
+        if (!str_is(member, documented[i])) continue;
+        enum code rc = outcome_value(view, &outcome, err);
+        const struct json *found = rc ? NULL : json_get(&outcome, member);
+        if (found) *out = *found;
+        return rc;
+    }
+    return OK;
+}
+
 struct template_scope net_scope(struct net_view *view)
 {
     const struct kernel_env *env = view->env;
     return (struct template_scope){.context = view,
                                    .lookup = look_up,
+                                   .over = view->result ? over : NULL,
                                    .instead = instead,
                                    .spent = env ? env->spent : NULL,
                                    .meter = env ? env->meter : NULL};
@@ -522,13 +546,13 @@ enum code net_with(const struct net_view *view, const struct net_task *task, str
     struct json own, with, made = json_object();
     struct error why = {0};
     if (!task->input) {
-        enum code plain = template_tree_render(task->with, &scope, &net_limits, view->arena, out, err);
+        enum code plain = template_tree_render(task->with, &scope, net_limits(view->run), view->arena, out, err);
         return plain ? plain : with_given(view, task, out, err);
     }
-    enum code rc = template_tree_render(task->input, &scope, &net_limits, view->arena, &own, &why);
+    enum code rc = template_tree_render(task->input, &scope, net_limits(view->run), view->arena, &own, &why);
     if (rc) return error_set(err, rc, "input: %s", why.message);
     if (own.type == JSON_OBJECT) inner.own = &own;
-    rc = template_tree_render(task->with, &scope, &net_limits, view->arena, &with, err);
+    rc = template_tree_render(task->with, &scope, net_limits(view->run), view->arena, &with, err);
     if (rc) return rc;
     for (uint32_t i = 0; i < with.count; i++) {
         const struct json_member *member = &with.members[i];
@@ -544,8 +568,10 @@ enum code net_holds(struct net_view *view, const struct net_when *when, bool *ou
     if (!when->test) return OK;
     struct template_scope scope = net_scope(view);
     struct error local = {0};
-    enum code rc = template_condition(when->test, &scope, &net_limits, view->arena, out, &local);
+    enum code rc = template_condition(when->test, &scope, net_limits(view->run), view->arena, out, &local);
+    bool strict = rc == E_NOT_FOUND && net_of_run(view->run)->strict;
     if (net_is_grave(rc) || rc == E_LIMIT) return error_set(err, rc, "%s", local.message);
+    if (strict) return error_set(err, E_NOT_FOUND, "when: %s", local.message);
     if (rc) *out = false;
     return OK;
 }

@@ -194,6 +194,20 @@ struct str net_path(const struct run *run, uint32_t step, struct arena *arena)
     return buf_keep(&buf, arena);
 }
 
+// Of a playbook whose run is a number: one too, made of what tells it apart.
+struct str net_child_name(struct str run, struct str path, uint32_t serial, struct arena *arena)
+{
+    if (!run_number_valid(run)) return kernel_child_name(run, path, serial, arena);
+    char digits[RUN_NUMBER_SIZE];
+    uint64_t bits = 0;
+    run_number_format(serial, digits);
+    const struct str parts[] = {run, STR("|"), path, STR("|"), str_from(digits)};
+    struct digest digest = sha256_parts(parts, ARRAY_COUNT(parts));
+    for (size_t i = 0; i < sizeof(bits); i++) bits = bits << 8 | digest.b[i];
+    run_number_format((bits & INT64_MAX) | UINT64_C(1) << 62, digits); // of the length that the others have
+    return arena_copy(arena, str_from(digits));
+}
+
 // A number behind `mark` at the end of *text, which loses both. `otherwise` when there is none.
 static uint32_t cut_number(struct str *text, const char *mark, uint32_t otherwise)
 {
@@ -208,23 +222,28 @@ static uint32_t cut_number(struct str *text, const char *mark, uint32_t otherwis
     return otherwise;
 }
 
-uint32_t net_find(const struct run *run, struct str path)
+// The step that `name` is, with its visit and iteration in *m.
+static uint32_t find_place(const struct run *run, struct str name, struct moment *m)
 {
-    size_t slash = str_find(path, '/', 0);
-    struct str task = slash < path.len ? str_slice(path, slash + 1, path.len) : (struct str){0};
-    struct str name = str_slice(path, 0, slash);
-    uint32_t iteration = 0;
+    *m = (struct moment){.visit = 1};
     if (str_ends(name, STR("]"))) {
         name.len--;
-        iteration = cut_number(&name, "[", 0);
+        m->iteration = cut_number(&name, "[", 0);
     }
-    struct moment m = {.iteration = iteration};
     uint32_t place = program_find(run->program, PROGRAM_TOP, name);
-    m.visit = 1;
-    if (place == PROGRAM_TOP) {
-        m.visit = cut_number(&name, ":run:", 1);
-        place = program_find(run->program, PROGRAM_TOP, name);
-    }
+    if (place != PROGRAM_TOP) return place;
+    m->visit = cut_number(&name, ":run:", 1);
+    return program_find(run->program, PROGRAM_TOP, name);
+}
+
+uint32_t net_find(const struct run *run, struct str path)
+{
+    struct moment m;
+    size_t slash = path.len;
+    uint32_t place = find_place(run, path, &m);
+    while (place == PROGRAM_TOP && slash > 0) // names of steps and labels may have one too: the longest step counts
+        if (path.ptr[--slash] == '/') place = find_place(run, str_slice(path, 0, slash), &m);
+    struct str task = slash < path.len ? str_slice(path, slash + 1, path.len) : (struct str){0};
     if (place == PROGRAM_TOP || task.len == 0) return place;
     uint32_t lane = lane_of(run, &m, place);
     if (lane == NO_LANE) return place;

@@ -110,7 +110,7 @@ enum code kernel_task(const struct run *run, uint32_t index, const struct kernel
         const struct template_tree *tree;
         const struct json *where;
         rc = template_tree_compile(&chain, arena, &tree, &where, err);
-        if (!rc) rc = template_tree_render(tree, &scope, &net_limits, arena, &chain, err);
+        if (!rc) rc = template_tree_render(tree, &scope, net_limits(run), arena, &chain, err);
         if (rc) return rc;
     }
     if (str_is(task->kind, "playbook") && !net_iter(&view, &iter)) return error_nomem(err);
@@ -294,7 +294,7 @@ enum code lane_begin(struct decide *d, uint32_t index)
         if (rc) return rc;
     } else if (child) {
         struct str path = net_path(d->run, index, d->out->turn);
-        if (path.ptr) m.run_ref = kernel_child_name(d->run->ids.run, path, d->run->net->serial + 1, d->out->turn);
+        if (path.ptr) m.run_ref = net_child_name(d->run->ids.run, path, d->run->net->serial + 1, d->out->turn);
         if (!m.run_ref.ptr) return error_nomem(d->err);
     }
     int64_t timeout_ms;
@@ -359,6 +359,8 @@ enum code net_outcome_seen(struct arena *arena, const struct json *outcome, stru
     struct json data = json_null(), made = json_object();
     const struct json *result = json_key(outcome, "result");
     if (result) data = *result;
+    enum code rc = net_sql_seen(arena, &data, err);
+    if (rc) return rc;
     const struct json *body = json_key(outcome, "http") ? json_key(&data, "data") : NULL;
     if (json_is(body, JSON_OBJECT)) data = json_joined(arena, body, &data);
     for (uint32_t i = 0; i < outcome->count; i++)
@@ -476,7 +478,7 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     d->err = &why;
     rc = match(d, &view, task, v);
     d->err = err;
-    if (rc == E_LIMIT) {
+    if (rc == E_LIMIT || rc == E_NOT_FOUND) {
         struct fault fault = kernel_template_fault(d->out->turn, &why);
         return refuse(v, &fault);
     }
@@ -505,9 +507,10 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     struct error local = {0};
     v->set = json_object();
     if (v->rule) rc = net_patches(&view, &v->rule->sets, &v->set, &local);
+    view.result = true;
     if (!rc && v->action != NET_RETRY && v->action != NET_FAIL) rc = net_patches(&view, &task->sets, &v->set, &local);
     if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
-    bool clash = !rc && conflicts(d->run, lane, &v->set);
+    bool clash = !rc && !net_of_run(d->run)->as_noetl && conflicts(d->run, lane, &v->set);
     if (!rc && !clash) return OK;
     static const struct fault twice = {
         .code = STR_INIT("ctx_conflict"),

@@ -50,14 +50,42 @@ static enum code failed_result(struct arena *arena, struct json *value, struct e
     return json_made(value, err);
 }
 
+// The last of the statements command_0, command_1, ...
+static const struct json *last_statement(const struct json *value)
+{
+    const struct json *last = NULL;
+    int64_t at = -1, number;
+    for (uint32_t i = 0; i < value->count; i++) {
+        const struct json_member *member = &value->members[i];
+        if (!str_starts(member->key, STR("command_")) || !json_is(json_key(&member->value, "row_count"), JSON_INT))
+            return NULL; // something else beside them: not what SQL gives
+        if (!str_int64(str_slice(member->key, 8, member->key.len), &number)) return NULL;
+        if (number > at) last = &member->value;
+        if (number > at) at = number;
+    }
+    return last;
+}
+
+enum code net_sql_seen(struct arena *arena, struct json *value, struct error *err)
+{
+    const struct json *first = json_is(value, JSON_OBJECT) ? json_key(value, "command_0") : NULL;
+    const struct json *last = json_is(first, JSON_OBJECT) ? last_statement(value) : NULL;
+    if (!last) return OK;
+    struct json made = *value, count = JSON_OF(arena, {"statement_count", json_int(value->count)});
+    json_fill(arena, &made, last);
+    json_fill(arena, &made, &count);
+    *value = made;
+    return json_made(value, err);
+}
+
 // A template that reads a result which is kept apart sees all of it, and that it is: `_ref`, `_store`.
 enum code net_value_get(const struct run *run, const struct net_value *value, uint32_t place, uint32_t iteration,
                         const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err)
 {
     *out = value->value.type == 0 ? json_null() : value->value;
-    if (!value->has_blob) return failed_result(arena, out, err);
-    enum code rc = fetch(run, &value->blob, env, arena, out, err);
-    if (rc || out->type != JSON_OBJECT) return rc;
+    enum code rc = value->has_blob ? fetch(run, &value->blob, env, arena, out, err) : failed_result(arena, out, err);
+    if (!rc) rc = net_sql_seen(arena, out, err);
+    if (rc || !value->has_blob || out->type != JSON_OBJECT) return rc;
     struct json ref = net_reference(arena, &value->blob, value->size, value->store);
     struct str address = {0};
     if (place != PROGRAM_TOP) address = net_address(run, place, iteration, arena);

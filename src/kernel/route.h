@@ -46,6 +46,7 @@ struct run_route {
     struct run_attempt (*visit)(const struct run *run, uint32_t step); // and since and until when
     uint32_t (*iteration)(const struct run *run, uint32_t step);
     struct str (*path)(const struct run *run, uint32_t step, struct arena *arena);
+    struct str (*child)(struct str run, struct str path, uint32_t logical, struct arena *arena); // its id
     uint32_t (*find)(const struct run *run, struct str path, enum path_time *time);
     enum code (*output)(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                         struct json *out, struct error *err);

@@ -429,6 +429,7 @@ const struct run_route route_dag = {
     .folds = dag_folds,
     .iteration = dag_iteration,
     .path = dag_path,
+    .child = kernel_child_name,
     .find = dag_find,
     .output = dag_output,
     .make = dag_make,

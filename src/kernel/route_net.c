@@ -60,7 +60,7 @@ static enum code admit(struct decide *d, uint32_t place, bool *allowed)
         bool holds;
         struct error local = {0};
         enum code rc = net_holds(&view, &ns->admit[i].when, &holds, &local);
-        if (rc == E_LIMIT) { // nobody knows what it would have said: not let in
+        if (rc == E_LIMIT || rc == E_NOT_FOUND) { // nobody knows what it would have said: not let in
             *allowed = false;
             break;
         }
@@ -99,7 +99,7 @@ static enum code schedule(struct decide *d, uint32_t place)
     if (!json_copy(d->out->turn, &d->run->net->places[place].token_args, &given)) return error_nomem(d->err);
     view.args = &given;
     struct template_scope scope = net_scope(&view);
-    if (ns->args) rc = template_tree_render(ns->args, &scope, &net_limits, d->out->turn, &own, &local);
+    if (ns->args) rc = template_tree_render(ns->args, &scope, net_limits(d->run), d->out->turn, &own, &local);
     if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     struct fault fault = {0};
     if (rc) fault = kernel_template_fault(d->out->turn, &local);
@@ -195,7 +195,7 @@ static enum code begin_loop(struct decide *d, uint32_t place)
     struct template_scope scope = net_scope(&view);
     struct json value, items;
     struct error local = {0};
-    enum code rc = template_tree_render(loop->in, &scope, &net_limits, d->out->turn, &value, &local);
+    enum code rc = template_tree_render(loop->in, &scope, net_limits(d->run), d->out->turn, &value, &local);
     if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     if (rc) {
         struct fault fault = kernel_template_fault(d->out->turn, &local);
@@ -341,11 +341,11 @@ enum code lane_over(struct decide *d, uint32_t index)
 }
 
 // ---- arcs
-// An arc without a condition is for steps that ended well. Conditions are asked with every name that the event has (C-47).
+// An arc without a condition is always taken. Conditions are asked with every name that the event has (C-47).
 static enum code arc_holds(struct decide *d, struct net_view *view, const struct net_arc *arc, bool loop, bool *out)
 {
     const struct net_place *p = &d->run->net->places[view->place];
-    *out = !p->failed;
+    *out = true;
     if (!arc->when.test) return OK;
     const char *names[4];
     size_t count = 0;
@@ -374,6 +374,7 @@ static enum code arc_holds(struct decide *d, struct net_view *view, const struct
 struct chosen {
     struct json matched, selected, set, ctx;
     struct fault fault;
+    bool handled; // one of the arcs that were taken has a condition: it was asked about what happened
 };
 
 static enum code follow(struct decide *d, struct net_view *view, const struct net_arc *arc, struct chosen *chosen)
@@ -382,7 +383,7 @@ static enum code follow(struct decide *d, struct net_view *view, const struct ne
     const struct net_place *to = &d->run->net->places[arc->step];
     struct json args = {0};
     struct template_scope scope = net_scope(view);
-    enum code rc = arc->args ? template_tree_render(arc->args, &scope, &net_limits, turn, &args, d->err) : OK;
+    enum code rc = arc->args ? template_tree_render(arc->args, &scope, net_limits(d->run), turn, &args, d->err) : OK;
     if (!rc && args.type == JSON_STRING && str_trim(args.text).len == 0) args = (struct json){0}; // nothing
     if (!rc && args.type != 0 && args.type != JSON_OBJECT)
         rc = error_set(d->err, E_INVALID, "the arguments of an arc are a mapping, and these are of type %s",
@@ -410,6 +411,7 @@ static enum code ask_arcs(struct decide *d, struct net_view *view, struct chosen
                     JSON_OF(turn, {"step", json_string(d->run->program->steps[ns->arcs[i].step].id)},
                             {"when", json_some(ns->arcs[i].when.text)}));
         if (!json_ok(&chosen->matched)) return error_nomem(d->err);
+        chosen->handled = chosen->handled || ns->arcs[i].when.test;
         rc = follow(d, view, &ns->arcs[i], chosen);
         if (rc || !ns->inclusive) return rc;
     }
@@ -444,9 +446,11 @@ static enum code route(struct decide *d, uint32_t place)
     bool lost = !rc && !p->failed && ns->arc_count > 0 && found.selected.count == 0;
     if (lost && net_of_run(run)->no_next_is_error) m.reason = STR(NET_NO_NEXT);
     const char *event = p->failed ? "step.failed" : ns->has_loop ? "loop.done" : "step.done";
+    // A failure that only went on is one of the run; one that a condition was asked about is taken care of, but for NoETL 4.
+    bool goes_on = p->failed && found.selected.count > 0 && (!found.handled || net_of_run(run)->as_noetl);
     m.value = JSON_OF(turn, {"error", json_some(m.reason)}, {"event", json_word(event)}, {"matched", found.matched},
                       {"mode", json_word(ns->inclusive ? "inclusive" : "exclusive")}, {"selected", found.selected},
-                      {"set", json_filled(found.set)});
+                      {"set", json_filled(found.set)}, {"unhandled", json_flag(goes_on)});
     return json_ok(&m.value) ? net_emit(d, &m) : error_nomem(d->err);
 }
 
@@ -463,7 +467,7 @@ static void add_value(void *context, struct str path)
     struct values *values = context;
     struct arena *arena = values->view->arena;
     struct template_scope scope = net_scope(values->view);
-    struct template_limits limits = net_limits;
+    struct template_limits limits = *net_limits(values->view->run);
     limits.undefined = TEMPLATE_STRICT;
     struct error ignored = {0};
     const struct template *read;
@@ -498,7 +502,8 @@ enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *
         const struct net_arc *arc = &ns->arcs[i];
         bool holds;
         rc = arc_holds(&d, &view, arc, ns->has_loop, &holds);
-        if (rc) return rc;
+        if (rc == E_NOT_FOUND) holds = false; // strict: the run has failed for it
+        if (rc && rc != E_NOT_FOUND) return rc;
         struct values values = {.view = &view, .out = json_object(), .err = err};
         if (arc->when.test) template_paths(arc->when.test, add_value, &values);
         if (values.rc) return values.rc;
@@ -645,6 +650,7 @@ const struct run_route route_net = {
     .visit = net_place_attempt,
     .iteration = net_visit,
     .path = net_path,
+    .child = net_child_name,
     .find = net_find_path,
     .output = net_output,
     .make = net_make,

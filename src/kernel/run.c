@@ -121,7 +121,8 @@ struct str kernel_child(const struct run *run, uint32_t step, uint32_t member, s
 {
     struct str path = kernel_path(run, step, arena);
     if (!path.ptr) return path;
-    struct str id = kernel_child_name(run->ids.run, path, kernel_attempt(run, step).logical, arena);
+    uint32_t logical = kernel_attempt(run, step).logical;
+    struct str id = run->route->child(run->ids.run, path, logical, arena);
     if (member == 0 || !id.ptr) return id;
     struct buf buf = buf_of(256);
     buf_add(&buf, id);

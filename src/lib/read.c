@@ -145,7 +145,7 @@ static enum code read_artifacts(struct look *look, const void *what, struct json
     struct artifacts all;
     (void)what;
     enum code rc = reading_artifacts(look->visit.store, &look->head, &look->arena, &all, err);
-    if (!rc && !artifacts_json(&all, &look->arena, out)) rc = error_nomem(err);
+    if (!rc && !artifacts_json(&all, os_now().wall_ms, &look->arena, out)) rc = error_nomem(err);
     return rc;
 }
 

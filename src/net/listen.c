@@ -75,7 +75,7 @@ bool net_is_local(const char *address)
 static enum code bind_failed(const char *text, struct error *err)
 {
     if (errno == EADDRINUSE) return error_set(err, E_EXISTS, "cannot listen on %s: the address is in use", text);
-    return os_errno(err, "cannot listen on", text);
+    return os_errno(err, "listen on", text);
 }
 
 static enum code listen_tcp(const char *text, int *out, struct error *err)
@@ -88,7 +88,7 @@ static enum code listen_tcp(const char *text, int *out, struct error *err)
                          "\"%s\" is no address to listen on: 127.0.0.1:PORT, [::1]:PORT, localhost:PORT or unix:PATH",
                          text);
     int fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) return os_errno(err, "cannot listen on", text);
+    if (fd < 0) return os_errno(err, "listen on", text);
     bool set = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
                // Accepted sockets inherit it: one call here instead of one per connection.
                setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0 &&
@@ -109,7 +109,7 @@ static enum code clear_path(const char *path, const struct sockaddr_un *address,
     if (lstat(path, &status) < 0) return OK;
     if (!S_ISSOCK(status.st_mode)) return error_set(err, E_EXISTS, "%s exists and is no socket", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) return os_errno(err, "cannot listen on", path);
+    if (fd < 0) return os_errno(err, "listen on", path);
     int rc = connect(fd, (const struct sockaddr *)address, sizeof(*address));
     bool refused = rc < 0 && errno == ECONNREFUSED;
     close(fd);
@@ -144,7 +144,7 @@ static enum code add(struct net_server *server, int fd, const char *path, struct
     socklen_t size = sizeof(address);
     struct listener *listener = &server->listeners[server->listener_count];
     memset(&address, 0, sizeof(address));
-    if (getsockname(fd, &address.any, &size) < 0) return os_errno(err, "cannot listen on", "a descriptor");
+    if (getsockname(fd, &address.any, &size) < 0) return os_errno(err, "listen on", "a descriptor");
     *listener = (struct listener){.source = {SOURCE_LISTENER}, .server = server, .fd = fd};
     listener->local = address.any.sa_family == AF_UNIX;
     if (address.any.sa_family == AF_INET) listener->port = ntohs(address.v4.sin_port);
@@ -173,7 +173,7 @@ static enum code adopt(struct net_server *server, int fd, struct error *err)
         return error_set(err, E_INVALID, "descriptor %d is no listening socket", fd);
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-        return os_errno(err, "cannot listen on", "a descriptor");
+        return os_errno(err, "listen on", "a descriptor");
     return add(server, fd, NULL, err);
 }
 

@@ -45,6 +45,9 @@ enum liveness { LIVE_NO = 1, LIVE_YES, LIVE_UNKNOWN };
 void os_identity(char out[OS_IDENTITY_SIZE]);
 enum liveness os_identity_alive(struct str identity);
 
+// The file of a time zone (src/schedule reads it): below $TZDIR, or where systems have them. `name` has been checked. E_NOT_FOUND.
+enum code os_zoneinfo(const char *name, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+
 // ---- entropy
 struct entropy {
     void (*fill)(struct entropy *entropy, void *bytes, size_t size); // never fails: aborts when the system has none

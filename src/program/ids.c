@@ -27,6 +27,14 @@ bool step_id_valid(struct str id)
     return id_bytes(id, "_", "._-") && !str_eq(id, STR("RUN"));
 }
 
+bool place_id_valid(struct str id)
+{
+    if (!id_bytes(id, "_", "._-/") || str_eq(id, STR("RUN")) || id.ptr[id.len - 1] == '/') return false;
+    for (size_t i = 0; i + 1 < id.len; i++)
+        if (id.ptr[i] == '/' && (id.ptr[i + 1] == '/' || id.ptr[i + 1] == '.')) return false;
+    return true;
+}
+
 bool name_valid(struct str id)
 {
     if (id.len == 0 || id.len > ID_SIZE_MAX || !str_utf8(id)) return false;

@@ -103,6 +103,9 @@ enum code load_document(struct load *load, struct str text, struct str file, con
 // Writes the key of (scope, id) in program->ids into `out`; empty when the id is too long to exist.
 struct str id_key(uint32_t scope, struct str id, char out[static 160]);
 
+// ---- schedule.c
+void schedule_field_read(struct reader *r, const struct json *value); // NULL: there is none
+
 // ---- readers
 void plan_read(struct reader *r, const struct json *root, struct draft_list *list);
 void nodes_read(struct reader *r, const struct json *root, struct draft_list *list);

@@ -145,6 +145,8 @@ struct net {
     uint32_t entry;
     uint32_t final; // PROGRAM_TOP: none. It runs when nothing else is left to do, whatever came out
     bool no_next_is_error;
+    bool as_noetl; // spec.compat: noetl-4. Where the two differ it is as NoETL 4 has it (docs/from-noetl.md)
+    bool strict;   // spec.undefined: strict. What is not defined fails where it is used
     const struct template_tree *workload; // an object; its texts may refer to `input` and to each other
     struct json keychain;                 // array of entries as written, aliases resolved; type 0 = none
     // Variables of the environment that templates of this document and of those that it runs ask for as env.NAME. The process

@@ -12,7 +12,6 @@ enum node_field_class {
     COMMON = 1,
     BODY,
     BODY_AI,    // needs a provider
-    BODY_OTHER, // not supported
     SCRIPT_ONLY,
     INPUTS_ONLY, // of a workflow or a function of the host
     WORKFLOW_ONLY,
@@ -53,10 +52,12 @@ static const struct node_field {
     {"command", BODY_AI},
     {"prompt", BODY_AI},
     {"loop", BODY_AI},
-    {"include", BODY_OTHER},
+    {"include", BODY},
+    {"agent", BODY_AI},
     {"runtime", SCRIPT_ONLY},
     {"deps", SCRIPT_ONLY},
     {"with", INPUTS_ONLY},
+    {"input", INPUTS_ONLY},
     {"fan_out", WORKFLOW_ONLY},
     {"model", AI_ONLY},
     {"provider", AI_ONLY},
@@ -89,7 +90,7 @@ static const struct node_field *find_node_field(struct str key)
 
 static bool is_body(const struct node_field *known)
 {
-    return known && (known->class == BODY || known->class == BODY_AI || known->class == BODY_OTHER);
+    return known && (known->class == BODY || known->class == BODY_AI);
 }
 
 static void unknown_node_field(struct reader *r, const struct json_member *member)
@@ -253,7 +254,9 @@ static void read_workflow(struct reader *r, const struct json *object, const str
 {
     static const struct field fields[] = {
         {"name", NULL}, {"path", NULL}, {"document", NULL}, {"inputs", NULL}, {"arguments", NULL}};
-    const struct json *inputs = field(object, "with", NULL);
+    const struct json *inputs = field(object, "with", "input");
+    if (json_key(object, "with") && json_key(object, "input"))
+        ERROR(r, "E0207", place_of(r, object), "\"input\" is another name of \"with\", and both are given");
     if (value->type == JSON_STRING) {
         body_subrun(r, draft, value, inputs, NULL);
         return;
@@ -415,10 +418,6 @@ static void read_body(struct reader *r, const struct json *object, const struct 
     enum node_field_class class = known->class;
     if (class == BODY_AI) {
         refuse_ai(r, body, draft);
-    } else if (class == BODY_OTHER) {
-        struct span at = place_of_key(r, body);
-        struct diagnostic *d = ERROR(r, "E0217", at, "\"include\" is not supported");
-        HINT(r, d, "run the other document with workflow: NAME");
     } else if (str_is(key, "bash")) {
         struct str text;
         if (read_text(r, value, "bash", &text)) body_shell(r, draft, value);
@@ -428,7 +427,7 @@ static void read_body(struct reader *r, const struct json *object, const struct 
         read_approval(r, value, draft);
     } else if (str_is(key, "cancel")) {
         read_cancel(r, value, draft);
-    } else if (str_is(key, "workflow")) {
+    } else if (str_is(key, "workflow") || str_is(key, "include")) { // the other document is a run of its own
         read_workflow(r, object, value, draft);
         read_fan_out(r, field(object, "fan_out", NULL), draft);
     } else if (str_is(key, "loop_group")) {
@@ -547,6 +546,7 @@ static const struct {
     {"description", TOP_KNOWN},
     {"nodes", TOP_KNOWN},
     {"inputs", TOP_KNOWN},
+    {"schedule", TOP_KNOWN},
     {"tags", TOP_KNOWN},
     {"version", TOP_KNOWN},
     {"metadata", TOP_KNOWN},
@@ -637,5 +637,6 @@ void nodes_read(struct reader *r, const struct json *root, struct draft_list *li
     read_version(r, root);
     read_tags(r, field(root, "tags", NULL));
     read_inputs(r, field(root, "inputs", NULL));
+    schedule_field_read(r, field(root, "schedule", NULL));
     read_list(r, json_key(root, "nodes"), 0, list);
 }

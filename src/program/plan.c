@@ -22,6 +22,7 @@ static const struct {
     {"steps", TOP},
     {"inputs", TOP},
     {"triggers", TOP},
+    {"schedule", TOP},
     {"planId", ANYWHERE},
     {"planVersion", ANYWHERE},
     {"schemaVersion", ANYWHERE},
@@ -201,6 +202,7 @@ static void read_metadata(struct reader *r, const struct json *root, const struc
     const struct json *description = plan_field(r, root, metadata, "description");
     if (description) read_text(r, description, "description", &program->description);
     read_tags(r, plan_field(r, root, metadata, "tags"));
+    schedule_field_read(r, field(root, "schedule", NULL));
     if (program->name.len == 0) program->name = program->plan_id;
 }
 

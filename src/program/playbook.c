@@ -105,12 +105,24 @@ static void read_requires(struct playbook *pb, const struct json *requires)
     }
 }
 
+// What holds for the whole document: at the root, or under the executor's spec.
+static void read_choices(struct playbook *pb, const struct json *spec)
+{
+    static const char *const compats[] = {"cairn", "noetl-4", NULL};
+    static const char *const undefined[] = {"chain", "strict", NULL};
+    size_t index;
+    const struct json *compat = field(spec, "compat", NULL), *strictness = field(spec, "undefined", NULL);
+    if (compat && read_choice(pb->r, compat, "compat", compats, &index)) pb->net->as_noetl = index == 1;
+    if (strictness && read_choice(pb->r, strictness, "undefined", undefined, &index)) pb->net->strict = index == 1;
+}
+
 static void read_executor(struct playbook *pb, const struct json *executor)
 {
     static const char *const known[] = {"profile", "version", "requires", "spec", "name", "kind", NULL};
     static const char *const profiles[] = {"local", "distributed", "auto", NULL};
     static const char *const spec_known[] = {"entry_step", "final_step", "no_next_is_error", "policy",
-                                             "timeout",    "timeout_s",  "result",           NULL};
+                                             "timeout",    "timeout_s",  "result",           "compat",
+                                             "undefined",  NULL};
     struct reader *r = pb->r;
     if (!executor || !read_object(r, executor, "executor")) return;
     for (uint32_t i = 0; i < executor->count; i++)
@@ -124,12 +136,26 @@ static void read_executor(struct playbook *pb, const struct json *executor)
     for (uint32_t i = 0; i < spec->count; i++)
         unknown_member(pb, &spec->members[i], spec_known, "the executor's spec", false);
     pb->spec = spec;
+    read_choices(pb, spec);
     pb->entry = field(spec, "entry_step", NULL);
     pb->final = field(spec, "final_step", NULL);
     const struct json *strict = field(spec, "no_next_is_error", NULL);
     if (strict) read_bool(r, strict, "no_next_is_error", &pb->net->no_next_is_error);
     const struct json *policy = field(spec, "policy", NULL);
     if (policy && read_object(r, policy, "policy")) pb->profile = policy;
+}
+
+static void read_root_spec(struct playbook *pb, const struct json *root)
+{
+    static const char *const known[] = {"compat", "undefined", NULL};
+    const struct json *spec = field(root, "spec", NULL), *tracing = field(root, "tracing", NULL);
+    if (tracing) {
+        struct diagnostic *d = WARNING(pb->r, "E0219", place_of(pb->r, tracing), "\"tracing\" has no effect");
+        HINT(pb->r, d, "cairn trace RUN prints a run as OpenTelemetry spans");
+    }
+    if (!spec || !read_object(pb->r, spec, "spec")) return;
+    useless_members(pb, spec, known, "the root's spec");
+    read_choices(pb, spec);
 }
 
 // ---- workload and keychain
@@ -202,8 +228,8 @@ static const struct deprecated root_deprecated[] = {
 
 static void check_root(struct playbook *pb, const struct json *root)
 {
-    static const char *const known[] = {"apiVersion", "kind",     "metadata", "keychain", "executor",
-                                        "workload",   "workflow", "workbook", NULL};
+    static const char *const known[] = {"apiVersion", "kind",     "metadata", "keychain", "executor", "spec",
+                                        "workload",   "workflow", "workbook", "tracing",  "schedule", NULL};
     struct reader *r = pb->r;
     for (uint32_t i = 0; i < root->count; i++) {
         const struct json_member *member = &root->members[i];
@@ -268,7 +294,9 @@ struct playbook *playbook_read(struct reader *r, const struct json *root, struct
     check_root(pb, root);
     read_metadata(pb, root);
     read_executor(pb, field(root, "executor", NULL));
+    read_root_spec(pb, root);
     read_workload(pb, field(root, "workload", NULL));
+    schedule_field_read(r, field(root, "schedule", NULL));
     read_keychain(pb, field(root, "keychain", NULL));
     read_workbook(pb, field(root, "workbook", NULL));
     if (!r->failed) read_workflow_list(pb, root, list);

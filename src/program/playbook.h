@@ -159,6 +159,8 @@ struct renamed {
 const struct json *members_today(struct playbook *pb, const struct json *object, const struct renamed *names,
                                  size_t count);
 const struct json *arcs_today(struct playbook *pb, const struct json *arcs);
+// A task with `retry` has a policy, and the text of a script that stands in the document in its place.
+const struct json *task_today(struct playbook *pb, const struct json *body);
 
 // ---- playbook_cursor.c
 // The list of steps without loops over cursors; itself when there are none.

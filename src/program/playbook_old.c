@@ -1,5 +1,5 @@
 // Earlier generations of the language, written anew in today's before anything else is read: `tool: python` with its fields
-// beside it, arcs with then and else, loops over a collection of elements, workbook entries with a type.
+// beside it, arcs with then and else, loops over a collection of elements, workbook entries with a type, tasks with retry.
 #include "program/playbook.h"
 
 static bool put_at(struct playbook *pb, struct json *object, const struct json_member *from, struct str key,
@@ -132,4 +132,127 @@ const struct json *arcs_today(struct playbook *pb, const struct json *arcs)
         if (branch ? !add_branch(pb, list, item) : !json_push(pb->r->arena, list, *item)) return arcs;
     }
     return list;
+}
+
+// ---- tasks
+
+static struct json said(struct playbook *pb, const struct json *place, struct buf *text)
+{
+    struct str kept = buf_keep(text, pb->r->arena);
+    if (!kept.ptr) pb->r->failed = true;
+    struct json out = json_string(kept);
+    json_set_place(&out, place->line, place->column);
+    return out;
+}
+
+// "{{ a }}" and "a" are the same condition.
+static struct str bare(struct str text)
+{
+    text = str_trim(text);
+    bool braces = str_starts(text, STR("{{")) && str_ends(text, STR("}}")) && text.len >= 4;
+    return braces ? str_trim(str_slice(text, 2, text.len - 2)) : text;
+}
+
+// What must be so for another try.
+static struct json retry_when(struct playbook *pb, const struct json *retry)
+{
+    struct buf text = buf_of(64 * 1024);
+    const struct json *when = field(retry, "retry_when", "when"), *stop = field(retry, "stop_when", NULL);
+    const struct json *codes = field(retry, "retryable_status_codes", "status_codes");
+    buf_text(&text, "{{ output.status == 'error'");
+    if (json_is(when, JSON_STRING)) buf_printf(&text, " and (%.*s)", STR_ARG(bare(when->text)));
+    if (json_is(stop, JSON_STRING)) buf_printf(&text, " and not (%.*s)", STR_ARG(bare(stop->text)));
+    if (json_is(codes, JSON_ARRAY)) {
+        buf_text(&text, " and output.http.status in ");
+        json_write(&text, codes);
+    }
+    buf_text(&text, " }}");
+    return said(pb, when ? when : retry, &text);
+}
+
+static bool is_growing(const struct json *retry)
+{
+    double factor = 1;
+    const struct json *multiplier = field(retry, "backoff_multiplier", "multiplier");
+    return multiplier && json_double(multiplier, &factor) && factor > 1;
+}
+
+static const struct json *retry_rules(struct playbook *pb, const struct json *retry)
+{
+    static const char *const known[] = {"attempts",    "max_attempts", "delay",     "delay_s",    "initial_delay",
+                                        "backoff",     "when",         "retry_when", "stop_when", "max_delay",
+                                        "jitter",      "status_codes", "multiplier", "backoff_multiplier",
+                                        "retryable_status_codes", NULL};
+    struct json *policy = made_at(pb, retry), *rule = made_at(pb, retry), *then = made_at(pb, retry);
+    struct json *fail = made_at(pb, retry), *failing = made_at(pb, retry), rules = json_array();
+    struct json_member at = {.line = retry->line, .column = retry->column};
+    if (!policy || !rule || !then || !fail || !failing) return NULL;
+    bool object = retry->type == JSON_OBJECT;
+    if (object) useless_members(pb, retry, known, "retry");
+    const struct json *attempts = object ? field(retry, "max_attempts", "attempts") : retry;
+    const struct json *delay = object ? field(retry, "initial_delay", "delay") : NULL;
+    const struct json *backoff = object ? field(retry, "backoff", NULL) : NULL;
+    if (object && !delay) delay = field(retry, "delay_s", NULL);
+    bool ok = put_at(pb, then, &at, STR("do"), json_string(STR("retry")));
+    if (attempts && attempts->type != JSON_BOOL) ok = ok && put_at(pb, then, &at, STR("attempts"), *attempts);
+    if (delay) ok = ok && put_at(pb, then, &at, STR("delay"), *delay);
+    if (backoff)
+        ok = ok && put_at(pb, then, &at, STR("backoff"), *backoff);
+    else if (object && is_growing(retry))
+        ok = ok && put_at(pb, then, &at, STR("backoff"), json_string(STR("exponential")));
+    struct json none = json_object();
+    ok = ok && put_at(pb, rule, &at, STR("when"), retry_when(pb, object ? retry : &none)) &&
+         put_at(pb, rule, &at, STR("then"), *then) && put_at(pb, failing, &at, STR("do"), json_string(STR("fail"))) &&
+         put_at(pb, fail, &at, STR("when"), json_string(STR("{{ output.status == 'error' }}"))) &&
+         put_at(pb, fail, &at, STR("then"), *failing) && json_push(pb->r->arena, &rules, *rule) &&
+         json_push(pb->r->arena, &rules, *fail) && put_at(pb, policy, &at, STR("rules"), rules);
+    return ok ? policy : NULL;
+}
+
+// The text of a script that stands in the document: script: {source: inline, code: ...}.
+static const struct json *inline_text(const struct json *script)
+{
+    static const char *const names[] = {"code", "content", "text", "body", "inline", "command"};
+    const struct json *source = json_is(script, JSON_OBJECT) ? json_key(script, "source") : NULL;
+    struct str type = json_is(source, JSON_OBJECT) ? json_text(json_key(source, "type")) : json_text(source);
+    if (!str_is(type, "inline")) return NULL;
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        const struct json *text = json_key(script, names[i]);
+        if (!text && json_is(source, JSON_OBJECT)) text = json_key(source, names[i]);
+        if (json_is(text, JSON_STRING)) return text;
+    }
+    return NULL;
+}
+
+static bool is_retry(const struct json *retry)
+{
+    bool number = json_is(retry, JSON_INT) || (json_is(retry, JSON_BOOL) && retry->boolean);
+    return number || (json_is(retry, JSON_OBJECT) && !json_key(retry, "next_call") && !json_key(retry, "then"));
+}
+
+const struct json *task_today(struct playbook *pb, const struct json *body)
+{
+    const struct json *spec = json_is(body, JSON_OBJECT) ? json_key(body, "spec") : NULL;
+    const struct json *retry = json_is(body, JSON_OBJECT) ? json_key(body, "retry") : NULL;
+    const struct json *script = json_is(body, JSON_OBJECT) ? inline_text(json_key(body, "script")) : NULL;
+    bool ruled = json_is(body, JSON_OBJECT) && (json_key(body, "policy") || (spec && json_key(spec, "policy")));
+    bool again = retry && is_retry(retry) && !ruled;
+    if (!again && !script) return body;
+    struct json *made = made_at(pb, body);
+    const struct json *policy = again ? retry_rules(pb, retry) : NULL;
+    struct str kind = json_text(json_key(body, "kind"));
+    bool sql = str_is(kind, "postgres") || str_is(kind, "sqlite") || str_is(kind, "duckdb");
+    struct str key = str_is(kind, "shell") ? STR("cmds") : sql ? STR("command") : STR("code");
+    for (uint32_t i = 0; made && i < body->count; i++) {
+        const struct json_member *member = &body->members[i];
+        bool ok = true;
+        if (policy && str_is(member->key, "retry"))
+            ok = put_at(pb, made, member, STR("policy"), *policy);
+        else if (script && str_is(member->key, "script"))
+            ok = json_get(body, key) || put_at(pb, made, member, key, *script);
+        else
+            ok = put_at(pb, made, member, member->key, member->value);
+        if (!ok) return body;
+    }
+    return made ? made : body;
 }

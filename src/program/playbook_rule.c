@@ -29,6 +29,21 @@ static struct span template_place(struct reader *r, const struct json *value, co
     return part.len > 2 ? place_inside(r, value, part, NULL) : none;
 }
 
+// Braces as the templates of Go have them: {{json .}}, {{range .Items}}, {{end}}.
+static bool is_foreign(struct str text)
+{
+    static const char *const words[] = {"end", "range", "json", "with", "printf", "index", "len"};
+    for (size_t at = 0; (at = str_find(text, '{', at)) + 2 < text.len; at++) {
+        if (text.ptr[at + 1] != '{') continue;
+        struct str inner = str_trim(str_slice(text, at + 2, text.len));
+        for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+            size_t len = strlen(words[i]);
+            if (str_starts(inner, str_from(words[i])) && inner.len > len && strchr(" }", inner.ptr[len])) return true;
+        }
+    }
+    return false;
+}
+
 static void bad_template(struct playbook *pb, const struct json *value, const struct error *err)
 {
     struct reader *r = pb->r;
@@ -37,7 +52,9 @@ static void bad_template(struct playbook *pb, const struct json *value, const st
         return;
     }
     struct span at = template_place(r, value, err);
-    ERROR(r, "E0406", at, "%s", err->message);
+    struct diagnostic *d = ERROR(r, "E0406", at, "%s", err->message);
+    if (is_foreign(json_text(value)))
+        HINT(r, d, "braces of another language stand between {%% raw %%} and {%% endraw %%}");
 }
 
 // Every text of `value` that is no template is reported.
@@ -263,6 +280,13 @@ static enum code compile_condition(struct reader *r, struct str text, const stru
     return template_expression(text, r->arena, out, err);
 }
 
+static bool is_true(struct str text)
+{
+    bool braces = str_starts(text, STR("{{")) && str_ends(text, STR("}}")) && text.len >= 4;
+    if (braces) text = str_trim(str_slice(text, 2, text.len - 2));
+    return str_is(text, "true") || str_is(text, "True");
+}
+
 void read_condition(struct playbook *pb, const struct json *value, enum when_site site, struct net_when *out)
 {
     struct reader *r = pb->r;
@@ -293,6 +317,7 @@ void read_condition(struct playbook *pb, const struct json *value, enum when_sit
     out->text = given.text;
     template_names(out->test, see_name, out);
     if (site == WHEN_RULE) return;
+    if (is_true(text)) out->test = NULL; // as if it was not written
     out->exit = names_event(given.text, "step.exit");
     struct str canonical = canonical_events(r, given.text);
     if (canonical.ptr != given.text.ptr && compile_condition(r, canonical, &out->test, &err)) r->failed = true;

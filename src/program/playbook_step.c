@@ -228,7 +228,7 @@ static void read_next(struct playbook *pb, const struct json *next, struct net_s
     step->arc_count = count;
     // A plain list of steps without a condition is for all of them: with the first alone the others would never be reached.
     bool all = arcs == next && count > 1;
-    for (uint32_t i = 0; i < count; i++) all = all && !made[i].when.test;
+    for (uint32_t i = 0; i < count; i++) all = all && made[i].when.text.len == 0;
     step->inclusive = step->inclusive || all;
 }
 
@@ -256,12 +256,12 @@ static void read_step_name(struct playbook *pb, const struct json *object, struc
     draft->at = place_of(r, name);
     draft->step.line = name->line;
     draft->step.column = name->column;
-    if (step_id_valid(text)) {
+    if (place_id_valid(text)) {
         draft->step.id = draft->step.name = text;
         return;
     }
     struct diagnostic *d = ERROR(r, "E0208", draft->at, "\"%.*s\" cannot be the name of a step", SHOW(text));
-    HINT(r, d, "a letter, a digit or '_', then up to 127 letters, digits, '_', '-' and '.'");
+    HINT(r, d, "a letter, a digit or '_', then up to 127 letters, digits, '_', '-', '.' and '/'");
 }
 
 static const struct json *read_step_spec(struct playbook *pb, const struct json *object, struct net_step *step)
@@ -310,6 +310,36 @@ static void check_step_fields(struct playbook *pb, const struct json *object)
             unknown_member(pb, &object->members[i], known, "a step", false);
 }
 
+// What its only tool cannot do without stands beside the tool: nobody would look at it there.
+static bool is_misplaced(const struct json *tool, struct str key)
+{
+    static const struct {
+        const char *kind, *key;
+    } needed[] = {{"postgres", "command"}, {"postgres", "query"}, {"sqlite", "command"}, {"sqlite", "query"},
+                  {"duckdb", "command"},   {"duckdb", "query"},   {"python", "code"},    {"shell", "cmds"},
+                  {"http", "url"},         {"http", "endpoint"}};
+    struct str kind = json_is(tool, JSON_OBJECT) ? json_text(json_key(tool, "kind")) : (struct str){0};
+    for (size_t i = 0; i < ARRAY_COUNT(needed); i++) {
+        if (!str_is(kind, needed[i].kind) || !str_is(key, needed[i].key)) continue;
+        const struct json *spec = json_key(tool, "spec");
+        return !json_get(tool, key) && !(json_is(spec, JSON_OBJECT) && json_get(spec, key)) &&
+               !json_key(tool, "script");
+    }
+    return false;
+}
+
+static void refuse_misplaced(struct playbook *pb, const struct json *object)
+{
+    const struct json *tool = field(object, "tool", NULL);
+    for (uint32_t i = 0; i < object->count; i++) {
+        const struct json_member *member = &object->members[i];
+        if (!is_misplaced(tool, member->key)) continue;
+        struct diagnostic *d = ERROR(pb->r, "E0227", place_of_key(pb->r, member),
+                                     "\"%.*s\" of the \"tool\" is required, and stands beside it", SHOW(member->key));
+        HINT(pb->r, d, "indent it as \"kind\" is");
+    }
+}
+
 void read_playbook_step(struct playbook *pb, const struct json *object, struct draft *draft, struct net_step *step)
 {
     struct reader *r = pb->r;
@@ -321,6 +351,7 @@ void read_playbook_step(struct playbook *pb, const struct json *object, struct d
     object = step_today(pb, object);
     read_step_name(pb, object, draft);
     check_step_fields(pb, object);
+    refuse_misplaced(pb, object);
     const struct json *desc = field(object, "desc", "description");
     if (desc) read_text(r, desc, "desc", &draft->step.name);
     struct task_site site = {.step = draft->step.id};
@@ -345,10 +376,10 @@ void read_playbook_step(struct playbook *pb, const struct json *object, struct d
     selected = merged(pb, controls, &selected);
     site.controls = &selected;
     if (tool) read_tasks(pb, tool, &site, step);
-    if (!tool && !next) {
+    if (!tool && !next && step == pb->steps) { // the entry; later ones end a branch by being reached
         struct diagnostic *d =
             ERROR(r, "E0227", draft->at, "step \"%.*s\": \"tool\" is required, or \"next\"", SHOW(draft->step.id));
-        HINT(r, d, "a step that only ends the workflow may say tool: {kind: noop}");
+        HINT(r, d, "only a step that ends a branch may have neither");
     }
     if (step->has_loop && !tool) {
         struct span at = place_of(r, field(object, "loop", NULL));

@@ -53,6 +53,7 @@ static struct str canonical_key(struct str kind, struct str key)
     if (str_is(key, "args")) return STR("input");
     if (str_is(key, "endpoint")) return STR("url");
     if (str_is(kind, "playbook") && str_is(key, "payload")) return STR("input");
+    if (str_is(kind, "playbook") && str_is(key, "result_step")) return STR("return_step");
     if (!str_is(kind, "postgres") && !str_is(kind, "sqlite") && !str_is(kind, "duckdb")) return key;
     for (size_t i = 0; i < ARRAY_COUNT(sql); i++)
         if (str_is(key, sql[i])) return STR("command");
@@ -153,14 +154,32 @@ static bool select_path(struct playbook *pb, const struct json *value, struct ne
     if (str_find(path, '[', 0) < path.len) path = dotted(pb, path);
     if (path.len == 0 || str_is(path, "$")) {
         struct span at = place_of(pb->r, value);
-        struct diagnostic *d = ERROR(pb->r, "E0206", at, "a path of a result is needed");
-        HINT(pb->r, d, "write \"$.a.b\" or a.b");
+        struct diagnostic *d =
+            value->type != JSON_STRING
+                ? ERROR(pb->r, "E0206", at, "what is selected of a result is a path, and this is of type %s",
+                        json_type_name((enum json_type)value->type))
+                : ERROR(pb->r, "E0206", at, "\"%.*s\" is no path into a result", SHOW(json_text(value)));
+        HINT(pb->r, d, "write the members on the way: rows[0].id, or $.rows[0].id; without select all of it is kept");
         return false;
     }
     size_t start = path.len;
     while (start > 0 && path.ptr[start - 1] != '.') start--;
     *out = (struct net_select){path, str_slice(path, start, path.len)};
     return true;
+}
+
+// {strategy, fields}: what is kept is named by fields, or paths; how it is chosen is not a matter of choice here.
+static const struct json *selected_by_strategy(struct playbook *pb, const struct json *object)
+{
+    static const char *const lists[] = {"fields", "paths", "select", "include"};
+    static const char *const known[] = {"strategy", "fields", "paths", "select", "include", NULL};
+    useless_members(pb, object, known, "output_select");
+    for (size_t i = 0; i < ARRAY_COUNT(lists); i++) {
+        const struct json *list = field(object, lists[i], NULL);
+        if (json_is(list, JSON_ARRAY) || json_is(list, JSON_OBJECT)) return list;
+        if (list) wrong_type(pb->r, list, lists[i], "a list of paths");
+    }
+    return NULL;
 }
 
 static void read_selects(struct playbook *pb, const struct json *list, struct net_task *task)
@@ -170,6 +189,10 @@ static void read_selects(struct playbook *pb, const struct json *list, struct ne
     if (list->type != JSON_ARRAY && list->type != JSON_OBJECT) {
         wrong_type(r, list, "output_select", "a list of paths");
         return;
+    }
+    if (list->type == JSON_OBJECT && json_key(list, "strategy")) {
+        list = selected_by_strategy(pb, list);
+        if (!list) return;
     }
     struct net_select *selects = ARENA_ARRAY(r->arena, list->count, struct net_select);
     uint32_t count = 0;
@@ -450,6 +473,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
                                      struct net_task *task)
 {
     struct reader *r = pb->r;
+    body = task_today(pb, body);
     task->line = body->line;
     task->column = body->column;
     for (uint32_t i = 0; i < body->count; i++)

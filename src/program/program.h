@@ -144,6 +144,7 @@ struct program {
     struct str fallback; // plan metadata: "reject", "emulate", "degrade"; empty = not said (C-20: reject)
     const struct str *capabilities; // plan metadata: what the plan requires; all of them known
     uint32_t capability_count;
+    const struct json *schedule; // as it is written (schedule/schedule.h); NULL: none
     const struct net *net; // playbooks: program/net.h; NULL otherwise
     struct json
         inputs; // declared defaults, an object; null for an input without one. Playbooks: the workload as written
@@ -221,6 +222,7 @@ void program_dump(struct buf *out, const struct program *program);
 // Ids that may be used in keys and paths: C-08, C-32, reliability §4.4.
 bool run_id_valid(struct str id);  // [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, no "..", no trailing dot
 bool step_id_valid(struct str id); // [A-Za-z0-9_][A-Za-z0-9._-]{0,127}, not RUN, no "..", no trailing dot
+bool place_id_valid(struct str id); // of a playbook's step: '/' too, between parts that are not empty
 // Names of functions that may be registered: [a-z][a-z0-9._-]{0,63} and not a kind of our own.
 bool host_kind_valid(struct str name);
 bool name_valid(

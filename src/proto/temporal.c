@@ -69,7 +69,7 @@ MESSAGE(start, "StartWorkflowExecutionRequest", TEXT(start, namespace, 1), TEXT(
         ONE(start, execution_timeout, 6, duration), ONE(start, run_timeout, 7, duration),
         ONE(start, task_timeout, 8, duration), TEXT(start, identity, 9), TEXT(start, request_id, 10),
         NUMBER(start, reuse_policy, 11), ONE(start, memo, 14, fields), ONE(start, search_attributes, 15, fields),
-        NUMBER(start, conflict_policy, 22), ONE(start, user_metadata, 23, metadata))
+        ONE(start, start_delay, 20, duration), NUMBER(start, conflict_policy, 22), ONE(start, user_metadata, 23, metadata))
 MESSAGE(started, "StartWorkflowExecutionResponse", TEXT(started, run_id, 1), NUMBER(started, started, 3),
         NUMBER(started, status, 5))
 MESSAGE(signal, "SignalWorkflowExecutionRequest", TEXT(signal, namespace, 1), ONE(signal, execution, 2, execution),
@@ -122,7 +122,7 @@ MESSAGE(event_activity_timed_out, "ActivityTaskTimedOutEventAttributes",
 MESSAGE(event_activity_ref, "ActivityTaskCancelRequestedEventAttributes",
         NUMBER(event_activity_ref, scheduled_event_id, 1))
 MESSAGE(event_activity_canceled, "ActivityTaskCanceledEventAttributes",
-        NUMBER(event_activity_canceled, scheduled_event_id, 3))
+        ONE(event_activity_canceled, details, 1, payloads), NUMBER(event_activity_canceled, scheduled_event_id, 3))
 MESSAGE(event_timer, "TimerFiredEventAttributes", TEXT(event_timer, timer_id, 1))
 MESSAGE(event_signaled, "WorkflowExecutionSignaledEventAttributes", TEXT(event_signaled, signal_name, 1),
         ONE(event_signaled, input, 2, payloads), TEXT(event_signaled, identity, 3), TEXT(event_signaled, request_id, 7))

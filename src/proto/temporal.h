@@ -154,6 +154,7 @@ struct temporal_start {
     struct str identity, request_id;
     int64_t reuse_policy;
     const struct temporal_fields *memo, *search_attributes;
+    const struct temporal_duration *start_delay;
     int64_t conflict_policy;
     const struct temporal_metadata *user_metadata;
 };
@@ -181,7 +182,7 @@ struct temporal_terminate {
     const struct temporal_payloads *details;
     struct str identity, first_run_id;
 };
-struct temporal_describe {
+struct temporal_describe { // of the same shape: a workflow that is to be deleted
     struct str namespace;
     const struct temporal_execution *execution;
 };
@@ -291,6 +292,7 @@ struct temporal_event_activity_ref { // cancel requested
     int64_t scheduled_event_id;
 };
 struct temporal_event_activity_canceled {
+    const struct temporal_payloads *details;
     int64_t scheduled_event_id;
 };
 struct temporal_event_timer { // started, fired, cancelled

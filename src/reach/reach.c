@@ -239,6 +239,29 @@ enum code reach_write(int root, struct str name, struct str bytes, struct error 
     return rc;
 }
 
+enum code reach_remove(int root, struct str name, int64_t until_ms, bool dry, uint64_t *size, struct error *err)
+{
+    char last[NAME_MAX + 1];
+    struct stat about;
+    size_t slash = 0;
+    int dir = root, fd;
+    for (size_t i = 0; i < name.len; i++)
+        if (name.ptr[i] == '/') slash = i + 1;
+    struct str base = str_slice(name, slash, name.len);
+    if (base.len == 0 || base.len >= sizeof(last)) return error_set(err, E_INVALID, "%.*s is no name", STR_ARG(name));
+    memcpy(last, base.ptr, base.len);
+    last[base.len] = '\0';
+    enum code rc = reach_open(root, name, &fd, size, err);
+    if (rc) return rc;
+    bool newer = fstat(fd, &about) || about.st_mtim.tv_sec * INT64_C(1000) + about.st_mtim.tv_nsec / 1000000 > until_ms;
+    close(fd);
+    if (newer) return error_set(err, E_EXISTS, "%.*s was written anew", STR_ARG(name));
+    if (!dry && slash > 0) rc = reach_dir(root, str_slice(name, 0, slash - 1), &dir, err);
+    if (!dry && !rc && unlinkat(dir, last, 0)) rc = refused(name, err);
+    if (dir != root && !rc) close(dir);
+    return rc;
+}
+
 // ---- places
 
 // Whether `path` is the place or beneath it; *rest gets what is behind it.

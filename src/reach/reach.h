@@ -49,5 +49,7 @@ enum code reach_begin(int root, struct str name, struct reach_draft *out, struct
 enum code reach_add(struct reach_draft *draft, struct str bytes, struct error *err) MUST_CHECK;
 enum code reach_keep(struct reach_draft *draft, struct error *err) MUST_CHECK; // ends the draft, also when it fails
 void reach_drop(struct reach_draft *draft);
+// Takes a regular file away that was written at `until_ms` (since 1970) at the latest; a newer one stays (E_EXISTS). *size: of the file.
+enum code reach_remove(int root, struct str name, int64_t until_ms, bool dry, uint64_t *size, struct error *err) MUST_CHECK;
 
 #endif

@@ -1,6 +1,7 @@
 // Files that the steps of a run left: which the log tells of, and what is there of them.
 #include "reading/reading.h"
 
+#include "base/civil.h"
 #include "json/make.h"
 
 static bool add(struct artifacts *all, struct str artifacts_dir, const struct step_view *step, const struct json *ref,
@@ -11,11 +12,15 @@ static bool add(struct artifacts *all, struct str artifacts_dir, const struct st
         return true; // elsewhere: not ours to read
     if (!ARENA_ROOM(arena, all->items, all->count, &all->capacity)) return false;
     struct artifact *one = &all->items[all->count++];
+    int64_t expires_ms = 0;
+    (void)!civil_parse(json_text(json_key(ref, "expiresAt")), &expires_ms);
     *one = (struct artifact){.name = arena_copy(arena, name),
                              .step = arena_copy(arena, step->id),
                              .kind = arena_copy(arena, json_text(json_key(ref, "kind"))),
                              .sha256 = arena_copy(arena, json_text(json_key(ref, "sha256"))),
-                             .size = json_integer(json_key(ref, "sizeBytes"), -1)};
+                             .size = json_integer(json_key(ref, "sizeBytes"), -1),
+                             .at_ms = step->ended_ms,
+                             .expires_ms = expires_ms};
     return one->name.ptr && one->step.ptr && one->kind.ptr && one->sha256.ptr;
 }
 
@@ -62,14 +67,21 @@ bool artifact_is_whole(const struct artifact *artifact, struct str bytes)
     return artifact->sha256.len == 0 || str_is(artifact->sha256, hex);
 }
 
-static const char *state_of(const struct artifacts *all, const struct artifact *artifact, struct arena *arena)
+bool artifact_expired(const struct artifact *artifact, int64_t now_ms)
+{
+    return artifact->expires_ms > 0 && artifact->expires_ms <= now_ms;
+}
+
+static const char *state_of(const struct artifacts *all, const struct artifact *artifact, int64_t now_ms,
+                            struct arena *arena)
 {
     struct file_piece piece;
+    if (artifact_expired(artifact, now_ms)) return "expired";
     if (artifact_read(all, artifact, 0, 0, arena, &piece, NULL)) return "missing";
     return (int64_t)piece.size == artifact->size ? "ok" : "changed";
 }
 
-bool artifacts_json(const struct artifacts *all, struct arena *arena, struct json *out)
+bool artifacts_json(const struct artifacts *all, int64_t now_ms, struct arena *arena, struct json *out)
 {
     *out = json_array();
     for (size_t i = 0; i < all->count; i++) {
@@ -78,7 +90,8 @@ bool artifacts_json(const struct artifacts *all, struct arena *arena, struct jso
                                         {"kind", json_some(one->kind)},
                                         {"sizeBytes", json_int(one->size < 0 ? 0 : one->size)},
                                         {"sha256", json_some(one->sha256)},
-                                        {"state", json_name(state_of(all, one, arena))}));
+                                        {"expiresAt", json_time_some(arena, one->expires_ms)},
+                                        {"state", json_name(state_of(all, one, now_ms, arena))}));
     }
     return json_ok(out);
 }

@@ -122,7 +122,7 @@ enum code reading_proof(struct store *store, const struct run_head *head, int64_
 {
     struct verify_report report;
     *out = json_object();
-    enum code rc = store_verify(store, head->ids.tenant, head->ids.run, arena, &report, err);
+    enum code rc = store_verify_run(store, head->ids.tenant, head->ids.run, arena, &report, err);
     if (rc) return rc;
     *out = JSON_OF(arena, {"checkpoint", checkpoint(head, now_ms, arena)},
                    {"verified", json_bool(report.fault_count == 0)}, {"faults", faults_json(arena, &report)});

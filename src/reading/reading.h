@@ -79,6 +79,8 @@ struct artifact {
     struct str step, kind;
     struct str sha256; // empty: the log has none
     int64_t size;      // when it was left; -1: the log does not say
+    int64_t at_ms;     // when its step ended
+    int64_t expires_ms; // its time is over then; 0: never
 };
 struct artifacts {
     struct store *store;       // borrowed, with ids
@@ -96,8 +98,11 @@ enum code artifact_read(const struct artifacts *all, const struct artifact *arti
                         struct arena *arena, struct file_piece *out, struct error *err) MUST_CHECK;
 bool artifact_is_whole(const struct artifact *artifact,
                        struct str bytes); // they are what the step left, as far as is known
-// [{name, stepId, kind, sizeBytes, sha256?, state}], state "ok", "changed" or "missing" by size. False: no memory. Borrows `all`.
-bool artifacts_json(const struct artifacts *all, struct arena *arena, struct json *out) MUST_CHECK;
+// Its time is over: it is not to be read, whether the file is still there or not.
+bool artifact_expired(const struct artifact *artifact, int64_t now_ms);
+// [{name, stepId, kind, sizeBytes, sha256?, expiresAt?, state}], state "expired", or "ok", "changed" or "missing" by size. False: no
+// memory. Borrows `all`.
+bool artifacts_json(const struct artifacts *all, int64_t now_ms, struct arena *arena, struct json *out) MUST_CHECK;
 
 // ---- one event, in other words: contract_show, with the facts of the start where a playbook tells them apart from it
 struct showing {
@@ -149,6 +154,34 @@ bool select_meets(struct select *select, const struct run_head *head); // the qu
 
 // A run as a row of a list (camelCase; docs/format/query.md). False: no memory. Borrows `head`.
 bool reading_row(const struct run_head *head, int64_t now_ms, struct arena *arena, struct json *out) MUST_CHECK;
+
+// What is going on with it, for lists (view_headline): from its log, or `brief`: what its summary says of it. The first borrows nothing.
+enum code reading_headline(struct store *store, const struct run_head *head, struct arena *arena, struct json *out,
+                           struct error *err) MUST_CHECK;
+bool reading_headline_brief(const struct run_head *head, struct arena *arena, struct json *out) MUST_CHECK;
+
+// ---- what is in a store
+enum { STATS_BIGGEST = 5, STATS_RECENT_DAYS = 7, STATS_DAYS = 30, STATS_STATUSES = RUN_STATUS_CANCELLED + 1 };
+struct stats_run {
+    struct str run;
+    uint64_t events;
+};
+struct store_stats {
+    int64_t now_ms;
+    uint64_t runs, events, entries, children, recent; // recent: events of runs of the last STATS_RECENT_DAYS days
+    uint64_t by_status[STATS_STATUSES];
+    struct {
+        uint64_t runs, events; // of runs that were made on that day of UTC
+    } days[STATS_DAYS];        // [0] is today
+    int64_t oldest_ms, newest_ms;
+    struct stats_run biggest[STATS_BIGGEST];
+    struct usages usages;
+    struct tombstones removed;
+};
+// Of a tenant (empty: all of them); bytes are those of the whole store. Reads the head of every run. In `arena`.
+enum code reading_stats(struct store *store, struct str tenant, int64_t now_ms, struct arena *arena,
+                        struct store_stats *out, struct error *err) MUST_CHECK;
+bool store_stats_json(const struct store_stats *stats, struct arena *arena, struct json *out) MUST_CHECK; // borrows them
 
 // ---- all runs, followed: a projector (view/project.h) for each run that moves, fed from the feed of the store
 // Memory is bounded: the runs that moved lately are held, ended ones are the first to go; another one is read again from its

@@ -159,12 +159,7 @@ static void end_log(struct remote *r, const struct handed *handed)
     if (!handed->task->logged || handed->result.only_reports) return;
     const struct tool_result *result = &handed->result;
     struct buf how = buf_of(16384);
-    if (result->lost)
-        buf_text(&how, "given back");
-    else if (result->ok)
-        buf_text(&how, result->is_json ? "done" : "exit 0");
-    else
-        buf_printf(&how, "%.*s: %.*s", STR_ARG(result->fault.code), STR_ARG(result->fault.message));
+    remote_result_told(&how, result);
     pthread_mutex_lock(&r->log_mutex);
     step_log_end(&handed->task->log, buf_str(&how));
     pthread_mutex_unlock(&r->log_mutex);

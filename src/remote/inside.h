@@ -60,6 +60,7 @@ struct worker_task {
     int64_t lease_until, stop_at; // stop_at: its time is over, whatever the worker says; INT64_MAX = never
     int64_t queued_ms, started_ms;
     uint64_t ticket, epoch;
+    uint32_t logical, engine;
     int64_t timeout_ms;
     uint64_t log_next[2]; // bytes of stdout, of stderr that were taken
     struct step_log log;
@@ -178,6 +179,9 @@ struct worker *worker_find(const struct remote *r, struct str tenant, struct str
 struct done *done_find(const struct remote *r, const struct digest *name);
 void done_add(struct remote *r, const struct digest *name, const struct digest *result);
 void done_remove(struct remote *r, struct done *done);
+
+// workers.c
+void remote_places(struct tools *tools, tool_place_visit visit, void *context); // without the lock
 
 // serve.c
 struct worker_call {

@@ -119,6 +119,8 @@ void remote_result_write(struct buf *out, struct str token, uint64_t epoch, cons
 // And back; texts live in `arena` or in `body`. E_INVALID: it is none.
 enum code remote_result_read(struct str body, struct arena *arena, struct tool_result *out,
                              struct error *err) MUST_CHECK;
+// How it ended, as the last line of its log says it.
+void remote_result_told(struct buf *out, const struct tool_result *result);
 // What became of the elements of a call, in their order.
 enum remote_state {
     REMOTE_OK = 1,

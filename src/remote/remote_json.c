@@ -287,6 +287,16 @@ void remote_result_write(struct buf *out, struct str token, uint64_t epoch, cons
     buf_byte(out, '}');
 }
 
+void remote_result_told(struct buf *out, const struct tool_result *result)
+{
+    if (result->lost)
+        buf_text(out, "given back");
+    else if (result->ok)
+        buf_text(out, result->is_json ? "done" : "exit 0");
+    else
+        buf_printf(out, "%.*s: %.*s", STR_ARG(result->fault.code), STR_ARG(result->fault.message));
+}
+
 enum { MESSAGE_MAX = 4096, DETAIL_MAX = 8192 };
 
 static struct str cut(struct str text, size_t max)

@@ -98,6 +98,8 @@ static struct worker_task *task_new(const struct tool_request *request, struct s
     task->references = 1;
     task->ticket = request->ticket;
     task->epoch = request->epoch;
+    task->logical = request->logical;
+    task->engine = request->engine;
     task->timeout_ms = request->timeout_ms;
     task->stop_at = INT64_MAX;
     char *at = task->text;
@@ -213,7 +215,8 @@ static void close_tools(struct tools *tools)
     remote_shut(of(tools));
 }
 
-static const struct tool_ops ops = {.start = start, .cancel = cancel, .flush = flush, .close = close_tools};
+static const struct tool_ops ops = {.start = start, .cancel = cancel, .flush = flush, .places = remote_places,
+                                    .close = close_tools};
 
 // ---- for the owner
 static bool start_thread(struct remote *r)

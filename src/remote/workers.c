@@ -69,3 +69,63 @@ bool remote_workers(struct remote *r, struct str tenant, struct arena *arena, st
     pthread_mutex_unlock(&r->mutex);
     return ok;
 }
+
+// ---- where attempts are
+
+enum { WORKER_AWAY_MS = 60000 }; // a poll is held for 30 s at most: who is silent for longer takes nothing
+
+struct pool_of_workers {
+    size_t workers, slots;
+};
+
+// Those who would take a task of this tenant and pool.
+static struct pool_of_workers workers_for(const struct remote *r, const struct worker_task *task, int64_t now)
+{
+    struct pool_of_workers found = {0};
+    for (const struct worker *worker = r->workers; worker; worker = worker->next) {
+        bool serves = (worker->tenant.len == 0 || str_eq(worker->tenant, task->tenant)) &&
+                      (worker->pool.len == 0 || str_eq(worker->pool, task->pool));
+        if (!serves || worker->draining || now - worker->seen_ms > WORKER_AWAY_MS) continue;
+        found.workers++;
+        found.slots += worker->slots > 0 ? (size_t)worker->slots : 1;
+    }
+    return found;
+}
+
+static void tell_place(const struct remote *r, const struct worker_task *task, struct pool_of_workers pool, size_t position,
+                       tool_place_visit visit, void *context)
+{
+    struct tool_place place = {.among = r,
+                               .tenant = task->tenant,
+                               .run = task->run,
+                               .step = task->step,
+                               .pool = task->pool,
+                               .worker = task->worker ? task->worker->name : (struct str){0},
+                               .logical = task->logical,
+                               .engine = task->engine,
+                               .waits = position > 0,
+                               .position = position,
+                               .slots = pool.slots,
+                               .workers = pool.workers,
+                               .since_ms = position > 0 ? task->queued_ms : task->started_ms};
+    visit(context, &place);
+}
+
+void remote_places(struct tools *tools, tool_place_visit visit, void *context)
+{
+    struct remote *r = CONTAINER_OF(tools, struct remote, base);
+    pthread_mutex_lock(&r->mutex);
+    int64_t now = remote_now(r);
+    for (const struct queue_of *queue = r->queues; queue; queue = queue->next) {
+        struct pool_of_workers pool = queue->first ? workers_for(r, queue->first, now) : (struct pool_of_workers){0};
+        size_t position = 0;
+        for (const struct worker_task *task = queue->first; task; task = task->next)
+            tell_place(r, task, pool, ++position, visit, context);
+    }
+    for (size_t i = 0; i < r->tickets.size; i++)
+        for (struct link *link = r->tickets.slots[i]; link; link = link->next) {
+            const struct worker_task *task = CONTAINER_OF(link, struct worker_task, by_ticket);
+            if (!task->queue) tell_place(r, task, (struct pool_of_workers){0}, 0, visit, context);
+        }
+    pthread_mutex_unlock(&r->mutex);
+}

@@ -19,19 +19,53 @@ static enum code load(void *context, const struct note *note, struct arena *scra
 enum code alerts_open(struct service *service, struct error *err)
 {
     if (!alerts_init(&service->alarm.alerts, &service->arena, ALERTS_MAX)) return error_nomem(err);
+    service->alarm.stalled = true; // as far as a process before this one may have said
     return store_each_note(service->store, STR("alert"), STR(""), load, service, err);
 }
 
-// The alerts that changed after `since`, as notes; up to FLUSH_MAX, from the oldest change on. *until: the newest of them.
-static size_t gather(struct alarm *alarm, uint64_t since, struct arena *arena, struct note_put puts[FLUSH_MAX],
+// Opened or closed since the last time: a line on stderr (those of projectors and stores have theirs) and messages for the sinks, two of
+// them where it was both.
+static size_t make_news(struct service *service, struct alert *alert, struct arena *arena, struct note_put *puts,
+                        size_t max)
+{
+    size_t count = 0, sinks = service->bus ? bus_sinks(service->bus) : 0;
+    bool both = alert->turns - alert->told > 1;
+    for (int i = both ? 0 : 1; alert->turns != alert->told && i < 2; i++) {
+        bool open = i == 0 ? !alert->open : alert->open;
+        struct alert then = *alert; // as it was when that happened
+        struct json one;
+        then.open = open;
+        if (open) then.closed_ms = 0;
+        struct bus_alert news = {.id = str_from(alert->id),
+                                 .tenant = str_from(alert->tenant),
+                                 .open = open,
+                                 .count = alert->count,
+                                 .at_ms = open ? alert->last_ms : alert->closed_ms,
+                                 .alert = &one};
+        if (i == 0 && !open) news.at_ms = alert->last_ms; // it closed, and was raised again
+        enum alert_name name = alert->name;
+        bool has_line = name <= ALERT_INVALID_TRANSITION || name == ALERT_STATE_STORE_WRITE_BUDGET_EXCEEDED;
+        if (!has_line)
+            os_log(LOG_WARN, "alert alert=%s state=%s tenant=%s run=%s why=\"%s\"", alert_name_text(name),
+                   open ? "open" : "closed", alert->tenant, alert->run, alert->text);
+        if (sinks > 0 && count < max && alert_json(&then, arena, &one))
+            count += bus_alert(service->bus, &news, arena, puts + count, max - count);
+    }
+    alert->told = alert->turns;
+    return count;
+}
+
+// The alerts that changed after `since`, as notes, from the oldest change on, while there is room for them. *until: the newest of them.
+static size_t gather(struct service *service, uint64_t since, struct arena *arena, struct note_put *puts, size_t max,
                      uint64_t *until)
 {
-    size_t count = 0;
+    struct alarm *alarm = &service->alarm;
+    size_t count = 0, each = 1 + 2 * (service->bus ? bus_sinks(service->bus) : 0);
     *until = since;
-    for (uint64_t change = since + 1; change <= alarm->alerts.changes && count < FLUSH_MAX; change++) {
+    for (uint64_t change = since + 1; change <= alarm->alerts.changes && count + each <= max; change++) {
         *until = change;
         for (size_t i = 0; i < alarm->alerts.count; i++) {
-            const struct alert *alert = &alarm->alerts.items[i];
+            struct alert *alert = &alarm->alerts.items[i];
             struct json one;
             if (alert->changed != change) continue;
             struct buf text = buf_of(64 * 1024);
@@ -40,17 +74,26 @@ static size_t gather(struct alarm *alarm, uint64_t since, struct arena *arena, s
             if (key.ptr && value.len > 0)
                 puts[count++] =
                     (struct note_put){.space = STR("alert"), .key = key, .value = value, .expect = NOTE_ANY};
+            if (value.len > 0) count += make_news(service, alert, arena, puts + count, max - count);
             buf_release(&text);
         }
     }
     return count;
 }
 
+// What is to be sent is durable.
+static void stored(void *context, enum code rc, const struct error *why UNUSED)
+{
+    struct service *service = context;
+    pthread_rwlock_rdlock(&service->bus_lock);
+    if (rc == OK && service->bus) bus_news(service->bus);
+    pthread_rwlock_unlock(&service->bus_lock);
+}
+
 // Engine thread, after each turn. Costs a lock and a comparison when nothing has changed.
 void alerts_flush(struct service *service)
 {
     struct alarm *alarm = &service->alarm;
-    struct note_put puts[FLUSH_MAX];
     struct error err = {0};
     uint64_t until;
     pthread_mutex_lock(&alarm->mutex);
@@ -59,9 +102,16 @@ void alerts_flush(struct service *service)
         return;
     }
     struct arena arena = arena_of(16 * 1024, 16 << 20);
-    size_t count = gather(alarm, alarm->kept, &arena, puts, &until);
     pthread_mutex_unlock(&alarm->mutex);
-    if (count == 0 || engine_put(service->engine, puts, count, NULL, NULL, &err) == OK) alarm->kept = until;
+    pthread_rwlock_rdlock(&service->bus_lock); // before the other: those who report hold that one alone
+    pthread_mutex_lock(&alarm->mutex);
+    size_t max = FLUSH_MAX * (1 + 2 * (service->bus ? bus_sinks(service->bus) : 0)), count = 0;
+    struct note_put *puts = ARENA_ARRAY(&arena, max, struct note_put);
+    until = alarm->kept;
+    if (puts) count = gather(service, alarm->kept, &arena, puts, max, &until);
+    pthread_mutex_unlock(&alarm->mutex);
+    pthread_rwlock_unlock(&service->bus_lock);
+    if (count == 0 || engine_put(service->engine, puts, count, stored, service, &err) == OK) alarm->kept = until;
     arena_release(&arena);
 }
 
@@ -72,6 +122,47 @@ void service_alert(struct service *service, const struct alert_fact *fact)
     pthread_mutex_lock(&service->alarm.mutex);
     alerts_raise(&service->alarm.alerts, fact);
     pthread_mutex_unlock(&service->alarm.mutex);
+}
+
+// Of the write budget: raised when it is over, said by name on stderr, and closed when the store has everything.
+static void raise_store(struct service *service, const struct store_report *report)
+{
+    struct alerts *alerts = &service->alarm.alerts;
+    pthread_mutex_lock(&service->alarm.mutex);
+    uint64_t before = alerts->changes;
+    alerts_store(alerts, report);
+    bool changed = alerts->changes != before;
+    pthread_mutex_unlock(&service->alarm.mutex);
+    if (changed)
+        os_log(LOG_WARN, "write budget alert=STATE_STORE_WRITE_BUDGET_EXCEEDED state=%s tenant=%.*s run=%.*s",
+               report->over ? "open" : "closed", STR_ARG(report->tenant), STR_ARG(report->run));
+}
+
+void alerts_outbox(struct service *service, const struct engine_outbox *news)
+{
+    struct store_report report = {.tenant = news->tenant,
+                                  .run = news->run,
+                                  .starts = news->count,
+                                  .over = news->what == OUTBOX_WRITTEN,
+                                  .at_ms = os_now().wall_ms};
+    if (news->moments && news->count > 0) report.step = news->moments[news->count - 1].step;
+    raise_store(service, &report); // what was lost waits no longer either
+    report.over = report.lost = true;
+    if (news->what == OUTBOX_LOST) raise_store(service, &report);
+}
+
+void alerts_tick(struct service *service)
+{
+    size_t outboxed;
+    const struct engine_limits *limits = &service->settings.limits;
+    int64_t stalled_ms = engine_stalled(service->engine, &outboxed);
+    bool over = stalled_ms > 0 && stalled_ms >= limits->write_budget_ms;
+    if (over == service->alarm.stalled || (stalled_ms > 0 && !over)) return;
+    service->alarm.stalled = over;
+    raise_store(service, &(struct store_report){.over = over,
+                                                .waited_ms = stalled_ms,
+                                                .open = limits->starts_fail_open,
+                                                .at_ms = os_now().wall_ms});
 }
 
 // Which level it has is in the decision record, which was stored with the event.

@@ -191,6 +191,119 @@ enum code service_audit_list(struct call *call, struct store *store, struct str 
     return rc;
 }
 
+// ---- the newest first. Each chain is read backwards from where the reader is in it, and the newest of what was read is given.
+//
+// The cursor is where the reader is in each chain: "NUMBER SUFFIX" with a comma between them, SUFFIX being what stands behind the tenant's
+// name ("" or "~4"). A chain that began later than the reading is not in it.
+
+enum { CHAINS_MAX = 64 };
+struct audit_chain {
+    struct str suffix;
+    uint64_t next;      // of the newest record that was not given; 0 = none is left
+    struct json *items; // ascending, up to `next`
+    size_t count;
+};
+struct audit_chains {
+    struct audit_chain at[CHAINS_MAX];
+    size_t count;
+};
+
+static bool add_chain(struct audit_chains *chains, struct str suffix, uint64_t next)
+{
+    if (chains->count == CHAINS_MAX) return false;
+    chains->at[chains->count++] = (struct audit_chain){.suffix = suffix, .next = next};
+    return true;
+}
+
+// Where the chains end now: their heads are notes of their own.
+static enum code find_chains(struct call *call, struct store *store, struct audit_chains *chains, struct error *err)
+{
+    struct str own = call_text(call, "t/%.*s", STR_ARG(call->who.tenant)), after = STR("t/"); // audit_head_key
+    if (!own.ptr) return error_nomem(err);
+    for (;;) {
+        struct notes notes;
+        enum code rc = store_notes(store, STR("audit.head"), after, 256, &call->arena, &notes, err);
+        for (size_t i = 0; !rc && i < notes.count; i++) {
+            struct str key = notes.items[i].key;
+            struct audit_head head;
+            after = key;
+            struct str suffix = str_slice(key, own.len < key.len ? own.len : key.len, key.len);
+            if (!str_starts(key, own) || (suffix.len > 0 && suffix.ptr[0] != '~')) continue;
+            rc = audit_head_decode(notes.items[i].value, &call->arena, &head, err);
+            if (!rc && !add_chain(chains, suffix, head.seq)) return OK; // more engines than anybody has: their newest are left out
+        }
+        if (rc || notes.count < 256) return rc;
+    }
+}
+
+static bool read_chains(struct str cursor, struct audit_chains *chains)
+{
+    while (cursor.len > 0) {
+        struct str suffix, one = str_cut(cursor, ',', &cursor), number = str_cut(one, ' ', &suffix);
+        int64_t next;
+        if (!str_int64(number, &next) || next < 0 || !add_chain(chains, suffix, (uint64_t)next)) return false;
+    }
+    return chains->count > 0;
+}
+
+// Its last `limit` records up to `next`.
+static enum code read_back(struct call *call, struct store *store, struct audit_chain *chain, size_t limit, struct error *err)
+{
+    struct str name = call_text(call, "%.*s%.*s", STR_ARG(call->who.tenant), STR_ARG(chain->suffix));
+    struct buf key = buf_of(1024);
+    struct notes notes = {0};
+    if (chain->next == 0) return OK;
+    audit_key(name, chain->next > limit ? chain->next - limit : 0, &key);
+    struct str from = buf_keep(&key, &call->arena);
+    chain->items = ARENA_ARRAY(&call->arena, limit, struct json);
+    if (!name.ptr || !from.ptr || !chain->items) return error_nomem(err);
+    size_t want = chain->next < limit ? (size_t)chain->next : limit;
+    enum code rc = store_notes(store, STR("audit"), from, want, &call->arena, &notes, err);
+    for (size_t i = 0; !rc && i < notes.count && str_starts(notes.items[i].key, name); i++)
+        rc = json_parse(notes.items[i].value, NULL, &call->arena, &chain->items[chain->count++], err);
+    return rc;
+}
+
+static struct audit_chain *newest_of(struct audit_chains *chains)
+{
+    struct audit_chain *found = NULL;
+    struct str time = {0};
+    for (size_t i = 0; i < chains->count; i++) {
+        struct audit_chain *chain = &chains->at[i];
+        if (chain->count == 0) continue;
+        struct str at = json_text(json_key(&chain->items[chain->count - 1], "timestamp"));
+        if (found && str_cmp(at, time) <= 0) continue;
+        found = chain;
+        time = at;
+    }
+    return found;
+}
+
+enum code service_audit_newest(struct call *call, struct store *store, struct str cursor, size_t limit, struct json *items,
+                               struct str *next, struct error *err)
+{
+    struct audit_chains chains = {.count = 0};
+    *items = json_array();
+    *next = (struct str){0};
+    if (cursor.len > 0 && !read_chains(cursor, &chains)) return error_set(err, E_INVALID, "this cursor did not come from here");
+    enum code rc = cursor.len > 0 ? OK : find_chains(call, store, &chains, err);
+    for (size_t i = 0; !rc && i < chains.count; i++) rc = read_back(call, store, &chains.at[i], limit, err);
+    for (struct audit_chain *chain; !rc && items->count < limit && (chain = newest_of(&chains));) {
+        if (!json_push(&call->arena, items, chain->items[--chain->count])) rc = error_nomem(err);
+        chain->next--;
+    }
+    struct buf text = buf_of(64 * 1024);
+    bool more = false;
+    for (size_t i = 0; i < chains.count; i++) {
+        more = more || (chains.at[i].next > 0 && chains.at[i].items && items->count == limit);
+        buf_printf(&text, "%s%llu %.*s", i ? "," : "", (unsigned long long)chains.at[i].next, STR_ARG(chains.at[i].suffix));
+    }
+    struct str made = buf_keep(&text, &call->arena);
+    if (!rc && more && !made.ptr) rc = error_nomem(err);
+    if (!rc && more) *next = made;
+    return rc;
+}
+
 static void verify(struct call *call, struct store *store)
 {
     struct audit_report report;

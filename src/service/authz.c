@@ -122,7 +122,7 @@ static const char *noun_of(enum operation operation)
         const char *of, *noun;
     } nouns[] = {{"alert.", "alert"}, {"artifact.", "run"}, {"approval.", "run"}, {"dlq.", "dead letter"},
                  {"lease.", "run"},   {"outbox.", "sink"},  {"plan.", "definition"}, {"queue.", "queue"},
-                 {"run.", "run"},     {"signal.", "run"},   {"step.", "run"},     {"store.", "run"},
+                 {"run.", "run"},     {"schedule.", "schedule"}, {"signal.", "run"},   {"step.", "run"},     {"store.", "run"},
                  {"token.", "token"}};
     for (size_t i = 0; i < ARRAY_COUNT(nouns); i++)
         if (str_starts(str_from(operation_name(operation)), str_from(nouns[i].of))) return nouns[i].noun;

@@ -34,7 +34,7 @@ static void refuse(struct call *call, const struct error *err)
 static void answer_made(struct call *call, const struct run_head *head)
 {
     struct json body;
-    if (!service_status(call->service->store, head, &call->arena, &body)) {
+    if (!service_status(call->service, call->service->store, head, &call->arena, &body)) {
         call_nomem(call);
         return;
     }

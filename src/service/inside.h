@@ -70,6 +70,7 @@ struct alarm { // shared: mutex inside
     pthread_mutex_t mutex;
     struct alerts alerts;
     uint64_t kept; // alerts.changes up to which all is stored. Engine thread
+    bool stalled;  // the store is said to take nothing. Engine thread
 };
 
 // What waits to read, by tenant: tenants take turns, so that one with a thousand calls keeps the others waiting for one.
@@ -144,6 +145,17 @@ struct members {
     bool clerk_runs, stop, wants_sinks, has_sinks;
 };
 
+// ---- schedules (schedules.h). owner: engine thread, but for what says otherwise
+struct scheduling {
+    struct schedule_row *rows;
+    struct backfill_row *backfills;
+    bool changed;
+    int64_t next_reload_ms; // monotonic
+    bool had_duty;
+    pthread_mutex_t mutex;
+    struct call *fired, **fired_last; // shared: mutex. Starts that were answered
+};
+
 // ---- limits that all engines share (slots.h). owner: engine thread
 struct slotting {
     struct slot_asking *asking, *answered;
@@ -162,10 +174,30 @@ struct plan_memory {
     pthread_mutex_t mutex;
     struct digest sha256[16];
     int64_t until_ms[16];
+    char why[16][256]; // in words
     size_t next;
 };
 
+// What the engine needs is fetched by a thread of its own: the engine waits for no address. shared: the mutex of plan_memory
+struct wanted_plan;
+struct plan_fetcher {
+    pthread_t thread;
+    bool running, stop;
+    pthread_cond_t woken;
+    struct wanted_plan *first;
+    bool came; // one was kept since the engine looked last
+};
+
+// headlines.c
+enum { HEADLINES_KEPT = 4096 };
+struct kept_headline;
+struct headlines {
+    struct kept_headline *kept; // by a hash of tenant and run; NULL until there is one. shared: service->headline_mutex
+};
+void headlines_release(struct headlines *headlines);
+
 struct service {
+    _Atomic uint64_t last_number; // of a playbook's run that was named here
     struct service_settings settings;
     struct service_lock lock;
     struct members members;
@@ -178,10 +210,11 @@ struct service {
     struct engine *engine;
     struct remote *remote;
     struct temporal_host *host; // NULL: attempts do not go to Temporal
-    struct plan_source plan_source; // plans.c
+    struct plan_source plan_source, plan_later; // plans.c: of readers; of the engine
     struct missed_run *missed;      // engine thread: not taken up, because their plans were not to be had
     int64_t missed_next_ms;
     struct plan_memory plan_memory;
+    struct plan_fetcher plan_fetcher;
     struct task_options task; // of the tasks of playbooks that run here
     struct metrics *metrics;
     struct auth *auth;
@@ -206,17 +239,21 @@ struct service {
     struct queue_told *told; // what passes came to that nobody asked for; made when it is needed
     size_t told_count;
     struct slotting slots;
+    struct scheduling scheduling;
     struct rates *rates;
     int64_t next_pass_ms;
     struct readers readers;
     struct alarm alarm;
     struct otlp *otlp; // NULL: no traces
+    struct expiring_thread *expiring; // NULL: artifacts are kept for ever
     struct oidc *oidc; // NULL: nobody signs in elsewhere
     struct projecting *projecting;
     struct backlog backlog;
     pthread_rwlock_t bus_lock;
     struct bus *bus; // NULL: no sinks
     struct documents documents;
+    pthread_mutex_t headline_mutex;
+    struct headlines headlines;
     struct tokens tokens;
     struct sessions *sessions;
     struct approvals approvals;
@@ -306,9 +343,24 @@ bool definitions_has(struct str uri); // one of cairn:
 enum code definitions_fetch(struct call *call, struct store *store, const struct plan_ref *ref, struct str *bytes,
                             struct plan_trip *trip, struct error *err) MUST_CHECK;
 
+// start.c: a start of the service itself, of a document that it has: nobody is asked who may. Reader thread. What `start` points to lives
+// as long as the call.
+enum { START_NOTES_MAX = 4 };
+void start_inside(struct call *call, const struct start_call *start);
+
+// schedules.c, engine thread: times that are due become runs
+void schedules_open(struct service *service);
+void schedules_close(struct service *service);
+void schedules_changed(struct service *service); // what is declared: read it again
+void schedules_tick(struct service *service, struct moment_in_time now);
+
 // plans.c: bodies that are not here are fetched again, and the runs that wait for one are taken up when it has come (engine thread).
 void plans_open(struct service *service);
-void plans_close(struct service *service);
+enum code plans_start(struct service *service, struct error *err) MUST_CHECK;
+void plans_end(struct service *service);   // joins; more than once does no harm
+void plans_close(struct service *service); // when nobody asks any more
+// Whether runs wait for the body of this plan, and why, in words. Any thread.
+bool plans_waiting(struct service *service, const struct digest *sha256, char *out, size_t size);
 void plans_missed(struct service *service, const struct run_head *head);
 void plans_tick(struct service *service, int64_t now_ms);
 
@@ -384,6 +436,8 @@ void slots_release(struct service *service);
 enum code alerts_open(struct service *service, struct error *err) MUST_CHECK;
 void alerts_event(struct service *service, const struct engine_event *event);
 void alerts_flush(struct service *service);
+void alerts_outbox(struct service *service, const struct engine_outbox *news);
+void alerts_tick(struct service *service); // a store that takes nothing. Engine thread
 
 // feed_thread.c
 void feed_thread_init(struct feed_thread *thread, struct service *service, const char *space, const char *key);
@@ -412,6 +466,10 @@ void projecting_tick(struct service *service, int64_t mono_ms);                 
 enum code otlp_open(struct service *service, struct error *err) MUST_CHECK; // before the engine's thread
 enum code otlp_start(struct service *service, struct error *err) MUST_CHECK;
 void otlp_close(struct service *service); // while the engine turns
+
+// expiring.c
+enum code expiring_start(struct service *service, struct error *err) MUST_CHECK;
+void expiring_end(struct service *service);
 
 // oidc.c
 enum code oidc_open(struct service *service, struct error *err) MUST_CHECK; // and starts its thread

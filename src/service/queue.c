@@ -352,6 +352,16 @@ void queues_each(const struct queues *queues, void *context,
             visit(context, placed->queue, placed->run, placed->place, &placed->slots);
 }
 
+size_t queues_position(const struct queues *queues, struct str tenant, struct str run)
+{
+    struct queued_run **at = slot_of(queues, tenant, run);
+    size_t position = 1;
+    if (!at || (*at)->place != QUEUE_WAITING) return 0;
+    for (const struct queued_run *before = (*at)->queue->first; before && before != *at; before = before->next)
+        position++;
+    return position;
+}
+
 int64_t queue_oldest_ms(const struct run_queue *queue)
 {
     return queue->first ? queue->first->at_ms : 0;

@@ -154,6 +154,7 @@ struct run_slots *queues_slots(const struct queues *queues, struct str tenant, s
 void queues_each(const struct queues *queues, void *context,
                  void (*visit)(void *context, struct run_queue *queue, struct str run, enum queue_state place,
                                struct run_slots *slots));
+size_t queues_position(const struct queues *queues, struct str tenant, struct str run); // 1 = the next of its queue; 0: it does not wait
 int64_t queue_oldest_ms(const struct run_queue *queue); // when the first that waits arrived; 0 = none waits
 
 // dequeueAndStart (ES-3d): gives places while there are any, one tenant after the other, the queue of the highest priority and

@@ -9,7 +9,7 @@ struct store *service_reader(struct service *service)
     struct store *store = NULL;
     struct error err = {0};
     struct store_options options = {.mode = STORE_READ, .contract = service->contract, .keep = service->settings.keep,
-                                    .plans = &service->plan_source};
+                                    .own_files = true, .plans = &service->plan_source};
     if (store_open(service->settings.store, &options, &store, &err)) {
         os_log(LOG_ERROR, "store not readable why=\"%s\"", err.message);
         return NULL;

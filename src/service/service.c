@@ -50,6 +50,11 @@ static void on_appended(void *context, enum code rc, int64_t micros, size_t even
     count_append(service, rc, micros, events);
 }
 
+static void on_outbox(void *context, const struct engine_outbox *news)
+{
+    alerts_outbox(context, news);
+}
+
 // ---- the thread
 
 // What waits is a list of at most one turn: it is walked only where a limit per tenant was asked for.
@@ -176,8 +181,10 @@ static enum code serve(struct service *service, struct error *err)
             service->next_tick_ms = now.mono_ms + TICK_MS;
             waits_tick(service, now.mono_ms);
             plans_tick(service, now.mono_ms);
+            schedules_tick(service, now);
             health_tick(service, now.mono_ms);
             projecting_tick(service, now.mono_ms);
+            alerts_tick(service);
             if (should_end(service, now.mono_ms)) return OK;
         }
         if (worked || asked || members_are_adopting(service)) continue;
@@ -344,7 +351,8 @@ static enum code open_engine(struct service *service, struct error *err)
                                   .entropy = os_entropy(),
                                   .keep = service->settings.keep,
                                   .keep_wait_ms = KEEP_WAIT_MS,
-                                  .plans = &service->plan_source};
+                                  .own_files = true,
+                                  .plans = &service->plan_later};
     enum code rc = store_open(service->settings.store, &store, &service->store, err);
     if (!rc) rc = lock_made(service, err);
     if (!rc) rc = open_remote(service, err);
@@ -355,11 +363,12 @@ static enum code open_engine(struct service *service, struct error *err)
     struct engine_options options = {
         .adapters = settings->adapters,
         .store = service->store,
-        .plans_apart = settings->plans_apart,
+        .plans_apart = !settings->plans_stored,
         .confinement = settings->confinement,
         .secrets = settings->secrets,
         .task = &service->task,
         .pools = service->host ? temporal_host_tools(service->host) : remote_tools(service->remote),
+        .pools_apart = service->host != NULL,
         .routes = {.at = settings->routes,
                    .count = settings->route_count,
                    .only_pools = !settings->local_steps || service->host},
@@ -371,12 +380,14 @@ static enum code open_engine(struct service *service, struct error *err)
         .ending = slots_ending,
         .ending_context = service,
         .private_files = true,
+        .retention = settings->retention,
         .observer = {.context = service,
                      .event = on_event,
                      .decision = on_decision,
                      .refused = on_refused,
                      .left = on_left,
-                     .appended = on_appended}};
+                     .appended = on_appended,
+                     .outbox = on_outbox}};
     if (settings->processes) options.limits.process_max = settings->processes;
     options.limits.steps_max = settings->steps_max;
     const struct engine_limits *limits = &settings->limits;
@@ -386,7 +397,10 @@ static enum code open_engine(struct service *service, struct error *err)
     options.limits.segment_bytes_max = limits->segment_bytes_max;
     options.limits.segments_max = limits->segments_max;
     options.limits.iterations_max = limits->iterations_max;
-    options.limits.write_budget_ms = settings->write_budget_ms ? settings->write_budget_ms : 3000;
+    if (limits->write_budget_ms == 0) rc = engine_write_budget_parse(NULL, &service->settings.limits, err); // nothing was said of it
+    if (rc) return rc;
+    options.limits.write_budget_ms = limits->write_budget_ms;
+    options.limits.starts_fail_open = limits->starts_fail_open;
     options.drain_timeout_ms = settings->drain_timeout_ms;
     options.cancel_on_pause = settings->cancel_on_pause;
     options.no_files = true; // what a run may read was sent with it
@@ -429,6 +443,8 @@ static enum code open_parts(struct service *service, struct error *err)
     service->running = true;
     rc = service->members.several ? members_start(service, err) : sinks_open(service, false, err);
     if (!rc) rc = projecting_start(service, err);
+    if (!rc) rc = plans_start(service, err);
+    if (!rc) rc = expiring_start(service, err);
     return rc ? rc : otlp_start(service, err);
 }
 
@@ -457,9 +473,11 @@ enum code service_open(const struct service_settings *settings, const struct ser
     pthread_mutex_init(&service->readers.mutex, NULL);
     pthread_cond_init(&service->readers.arrived, NULL);
     pthread_mutex_init(&service->documents.mutex, NULL);
+    pthread_mutex_init(&service->headline_mutex, NULL);
     pthread_rwlock_init(&service->tokens.lock, NULL);
     pthread_rwlock_init(&service->approvals.lock, NULL);
     plans_open(service);
+    schedules_open(service);
     service->posted_last = &service->posted;
     service->started_ms = os_now().wall_ms;
     health_start(service);
@@ -503,6 +521,8 @@ bool service_drained(struct service *service)
 void service_stop(struct service *service)
 {
     otlp_close(service);
+    expiring_end(service);
+    plans_end(service);
     oidc_stop(service);
     projecting_end(service);
     members_stop(service);
@@ -532,6 +552,7 @@ void service_close(struct service *service)
     if (service->store) store_close(service->store);
     lock_release(service);
     documents_release(&service->documents);
+    headlines_release(&service->headlines);
     sessions_close(service);
     tokens_release(&service->tokens);
     oidc_close(service);
@@ -539,11 +560,13 @@ void service_close(struct service *service)
     keys_close(service);
     pthread_rwlock_destroy(&service->approvals.lock);
     plans_close(service);
+    schedules_close(service);
     audit_release(&service->audit);
     count_release(service);
     admission_release(service);
     pthread_rwlock_destroy(&service->tokens.lock);
     pthread_mutex_destroy(&service->documents.mutex);
+    pthread_mutex_destroy(&service->headline_mutex);
     pthread_mutex_destroy(&service->readers.mutex);
     pthread_mutex_destroy(&service->alarm.mutex);
     pthread_mutex_destroy(&service->members.mutex);

@@ -62,7 +62,6 @@ struct service_settings {
     size_t route_count;
     int64_t lease_ms;          // of a task that a worker has; 0 = 30 s
     int64_t engine_lease_ms;   // how long other engines of the store wait before they take this one for dead; 0 = 10 s
-    int64_t write_budget_ms;   // 0 = 3000
     int64_t drain_timeout_ms;  // of a pause, where neither the start nor the document says; 0 = 5 minutes
     enum pause_wish cancel_on_pause;
     struct engine_limits limits; // of one run: what engine_limits_parse reads
@@ -96,7 +95,9 @@ struct service_settings {
     size_t oidc_count;
     const struct service_otlp *otlp;   // NULL: traces go nowhere
     enum inline_plans inline_plans;    // documents in requests instead of references
-    bool plans_apart;                  // bodies of plans that can be fetched again are not stored with their runs
+    bool plans_stored;                 // bodies of plans that can be fetched again are stored with their runs all the same
+    struct retention retention;        // of artifacts
+    int64_t sweep_ms;                  // how often those whose time is over are looked for; 0 = every hour
     struct adapters adapters;          // who runs plans that do not say it, and what references of runs say
     const struct temporal_settings *temporal; // runs are workflows there; NULL: they are not
     const struct json *sinks;          // array (docs/format/bus.md); NULL: none
@@ -201,6 +202,7 @@ struct call {
     void *context;
     void *state;             // of the operation
     bool makes_run;          // refused before others are
+    struct json queue_place; // service_queue_place: where the run waits; null: nowhere, type 0: it was not asked
     struct program *program; // of the operation: let go with the call; may be NULL
     // private to service
     struct service *service;
@@ -286,6 +288,10 @@ struct start_call {
     int64_t drain_timeout_ms; // 0 = not said
     enum pause_wish cancel_on_pause;
     int64_t wait_ms; // answer when the run has ended, at the latest after so long
+    // Of the service itself (start_inside): who it is recorded to be from, and what is stored with it or it is not stored.
+    struct str triggered_by;
+    const struct note_put *notes; // live as long as the call
+    size_t note_count;
 };
 void service_start(struct call *call, const struct start_call *start);
 // As many starts wait for the engine as may: the next one will be refused. Any thread, costs a look.
@@ -310,6 +316,10 @@ struct fork_call {
 };
 void service_fork(struct call *call, struct str source, const struct fork_call *fork);
 void service_read(struct call *call, void (*read)(struct call *call, struct store *store)); // on a reader thread
+// Where the attempts of a run are now that are outside: an array, in the memory of the call (docs/format/why.md). Any thread.
+struct json service_places(struct call *call, const struct run_ids *ids);
+// The place of the run `call->resource` in its queue, into call->queue_place; then reads. A reader thread asks.
+void service_queue_place(struct call *call, void (*then)(struct call *call, struct store *store));
 // Looks again (`then`) when the run has an event that it had not when it was seen, or the time is over, whichever is first. `seen`
 // is in the memory of the call.
 void service_wait(struct call *call, const struct run_head *seen, int64_t wait_ms,
@@ -317,10 +327,17 @@ void service_wait(struct call *call, const struct run_head *seen, int64_t wait_m
 
 // RunStatusSnapshot (WE-2.1.2) of a head. service_recovers: it has to be taken up first, which its log does not tell.
 bool service_recovers(const struct run_head *head);
-// `store` is asked what the run was started with, for its reference; NULL: nothing is known of it but its head.
-bool service_status(struct store *store, const struct run_head *head, struct arena *arena, struct json *out) MUST_CHECK;
+// `store` is asked what the run was started with, for its reference; NULL: nothing is known of it but its head. `service` knows which runs
+// wait for a plan; NULL: none does.
+bool service_status(struct service *service, struct store *store, const struct run_head *head, struct arena *arena,
+                    struct json *out) MUST_CHECK;
 // Within what `who` may see, and within the place of the path.
 bool service_sees(const struct call *call, const struct run_ids *ids);
+// What is going on with a run of a list (view_headline), from a reader's thread: kept, or worked out from its log
+// before `until_ms` (monotonic; service_headlines_until of a list that begins now), else from its summary. False: no memory.
+bool service_headline(struct service *service, struct store *store, const struct run_head *head, int64_t until_ms,
+                      struct arena *arena, struct json *out) MUST_CHECK;
+int64_t service_headlines_until(void);
 bool service_is_narrow(const struct call *call); // its token is limited to projects or environments
 // The same of a run that is known by its id. What is of no run (empty) is of the whole tenant: not for narrow ones.
 bool service_sees_run(struct call *call, struct store *store, struct str run);
@@ -383,9 +400,36 @@ void service_queue_reconcile(struct call *call); // dequeueAndStart: [{runId, st
 void service_limits_get(struct call *call);
 void service_limits_put(struct call *call, struct json given);
 
+// ---- schedules of the caller's tenant (docs/format/schedule.md)
+struct schedule_call {
+    struct str name, project, environment;
+    struct str document, file, reason;
+    const struct json *parts, *spec; // spec NULL: as the document says
+    const struct json *inputs;       // of one start by hand
+    bool paused;
+    struct str request_id;
+    struct str from, to, order;      // of a backfill
+    struct str id;                   // of a backfill that is ended
+    uint32_t limit, parallel;
+    bool dry_run;
+    size_t count;
+};
+void service_schedule_put(struct call *call, const struct schedule_call *given);
+void service_schedule_pause(struct call *call, const struct schedule_call *given); // given->paused: or goes on
+void service_schedule_delete(struct call *call, const struct schedule_call *given);
+void service_schedule_trigger(struct call *call, const struct schedule_call *given);
+void service_schedule_list(struct call *call);
+void service_schedule_get(struct call *call, struct str name);
+void service_schedule_next(struct call *call, const struct schedule_call *given);
+void service_schedule_ticks(struct call *call, const struct schedule_call *given);
+void service_schedule_backfill(struct call *call, const struct schedule_call *given);
+void service_schedule_backfills(struct call *call, struct str name);
+void service_schedule_backfill_end(struct call *call, const struct schedule_call *given);
+
 // ---- tokens. The new token's text is in the answer, once; nowhere else.
 struct token_call {
     struct str name, tenant, pool, audience;
+    struct str replaces; // id of a token that is revoked by the same batch; or empty
     uint32_t roles;
     struct names projects, environments;
     int64_t expires_ms;
@@ -401,6 +445,9 @@ void service_audit_verify(struct call *call);
 // share the store each has a chain of its own: they follow one another. Reader thread; in the call.
 enum code service_audit_list(struct call *call, struct store *store, struct str cursor, uint64_t after, size_t limit,
                              struct json *items, struct str *next, struct error *err) MUST_CHECK;
+// The same with the newest first, over all chains of the tenant.
+enum code service_audit_newest(struct call *call, struct store *store, struct str cursor, size_t limit, struct json *items,
+                               struct str *next, struct error *err) MUST_CHECK;
 
 const struct auth *service_auth(const struct service *service);
 const struct contract *service_contract(const struct service *service);

@@ -196,10 +196,20 @@ static enum code read_plans(struct form *form, struct service_settings *out)
         known = true;
     }
     if (!known) form_fail(form, "inline", "is allow, local or deny");
-    struct str bodies = STR("store");
+    struct str bodies = STR("apart");
     form_text(form, "bodies", &bodies);
     if (!str_is(bodies, "store") && !str_is(bodies, "apart")) form_fail(form, "bodies", "is store or apart");
-    out->plans_apart = str_is(bodies, "apart");
+    out->plans_stored = str_is(bodies, "store");
+    return form_end(form);
+}
+
+static enum code read_artifacts(struct form *form, struct service_settings *out)
+{
+    int64_t seconds = 0;
+    const struct json *retention = form_take(form, "retention", JSON_OBJECT);
+    form_number(form, "sweepSeconds", 1, 86400, &seconds);
+    if (!form->rc && retention) form->rc = retention_parse(retention, form->arena, &out->retention, form->err);
+    if (seconds) out->sweep_ms = seconds * 1000;
     return form_end(form);
 }
 
@@ -249,12 +259,13 @@ static void read_parts(struct form *form, struct service_settings *out)
     if ((value = form_take(form, "limits", JSON_OBJECT)))
         form->rc = engine_limits_parse(value, form->arena, &out->limits, &out->sql_bytes, form->err);
     if ((value = form_any(form, "stateStore")))
-        form->rc = engine_write_budget_parse(value, &out->write_budget_ms, form->err);
+        form->rc = engine_write_budget_parse(value, &out->limits, form->err);
     if ((value = form_any(form, "oidc"))) form->rc = service_oidc_parse(value, form->arena, out, form->err);
     if (form_part(form, "pause", &part)) form->rc = read_pause(&part, out);
     if (form_part(form, "tls", &part)) form->rc = read_tls(&part, out);
     if (form_part(form, "otlp", &part)) form->rc = read_otlp(&part, out);
     if (form_part(form, "plans", &part)) form->rc = read_plans(&part, out);
+    if (form_part(form, "artifacts", &part)) form->rc = read_artifacts(&part, out);
     if (form_part(form, "engine", &part)) form->rc = read_engine(&part, out);
     if (form_part(form, "http", &part)) form->rc = read_http(&part, out);
 }
@@ -291,6 +302,7 @@ static const struct {
     {"maxSteps", "steps that a document may have, up to 100,000 (10,000)"},
     {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)"},
     {"plans", "inline: whose requests may hold a document (allow, local, deny); bodies: where plans are (store, apart)"},
+    {"artifacts", "retention: how long files of steps are kept, by kind; sweepSeconds"},
     {"engine", "adapter of plans that name none, namespace and conductorUrl of references, strictSchema"},
     {"sinks", "where events are carried to"},
     {"otlp", "where traces of ended runs are posted"},

@@ -9,7 +9,9 @@
 
 #include "contract/profile.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DOCUMENT_QUICK = 64 * 1024 };
 
@@ -79,7 +81,7 @@ static void replay(struct call *call, const struct json *note)
     enum code rc = store_head(service->store, call->who.tenant, run, &call->arena, &head, &err);
     if (rc) {
         call_failed(call, &err);
-    } else if (!service_status(service->store, &head, &call->arena, &body)) {
+    } else if (!service_status(service, service->store, &head, &call->arena, &body)) {
         call_nomem(call);
     } else {
         call->answer.replayed = true;
@@ -230,13 +232,27 @@ static bool queue_is_known(struct call *call)
     return call_problem(call, 422, "QUEUE_NOT_FOUND", "there is no queue %.*s", STR_ARG(queue));
 }
 
+// Calls come from several threads: each takes a number that is larger than the last one.
+static void number_run(struct service *service, const uint8_t random[16], char out[UUID_SIZE])
+{
+    uint64_t bits, last = atomic_load(&service->last_number), next;
+    memcpy(&bits, random, sizeof(bits));
+    do
+        next = run_number(last, os_now().wall_ms, bits);
+    while (!atomic_compare_exchange_weak(&service->last_number, &last, next));
+    run_number_format(next, out);
+}
+
 static bool choose_run(struct call *call, struct start_request *request)
 {
     char id[UUID_SIZE];
     uint8_t random[16];
     if (request->run.len > 0) return true;
     os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, id);
+    if (request->program && request->program->net)
+        number_run(call->service, random, id);
+    else
+        uuid_format(random, id);
     request->run = arena_copy(&call->arena, str_from(id));
     request->fresh = true;
     return request->run.ptr != NULL;
@@ -258,7 +274,7 @@ static struct start_request request_of(const struct call *call)
                                   .environment = starting->ids.environment,
                                   .run = given->run,
                                   .plan_uri = uri_told(&given->ref),
-                                  .triggered_by = call->who.id,
+                                  .triggered_by = given->triggered_by.len ? given->triggered_by : call->who.id,
                                   .trigger_source = given->trigger_source.len ? given->trigger_source : STR("api")};
 }
 
@@ -292,7 +308,7 @@ static void start_on_engine(struct call *call)
     struct starting *starting = call->state;
     struct start_call *given = &starting->given;
     struct error err = {0};
-    struct note_put notes[2 + SLOTS_MAX];
+    struct note_put notes[2 + SLOTS_MAX + START_NOTES_MAX];
     if (made_before(call)) return;
     if (service->members.several && service->members.mine == 0) { // it has joined, and others are about to give it some
         call->answer.retryable = true;
@@ -319,6 +335,10 @@ static void start_on_engine(struct call *call)
     if (!rc && !given->parts && definitions_keep(call, request.program, given->document, &notes[request.note_count])) {
         request.notes = notes;
         request.note_count++;
+    }
+    for (size_t i = 0; !rc && i < given->note_count; i++) {
+        request.notes = notes;
+        notes[request.note_count++] = given->notes[i];
     }
     if (!rc && !add_slots(call, &request, notes)) rc = error_nomem(&err);
     if (!rc) rc = engine_start(service->engine, &request, starting->run, &err);
@@ -574,7 +594,7 @@ static void fetch_on_reader(struct call *call, struct store *store)
                        ? definitions_fetch(call, store, ref, &bytes, &starting->trip, &err)
                        : fetch_plan(service->settings.fetch, ref, &call->arena, &bytes, &starting->trip, &err);
     starting->alarm = rc == E_CORRUPT;
-    if (rc == OK && service->settings.plans_apart) keep_apart(ref, bytes, store);
+    if (rc == OK && !service->settings.plans_stored) keep_apart(ref, bytes, store);
     if (rc == OK)
         compile(call, bytes);
     else
@@ -586,6 +606,24 @@ static void compile_on_reader(struct call *call, struct store *store)
     const struct starting *starting = call->state;
     (void)store;
     compile(call, starting->given.document);
+}
+
+// ---- of the service itself
+
+void start_inside(struct call *call, const struct start_call *start)
+{
+    struct starting *starting = ARENA_NEW(&call->arena, struct starting);
+    if (!starting) {
+        call_nomem(call);
+        return;
+    }
+    INVARIANT(start->note_count <= START_NOTES_MAX);
+    starting->given = *start;
+    call->state = starting;
+    starting->ids = (struct run_ids){
+        .tenant = call->who.tenant, .project = start->project, .environment = start->environment};
+    starting->fingerprint = sha256(start->request_id); // one that comes again is the same
+    compile(call, start->document);
 }
 
 // ---- caller's thread

@@ -57,7 +57,7 @@ bool service_recovers(const struct run_head *head)
     return str_is(str_from(head_standing(head).substatus), "RECOVERING");
 }
 
-bool service_status(struct store *store, const struct run_head *head, struct arena *arena, struct json *out)
+bool service_status(struct service *service, struct store *store, const struct run_head *head, struct arena *arena, struct json *out)
 {
     struct run_summary summary = head->summary;
     struct start_facts start;
@@ -70,6 +70,8 @@ bool service_status(struct store *store, const struct run_head *head, struct are
         snprintf(summary.substatus, sizeof(summary.substatus), "RECOVERING");
         snprintf(summary.cause, sizeof(summary.cause), "the process that had it is gone; it waits to be taken up");
     }
+    if (service && !head->terminal && plans_waiting(service, &head->document, summary.cause, sizeof(summary.cause)))
+        snprintf(summary.substatus, sizeof(summary.substatus), "RECOVERING");
     return status_json(&head->ids, &start, &summary, head->last_seq, arena, out);
 }
 

@@ -9,6 +9,10 @@ struct tokening {
     char text[TOKEN_SIZE + 1];
     struct str id;
     bool revoke;
+    // What the new token takes the place of: both are stored in one batch, or neither.
+    struct token old;
+    struct str old_id, old_value;
+    uint64_t old_version;
 };
 
 static void told(void *context, enum code rc, const struct error *why)
@@ -18,6 +22,7 @@ static void told(void *context, enum code rc, const struct error *why)
     struct service *service = call->service;
     struct error err = {0};
     struct json body = json_object();
+    if (!rc && tokening->old_id.len) rc = tokens_put(&service->tokens, tokening->old_value, &err);
     if (!rc) rc = tokens_put(&service->tokens, tokening->value, &err);
     if (rc) {
         call_failed(call, why && why->code ? why : &err);
@@ -37,21 +42,33 @@ static void told(void *context, enum code rc, const struct error *why)
     call_answer(call, 201, body);
 }
 
+static enum code encode(struct call *call, const struct token *token, struct str *out, struct error *err)
+{
+    struct buf value = buf_of(64 * 1024);
+    enum code rc = auth_token_encode(token, &call->arena, &value, err);
+    *out = buf_keep(&value, &call->arena);
+    return !rc && !out->ptr ? error_nomem(err) : rc;
+}
+
 static void store_token(struct call *call)
 {
     struct tokening *tokening = call->state;
     struct error err = {0};
-    struct buf value = buf_of(64 * 1024);
-    enum code rc = auth_token_encode(&tokening->token, &call->arena, &value, &err);
-    tokening->value = buf_keep(&value, &call->arena);
-    if (!rc && !tokening->value.ptr) rc = error_nomem(&err);
-    struct note_put put = {.space = STR("token"),
-                           .key = tokening->id,
-                           .value = tokening->value,
-                           .expect = tokening->revoke ? NOTE_ANY : 0};
+    bool replaces = tokening->old_id.len > 0;
+    enum code rc = encode(call, &tokening->token, &tokening->value, &err);
+    if (!rc && replaces) rc = encode(call, &tokening->old, &tokening->old_value, &err);
+    struct note_put puts[] = {{.space = STR("token"),
+                               .key = tokening->id,
+                               .value = tokening->value,
+                               .expect = tokening->revoke ? NOTE_ANY : 0},
+                              {.space = STR("token"),
+                               .key = tokening->old_id,
+                               .value = tokening->old_value,
+                               .expect = tokening->old_version}};
     enum operation operation = tokening->revoke ? OPERATION_TOKEN_REVOKE : OPERATION_TOKEN_CREATE;
     if (!rc) rc = audit_call(call, operation, tokening->id, (struct str){0}, &err);
-    if (!rc) rc = engine_put(call->service->engine, &put, 1, told, call, &err);
+    if (!rc && replaces) rc = audit_call(call, OPERATION_TOKEN_REVOKE, tokening->old_id, (struct str){0}, &err);
+    if (!rc) rc = engine_put(call->service->engine, puts, replaces ? 2 : 1, told, call, &err);
     if (rc) call_failed(call, &err);
 }
 
@@ -68,6 +85,8 @@ static void make_on_engine(struct call *call)
     tokening->token.secret = secret;
     tokening->token.created_ms = os_now().wall_ms;
     tokening->token.created_by = call->who.id;
+    tokening->old.revoked_ms = tokening->token.created_ms;
+    tokening->old.principal.revoked = true;
     store_token(call);
 }
 
@@ -90,6 +109,45 @@ static struct names narrowed(struct call *call, struct names given, struct str p
     if (!one) return given;
     *one = place;
     return (struct names){one, 1};
+}
+
+// Where it is, for those who may not look everywhere; of several places the first stands for all.
+static struct str first_of(struct names names)
+{
+    return names.count ? names.at[0] : (struct str){0};
+}
+
+// Reads a token that is to be revoked. False: it may not be, and the call is answered.
+static bool may_revoke(struct call *call, struct store *store, struct str id, struct token *out, uint64_t *version)
+{
+    struct error err = {0};
+    struct note note = {0};
+    enum code rc = store_note(store, STR("token"), id, &call->arena, &note, &err);
+    if (!rc) rc = auth_token_decode(note.value, &call->arena, out, &err);
+    if (rc && rc != E_NOT_FOUND) {
+        call_failed(call, &err);
+        return false;
+    }
+    *version = note.version;
+    struct auth_object object = {.tenant = call->who.tenant};
+    const struct principal *principal = &out->principal;
+    if (!rc)
+        object = (struct auth_object){.tenant = principal->tenant,
+                                      .exists = true,
+                                      .project = first_of(principal->projects),
+                                      .environment = first_of(principal->environments),
+                                      .subject = principal};
+    return service_may(call, OPERATION_TOKEN_REVOKE, &object, (struct str){0});
+}
+
+static void find_replaced(struct call *call, struct store *store)
+{
+    struct tokening *tokening = call->state;
+    if (!may_revoke(call, store, tokening->old_id, &tokening->old, &tokening->old_version)) return;
+    if (tokening->old.principal.revoked)
+        call_problem(call, 409, "TOKEN_REVOKED", "token %.*s is revoked: nothing takes its place", STR_ARG(tokening->old_id));
+    else
+        service_post(call, make_on_engine);
 }
 
 void service_token_create(struct call *call, const struct token_call *given)
@@ -117,7 +175,12 @@ void service_token_create(struct call *call, const struct token_call *given)
                            .expires_ms = given->expires_ms ? given->expires_ms : call->who.expires_ms};
     struct auth_object object = {
         .tenant = tokening->token.principal.tenant, .exists = true, .subject = &tokening->token.principal};
-    if (service_may(call, OPERATION_TOKEN_CREATE, &object, (struct str){0})) service_post(call, make_on_engine);
+    if (!service_may(call, OPERATION_TOKEN_CREATE, &object, (struct str){0})) return;
+    tokening->old_id = given->replaces;
+    if (given->replaces.len > 0)
+        service_read(call, find_replaced);
+    else
+        service_post(call, make_on_engine);
 }
 
 static void revoke_on_engine(struct call *call)
@@ -128,32 +191,11 @@ static void revoke_on_engine(struct call *call)
     store_token(call);
 }
 
-// Where it is, for those who may not look everywhere; of several places the first stands for all.
-static struct str first_of(struct names names)
-{
-    return names.count ? names.at[0] : (struct str){0};
-}
-
 static void find_token(struct call *call, struct store *store)
 {
     struct tokening *tokening = call->state;
-    struct error err = {0};
-    struct note note;
-    enum code rc = store_note(store, STR("token"), tokening->id, &call->arena, &note, &err);
-    if (!rc) rc = auth_token_decode(note.value, &call->arena, &tokening->token, &err);
-    if (rc && rc != E_NOT_FOUND) {
-        call_failed(call, &err);
-        return;
-    }
-    struct auth_object object = {.tenant = call->who.tenant};
-    const struct principal *principal = &tokening->token.principal;
-    if (!rc)
-        object = (struct auth_object){.tenant = principal->tenant,
-                                      .exists = true,
-                                      .project = first_of(principal->projects),
-                                      .environment = first_of(principal->environments),
-                                      .subject = principal};
-    if (service_may(call, OPERATION_TOKEN_REVOKE, &object, (struct str){0})) service_post(call, revoke_on_engine);
+    uint64_t ignored;
+    if (may_revoke(call, store, tokening->id, &tokening->token, &ignored)) service_post(call, revoke_on_engine);
 }
 
 void service_token_revoke(struct call *call, struct str id)

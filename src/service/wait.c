@@ -115,7 +115,7 @@ void waits_refused(struct service *service, struct str tenant, struct str run, c
 static void answer_head(struct call *call, const struct run_head *head)
 {
     struct json body;
-    if (!service_status(call->service->store, head, &call->arena, &body)) {
+    if (!service_status(call->service, call->service->store, head, &call->arena, &body)) {
         call_nomem(call);
         return;
     }

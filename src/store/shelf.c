@@ -4,6 +4,9 @@
 
 #include "base/text.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static enum code body_path(const struct store *store, const struct digest *sha256, struct arena *arena, struct str *dir,
@@ -41,6 +44,41 @@ bool store_plan_kept(const struct store *store, const struct digest *sha256)
     return kept;
 }
 
+static enum code sweep_dir(const char *path, int fd, struct plan_sweep *sweep, struct error *err)
+{
+    DIR *dir = fdopendir(fd);
+    struct dirent *entry;
+    struct stat about;
+    struct digest sha256;
+    if (!dir) {
+        close(fd);
+        return os_errno(err, "read", path);
+    }
+    while ((entry = readdir(dir))) {
+        if (!digest_parse(str_from(entry->d_name), &sha256) || sweep->needed(sweep->context, &sha256)) continue;
+        if (fstatat(fd, entry->d_name, &about, AT_SYMLINK_NOFOLLOW) || !S_ISREG(about.st_mode)) continue;
+        if (!sweep->dry && unlinkat(fd, entry->d_name, 0)) continue; // the next time
+        sweep->count++;
+        sweep->bytes += (uint64_t)about.st_size;
+    }
+    closedir(dir);
+    return OK;
+}
+
+enum code store_plan_sweep(const struct store *store, struct plan_sweep *sweep, struct error *err)
+{
+    struct arena arena = arena_of(1024, 64 * 1024);
+    struct str dir, path;
+    static const struct digest any = {{0}};
+    enum code rc = body_path(store, &any, &arena, &dir, &path, err);
+    int fd = rc ? -1 : open(dir.ptr, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) rc = sweep_dir(dir.ptr, fd, sweep, err);
+    arena_release(&arena);
+    if (rc != E_NOT_FOUND) return rc;
+    if (err) *err = (struct error){0}; // no place beside this store: no bodies
+    return OK;
+}
+
 enum code store_shelf_blob(const struct store *store, const struct digest *wanted, struct arena *arena, struct str *out,
                            struct error *err)
 {
@@ -64,6 +102,8 @@ enum code store_plan(struct store *store, const struct run_head *head, struct st
     const struct plan_source *source = store->options.plans;
     struct error missing = {0}, kept = {0};
     enum code rc = store_blob(store, sha256, arena, out, &missing);
+    if (rc == E_NOT_FOUND && uri.len && !source)
+        return error_set(err, rc, "the body of its plan is not here; `cairn serve` fetches it again from %.*s", STR_ARG(uri));
     if (rc != E_NOT_FOUND || !uri.len || !source) return rc ? error_set(err, rc, "%s", missing.message) : OK;
     rc = source->fetch(source->context, head->ids.tenant, uri, sha256, arena, out, err);
     if (rc) return rc;

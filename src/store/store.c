@@ -1,3 +1,4 @@
+#include "program/program.h"
 #include "store/backend.h"
 
 #include <stdlib.h>
@@ -120,17 +121,42 @@ enum code store_artifacts_dir(const struct store *store, const struct run_ids *i
     return store->ops->admin.run_dir(store, ids, "artifacts", arena, out);
 }
 
+// Takes the last part of a path off it.
+static struct str take_last(struct str *path)
+{
+    size_t from = path->len;
+    while (from > 0 && path->ptr[from - 1] != '/') from--;
+    struct str part = str_slice(*path, from, path->len);
+    *path = str_slice(*path, 0, from > 0 ? from - 1 : 0);
+    return part;
+}
+
+// One of the last two parts of such a path is the run that it is of.
+static enum code own_dir(const struct store *store, const struct run_ids *ids, struct str said, struct arena *arena, struct str *out)
+{
+    struct run_ids other = *ids;
+    struct str rest = said;
+    for (int tries = 0; tries < 2; tries++) {
+        other.run = take_last(&rest);
+        if (!run_id_valid(other.run)) continue;
+        enum code rc = store_artifacts_dir(store, &other, arena, out);
+        if (rc || str_eq(*out, said)) return rc;
+    }
+    return store_artifacts_dir(store, ids, arena, out);
+}
+
 enum code store_files_dir(const struct store *store, const struct run_ids *ids, struct str said, struct arena *arena,
                           struct str *out)
 {
     const struct str token = STR(FILES_OF_RUN);
     struct run_ids other = *ids;
-    if (!str_starts(said, token)) {
-        *out = arena_copy(arena, said);
-        return out->ptr ? OK : E_NOMEM;
+    if (str_starts(said, token)) {
+        other.run = str_slice(said, token.len, said.len);
+        return store_artifacts_dir(store, run_id_valid(other.run) ? &other : ids, arena, out);
     }
-    other.run = str_slice(said, token.len, said.len);
-    return store_artifacts_dir(store, &other, arena, out);
+    if (store->options.own_files) return own_dir(store, ids, said, arena, out);
+    *out = arena_copy(arena, said);
+    return out->ptr ? OK : E_NOMEM;
 }
 
 enum code store_logs_dir(const struct store *store, const struct run_ids *ids, struct arena *arena, struct str *out)
@@ -366,6 +392,12 @@ void store_release_run(struct store *store, struct run_log *log)
 const struct run_ids *run_log_ids(const struct run_log *log)
 {
     return &log->ids;
+}
+
+struct replay_cursor run_log_position(const struct run_log *log)
+{
+    return (struct replay_cursor){
+        .seq = log->last_seq, .ledger_seq = log->ledger_seq, .head = log->head, .ledger_head = log->ledger_head};
 }
 
 uint64_t run_log_last_seq(const struct run_log *log)

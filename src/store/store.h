@@ -78,6 +78,7 @@ struct store_options {
     struct str token;      // server: who we are; lives as long as the store
     struct str ca_file;    // server: instead of the system's certificates; lives as long as the store
     const char *artifacts; // artifacts are kept below this directory instead of beside the store, logs nowhere; or NULL
+    bool own_files; // a service: a directory that a log names is used where it is one of this store's (store_files_dir)
     struct keep *keep; // where results are that playbooks wanted elsewhere (store/keep.h); outlives the store; or NULL
     const struct plan_source *plans; // or NULL: bodies of plans that are gone are gone
     int64_t keep_wait_ms; // how long a read waits for it before it is E_UNREACHABLE for now; 0 = as long as it takes
@@ -103,6 +104,8 @@ struct str store_beside(const struct store *store);
 enum code store_artifacts_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,
                               struct str *out) MUST_CHECK;
 // Of what a start says (start_facts.artifacts_dir): a path as it is, "run:ID" as the directory of that run of the same tenant.
+// With own_files a path that is of no run of the tenant in this store stands for the directory of the run itself: a log may come
+// from elsewhere.
 enum code store_files_dir(const struct store *store, const struct run_ids *ids, struct str said, struct arena *arena,
                           struct str *out) MUST_CHECK;
 // The same for what its steps write (docs/format/logs.md). Empty: this store keeps no logs.
@@ -310,6 +313,9 @@ struct replay_cursor {
 enum code store_replay_from(struct store *store, struct str tenant, struct str run, struct replay_cursor *cursor,
                             replay_visit visit, void *context, struct error *err) MUST_CHECK;
 
+// Where the log of a run ends that this handle writes, as far as it knows.
+struct replay_cursor run_log_position(const struct run_log *log);
+
 struct run_head {
     struct run_ids ids;
     enum vocabulary vocabulary;
@@ -369,6 +375,14 @@ enum code store_blob(struct store *store, const struct digest *sha256, struct ar
 enum code store_plan_keep(const struct store *store, const struct digest *sha256, struct str bytes,
                           struct error *err) MUST_CHECK;
 bool store_plan_kept(const struct store *store, const struct digest *sha256);
+// Takes away (dry: counts) the bodies that are not needed. What is no body of ours stays.
+struct plan_sweep {
+    bool (*needed)(void *context, const struct digest *sha256);
+    void *context;
+    bool dry;
+    uint64_t count, bytes; // that went
+};
+enum code store_plan_sweep(const struct store *store, struct plan_sweep *sweep, struct error *err) MUST_CHECK;
 // The document of a run: store_blob; and one that is gone is fetched from `uri` (empty: nowhere), compared, and kept again.
 enum code store_plan(struct store *store, const struct run_head *head, struct str uri, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
@@ -587,6 +601,8 @@ struct verify_report {
 // first. Many runs are shared among as many threads as there are processors, each with a handle of its own.
 enum code store_verify(struct store *store, struct str tenant, struct str run, struct arena *arena,
                        struct verify_report *out, struct error *err) MUST_CHECK;
+enum code store_verify_run(struct store *store, struct str tenant, struct str run, struct arena *arena,
+                           struct verify_report *out, struct error *err) MUST_CHECK; // one, on this thread
 
 // What recovery had to do when the store was opened (torn tail cut, runs quarantined): for people.
 struct store_recovery {

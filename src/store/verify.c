@@ -489,3 +489,16 @@ void verify_end(struct verify *verify)
     arena_release(&verify->run_arena);
     arena_release(&verify->document_arena);
 }
+
+enum code store_verify_run(struct store *store, struct str tenant, struct str run, struct arena *arena,
+                           struct verify_report *out, struct error *err)
+{
+    struct verify verify;
+    struct run_head head;
+    *out = (struct verify_report){0};
+    verify_begin(&verify, store, arena, out, err);
+    verify.rc = store_head(store, tenant, run, arena, &head, err);
+    if (!verify.rc) verify_run(&verify, &head);
+    verify_end(&verify);
+    return verify.rc;
+}

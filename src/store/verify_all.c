@@ -259,11 +259,5 @@ enum code store_verify(struct store *store, struct str tenant, struct str run, s
 {
     *out = (struct verify_report){0};
     if (!run.len) return verify_all(store, tenant, arena, out, err);
-    struct verify verify;
-    struct run_head head;
-    verify_begin(&verify, store, arena, out, err);
-    verify.rc = store_head(store, tenant, run, arena, &head, err);
-    if (!verify.rc) verify_run(&verify, &head);
-    verify_end(&verify);
-    return verify.rc;
+    return store_verify_run(store, tenant, run, arena, out, err);
 }

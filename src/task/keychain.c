@@ -184,6 +184,29 @@ static bool managed_object(struct task_call *call, const struct json *entry, str
     return true;
 }
 
+// What a secret manager is asked for: what stands in `map` are names there, never the secrets. A credential that the entry names may have
+// the values itself; one that is not there is what is missing.
+static bool manager_object(struct task_call *call, const struct json *entry, struct str provider, struct json *out)
+{
+    static const char *const names[] = {"credential", "credential_name", "auth"};
+    struct str wanted = {0};
+    for (size_t i = 0; !wanted.len && i < ARRAY_COUNT(names); i++) wanted = json_text(json_key(entry, names[i]));
+    const struct json *found = find_credential(call, wanted.len ? wanted : json_text(json_key(entry, "name")));
+    const struct json *map = json_key(entry, "map");
+    if (found) {
+        if (!credential_object(call, found, out)) return false;
+        bool all = true;
+        for (uint32_t i = 0; json_is(map, JSON_OBJECT) && i < map->count; i++)
+            all = all && json_get(out, map->members[i].key);
+        if (all) return true; // it has what the entry is to give
+    }
+    if (wanted.len && !found)
+        return MISSING(call, "keychain %.*s: there is no credential %.*s (--credentials FILE), and without it the secrets of %.*s "
+                             "cannot be had",
+                       STR_ARG(json_text(json_key(entry, "name"))), STR_ARG(wanted), STR_ARG(provider));
+    return managed_object(call, entry, provider, out);
+}
+
 static bool oauth_object(struct task_call *call, const struct json *entry, struct json *out)
 {
     struct json answer;
@@ -229,13 +252,15 @@ static bool entry_object(struct task_call *call, const struct json *written, uns
     }
     if (is_any(kind, oauths)) return oauth_object(call, &entry, out);
     if (str_is(kind, "env") || str_is(kind, "file")) return managed_object(call, &entry, kind, out);
-    if (str_is(kind, "secret_manager")) return managed_object(call, &entry, provider.len ? provider : STR("env"), out);
+    static const char *const managers[] = {"secret_manager", "secrets", "secret", NULL};
+    if (is_any(kind, managers)) return manager_object(call, &entry, provider.len ? provider : STR("env"), out);
     // Credentials by type: "postgres_credential", "credential" and their like.
     static const char *const names[] = {"credential", "credential_name", "auth", "key", "name"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         const struct json *found = find_credential(call, json_text(json_key(&entry, names[i])));
         if (found) return credential_object(call, found, out);
     }
+    if (provider.len) return managed_object(call, &entry, provider, out);
     const struct json *map = json_key(&entry, "map");
     if (json_is(map, JSON_OBJECT)) {
         *out = *map;
@@ -265,6 +290,25 @@ bool call_named(struct task_call *call, struct str name, struct json *out, bool 
 
 // ---- marks
 
+// The names of what there is, not their values.
+static bool no_field(struct task_call *call, struct str name, struct str field, const struct json *object)
+{
+    enum { SHOWN_MAX = 20 };
+    struct buf has = buf_of(2048);
+    for (uint32_t i = 0; i < object->count && i < SHOWN_MAX; i++)
+        buf_printf(&has, "%s%.*s", i ? ", " : "", STR_ARG(object->members[i].key));
+    struct str shown = object->count && buf_ok(&has) ? buf_str(&has) : STR("nothing");
+    if (field.len)
+        call_fail(call, TASK_AUTH, "SECRET_NOT_FOUND", "keychain %.*s has no field %.*s: it has %.*s", STR_ARG(name),
+                  STR_ARG(field), STR_ARG(shown));
+    else
+        call_fail(call, TASK_AUTH, "SECRET_NOT_FOUND",
+                  "keychain %.*s is several values, and one of them is needed: keychain.%.*s.FIELD, of %.*s", STR_ARG(name),
+                  STR_ARG(name), STR_ARG(shown));
+    buf_release(&has);
+    return false;
+}
+
 static bool mark_value(struct task_call *call, struct str mark, unsigned depth, struct json *out)
 {
     static const char *const usual[] = {"token", "access_token", "value", "password", "secret", "api_key", "key"};
@@ -279,9 +323,7 @@ static bool mark_value(struct task_call *call, struct str mark, unsigned depth, 
     if (!found && (!field.len || str_is(field, "token") || str_is(field, "access_token") || str_is(field, "value")))
         for (size_t i = 0; !found && i < ARRAY_COUNT(usual); i++) found = json_key(&object, usual[i]);
     if (!found && !field.len && object.count == 1) found = &object.members[0].value;
-    if (!found)
-        return call_fail(call, TASK_AUTH, "SECRET_NOT_FOUND", "keychain %.*s has no field %.*s", STR_ARG(name),
-                         STR_ARG(field));
+    if (!found) return no_field(call, name, field, &object);
     *out = *found;
     return hide_json(call, found);
 }

@@ -61,7 +61,32 @@ def _module(path):
         if '.' not in path: raise
         head, tail = path.rsplit('.', 1)
         return getattr(importlib.import_module(head), tail)
+def _names(value): # "a, b as c" and ["a", {"b": "c"}] as {name: alias}
+    if isinstance(value, dict): return {str(k): str(v or k) for k, v in value.items()}
+    words = value.split(',') if isinstance(value, str) else value or []
+    found = {}
+    for word in words:
+        if isinstance(word, dict): found.update({str(word['name']): str(word.get('as') or word['name'])} if 'name' in word else _names(word))
+        else: parts = str(word).split(); found[parts[0]] = parts[2] if len(parts) == 3 and parts[1] == 'as' else parts[0]
+    return found
+def _import(lib): # {from: module, import: names, as: alias}
+    wanted, alias = lib.get('import'), lib.get('as')
+    if 'from' not in lib:
+        found = {}
+        for name, short in _names(wanted).items():
+            module = _module(name)
+            short = alias or (short if short != name else None)
+            found[short or name.split('.')[0]] = module if short or '.' not in name else sys.modules[name.split('.')[0]]
+        return found
+    module = _module(str(lib['from']))
+    if wanted in ('*', ['*']): return {k: getattr(module, k) for k in getattr(module, '__all__', None) or dir(module) if not k.startswith('_')}
+    if not wanted: return {alias or str(lib['from']).split('.')[-1]: module}
+    found = {}
+    for name, short in _names(wanted).items():
+        found[alias or short] = getattr(module, name) if hasattr(module, name) else _module('%s.%s' % (lib['from'], name))
+    return found
 def _libs(libs):
+    if isinstance(libs, dict) and ('from' in libs or 'import' in libs): return _import(libs)
     if isinstance(libs, dict): return {k: _module(str(v or k)) for k, v in libs.items()}
     found = {}
     for lib in [libs] if isinstance(libs, str) else libs or []:

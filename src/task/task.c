@@ -29,6 +29,7 @@ struct task {
     struct str name;
     // under the mutex
     bool waiting;
+    int64_t since_ms; // it waits, or has its thread
     bool has_process, process_ended; // a process runs under this ticket; its result is there
     int64_t grace_ms;
     struct tool_result process;
@@ -445,6 +446,7 @@ static void *thread(void *context)
         if (!tasks->first) tasks->last = &tasks->first;
         tasks->waiting--;
         task->waiting = false;
+        task->since_ms = os_now().mono_ms;
         pthread_mutex_unlock(&tasks->mutex);
         run_task(tasks, task, &room);
         pthread_mutex_lock(&tasks->mutex);
@@ -483,6 +485,7 @@ static enum code admit(struct tasks *tasks, struct task *task, struct error *err
         return error_set(err, E_LIMIT, "no thread can be made for the tools of playbooks");
     *place = task;
     task->waiting = true;
+    task->since_ms = os_now().mono_ms;
     *tasks->last = task;
     tasks->last = &task->next;
     tasks->waiting++;
@@ -531,6 +534,38 @@ static void cancel(struct tools *base, uint64_t ticket, int64_t grace_ms)
     task_free(task);
 }
 
+static void tell_place(const struct tasks *tasks, const struct task *task, size_t position, tool_place_visit visit,
+                       void *context)
+{
+    const struct tool_request *request = &task->request;
+    struct tool_place place = {.among = tasks,
+                               .tenant = request->tenant,
+                               .run = request->run,
+                               .step = request->step,
+                               .logical = request->logical,
+                               .engine = request->engine,
+                               .waits = position > 0,
+                               .position = position,
+                               .slots = tasks->thread_max,
+                               .since_ms = task->since_ms};
+    visit(context, &place);
+}
+
+// A task that has started a process is where that is.
+static void tell_places(struct tools *base, tool_place_visit visit, void *context)
+{
+    struct tasks *tasks = of(base);
+    size_t position = 0;
+    pthread_mutex_lock(&tasks->mutex);
+    for (const struct task *task = tasks->first; task; task = task->next)
+        tell_place(tasks, task, ++position, visit, context);
+    for (size_t i = 0; i < TABLE_SIZE; i++)
+        for (const struct task *task = tasks->table[i]; task; task = task->same)
+            if (!task->waiting && !task->has_process) tell_place(tasks, task, 0, visit, context);
+    if (tasks->processes) tasks->processes->ops->places(tasks->processes, visit, context);
+    pthread_mutex_unlock(&tasks->mutex);
+}
+
 void tasks_close(struct tasks *tasks)
 {
     if (!tasks) return;
@@ -558,7 +593,7 @@ static void close_tools(struct tools *base)
     tasks_close(of(base));
 }
 
-static const struct tool_ops ops = {.start = start, .cancel = cancel, .close = close_tools};
+static const struct tool_ops ops = {.start = start, .cancel = cancel, .places = tell_places, .close = close_tools};
 
 enum code tasks_open(const struct task_options *options, struct tasks **out, struct error *err)
 {

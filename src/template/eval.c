@@ -23,7 +23,12 @@ uint32_t eval_column(const struct eval *e)
 
 enum code eval_undefined(struct eval *e, const char *what)
 {
-    return eval_fault(e, E_NOT_FOUND, "%s is undefined", what);
+    struct buf path = buf_of(256);
+    bool told = e->missing && node_path(e->missing, &path);
+    enum code rc = told ? eval_fault(e, E_NOT_FOUND, "%s is undefined: %.*s", what, STR_ARG(buf_str(&path)))
+                        : eval_fault(e, E_NOT_FOUND, "%s is undefined", what);
+    buf_release(&path);
+    return rc;
 }
 
 static enum code spent(struct eval *e)
@@ -348,22 +353,40 @@ static const struct node *owner_of(const struct node *n)
     return one ? n->a->a : entry ? n->a : n;
 }
 
+// A name that the template itself has given a value.
+static bool is_local(const struct eval *e, struct str name)
+{
+    for (const struct local *l = e->locals; l; l = l->next)
+        if (str_eq(l->name, name)) return true;
+    for (size_t i = 0; i < e->scope->local_count; i++)
+        if (str_eq(e->scope->locals[i].name, name)) return true;
+    return false;
+}
+
+// What stands before the members of a name.
+static enum code over(struct eval *e, const struct node *n, struct json *out)
+{
+    const struct json *key = n->kind == NODE_ITEM && n->b->kind == NODE_CONST ? &n->b->value : NULL;
+    struct str member = n->kind == NODE_MEMBER ? n->text : json_is(key, JSON_STRING) ? key->text : (struct str){0};
+    *out = value_undefined();
+    if (member.len == 0 || n->a->kind != NODE_NAME || is_local(e, n->a->text)) return OK;
+    return e->scope->over(e->scope->context, n->a->text, member, out, e->err);
+}
+
 static enum code instead(struct eval *e, const struct node *n, const struct json *value, struct str member,
                          struct json *out)
 {
     const struct node *owner = owner_of(n->a);
-    if (owner->kind != NODE_NAME || !e->scope->instead) return OK;
-    for (const struct local *l = e->locals; l; l = l->next)
-        if (str_eq(l->name, owner->text)) return OK;
-    for (size_t i = 0; i < e->scope->local_count; i++)
-        if (str_eq(e->scope->locals[i].name, owner->text)) return OK;
+    if (owner->kind != NODE_NAME || !e->scope->instead || is_local(e, owner->text)) return OK;
     return e->scope->instead(e->scope->context, owner->text, value, member, out, e->err);
 }
 
 static enum code eval_member(struct eval *e, const struct node *n, struct json *out)
 {
     struct json value, key;
-    enum code rc = eval_node(e, n->a, &value);
+    enum code rc = e->scope->over ? over(e, n, out) : OK;
+    if (rc || (e->scope->over && out->type != TEMPLATE_UNDEFINED)) return rc;
+    rc = eval_node(e, n->a, &value);
     if (rc) return rc;
     e->at = n->at;
     if (value.type == TEMPLATE_UNDEFINED) {
@@ -381,7 +404,9 @@ static enum code eval_member(struct eval *e, const struct node *n, struct json *
         if (!rc) rc = value_item(e, &value, &key, out);
     }
     bool missing = !rc && out->type == TEMPLATE_UNDEFINED && key.type == JSON_STRING;
-    return missing ? instead(e, n, &value, key.text, out) : rc;
+    if (missing) rc = instead(e, n, &value, key.text, out);
+    if (!rc && out->type == TEMPLATE_UNDEFINED) e->missing = n;
+    return rc;
 }
 
 static enum code eval_slice(struct eval *e, const struct node *n, struct json *out)
@@ -431,8 +456,11 @@ enum code eval_node(struct eval *e, const struct node *n, struct json *out)
     case NODE_CONST:
         *out = n->value;
         return OK;
-    case NODE_NAME:
-        return eval_name(e, n->text, out);
+    case NODE_NAME: {
+        enum code rc = eval_name(e, n->text, out);
+        if (!rc && out->type == TEMPLATE_UNDEFINED) e->missing = n;
+        return rc;
+    }
     case NODE_LIST:
     case NODE_TUPLE:
         return eval_list(e, n, out);

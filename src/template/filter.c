@@ -208,6 +208,10 @@ static enum code run_attr(struct eval *e, struct function_call *call, struct jso
     struct str name;
     enum code rc = value_str(e, &call->args[0], &name);
     if (!rc && call->self.type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value for attr");
+    if (!rc && call->self.type == JSON_OBJECT) { // its keys are no attributes, and methods are nothing without their call
+        *out = value_undefined();
+        return OK;
+    }
     return rc ? rc : value_member(e, &call->self, name, out);
 }
 

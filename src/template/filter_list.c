@@ -305,27 +305,43 @@ static enum code run_batch(struct eval *e, struct function_call *call, struct js
     return rc ? rc : value_push(e, out, row);
 }
 
+// Each item behind what it is grouped by; one that has no such attribute is with the default.
+static enum code keyed_items(struct eval *e, struct function_call *call, struct json *out)
+{
+    struct json items;
+    enum code rc = items_of(e, call, &items);
+    *out = json_array();
+    for (uint32_t i = 0; !rc && i < items.count; i++) {
+        struct json key, pair = value_tuple();
+        rc = attribute(e, &items.items[i], &call->args[0], &key);
+        if (!rc && key.type == TEMPLATE_UNDEFINED && call_arg(call, 1)) key = call->args[1];
+        if (!rc) rc = value_push(e, &pair, key);
+        if (!rc) rc = value_push(e, &pair, items.items[i]);
+        if (!rc) rc = value_push(e, out, pair);
+    }
+    return rc;
+}
+
 static enum code run_groupby(struct eval *e, struct function_call *call, struct json *out)
 {
+    const struct json first = json_int(0);
     struct json items, sorted, key = json_null(), last = json_null(), group;
-    enum code rc = items_of(e, call, &items);
-    if (!rc) rc = sort_items(e, &items, &call->args[0], call_truth(call, 2), false, &sorted);
+    enum code rc = keyed_items(e, call, &items);
+    if (!rc) rc = sort_items(e, &items, &first, call_truth(call, 2), false, &sorted);
     if (rc) return rc;
     *out = json_array();
     for (uint32_t i = 0; i < sorted.count && !rc; i++) {
         bool same = false;
-        struct json shown;
-        rc = attribute(e, &sorted.items[i], &call->args[0], &shown);
-        if (!rc) rc = sort_key(e, &sorted.items[i], &call->args[0], call_truth(call, 2), &key);
+        rc = sort_key(e, &sorted.items[i], &first, call_truth(call, 2), &key);
         if (!rc && i) rc = value_equal(e, &key, &last, &same);
         last = key;
         if (!rc && !same) {
             group = value_tuple();
-            rc = value_push(e, &group, shown);
+            rc = value_push(e, &group, sorted.items[i].items[0]);
             if (!rc) rc = value_push(e, &group, json_array());
             if (!rc) rc = value_push(e, out, group);
         }
-        if (!rc) rc = value_push(e, &out->items[out->count - 1].items[1], sorted.items[i]);
+        if (!rc) rc = value_push(e, &out->items[out->count - 1].items[1], sorted.items[i].items[1]);
     }
     return rc;
 }

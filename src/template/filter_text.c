@@ -379,6 +379,23 @@ static enum code run_indent(struct eval *e, struct function_call *call, struct j
     return eval_take(e, &buf, OK, out);
 }
 
+static enum code run_center(struct eval *e, struct function_call *call, struct json *out)
+{
+    struct str text;
+    int64_t width = 80;
+    enum code rc = value_str(e, &call->self, &text);
+    if (!rc && call_arg(call, 0)) rc = value_index(e, &call->args[0], "center", &width);
+    if (rc) return rc;
+    int64_t room = width - (int64_t)text_count(text);
+    int64_t left = room > 0 ? room / 2 + (room & width & 1) : 0;
+    struct buf buf;
+    eval_buf(e, &buf);
+    for (int64_t i = 0; i < left && !buf.failed; i++) buf_byte(&buf, ' ');
+    buf_add(&buf, text);
+    for (int64_t i = left; i < room && !buf.failed; i++) buf_byte(&buf, ' ');
+    return eval_take(e, &buf, OK, out);
+}
+
 static enum code run_wordcount(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str s;
@@ -407,6 +424,7 @@ const struct function *filter_text_find(struct str name)
         {"strftime", "format", 0, run_strftime},
         {"truncate", "length,killwords,end,leeway", 0, run_truncate},
         {"indent", "width,first,blank", 0, run_indent},
+        {"center", "width", 0, run_center},
         {"wordcount", NULL, 0, run_wordcount},
     };
     return function_in(table, ARRAY_COUNT(table), name);

@@ -233,7 +233,10 @@ struct eval {
     uint32_t shared_max; // step_count_max is what others left of so many; 0: it is its own
     const char *shared_by;
     uint32_t at;        // offset of what is being evaluated
+    const struct node *missing; // what was undefined last; NULL: nothing
 };
+// The text of a chain of members that are known without evaluating; false: it is none, or too long.
+bool node_path(const struct node *n, struct buf *out);
 
 struct function_call {
     const struct function *function;

@@ -406,6 +406,22 @@ static enum code run_now(struct eval *e, struct function_call *call, struct json
     return rc;
 }
 
+// The token of an entry of the keychain, or of a credential.
+static enum code run_token(struct eval *e, struct function_call *call, struct json *out)
+{
+    struct str name = {0};
+    struct buf wanted = buf_of(512);
+    enum code rc = value_str(e, &call->args[0], &name);
+    buf_text(&wanted, TEMPLATE_TOKEN);
+    buf_add(&wanted, name);
+    *out = value_undefined();
+    if (!rc && e->scope->lookup && buf_ok(&wanted))
+        rc = e->scope->lookup(e->scope->context, buf_str(&wanted), out, e->err);
+    buf_release(&wanted);
+    if (!rc && out->type == TEMPLATE_UNDEFINED) return eval_fault(e, E_NOT_FOUND, "token: there are no credentials here");
+    return rc;
+}
+
 const struct function *global_find(struct str name)
 {
     static const struct function table[] = {
@@ -414,6 +430,7 @@ const struct function *global_find(struct str name)
         {"namespace", "*", 0, run_namespace},
         {"now", NULL, 0, run_now},
         {"utcnow", NULL, 0, run_now},
+        {"token", "name,audience", 1, run_token},
     };
     return function_in(table, ARRAY_COUNT(table), name);
 }

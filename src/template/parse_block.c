@@ -26,12 +26,24 @@ static enum code add_text(struct parser *p, struct blocks *list, size_t from, si
     return OK;
 }
 
+// {{ .Name }}: no expression begins with a dot. Other languages have such templates (docker --format), and theirs is left alone.
+static bool is_foreign(struct str text, size_t at)
+{
+    if (text.ptr[at + 1] != '{') return false;
+    at += 2;
+    if (at < text.len && text.ptr[at] == '-') at++;
+    while (at < text.len && text.ptr[at] == ' ') at++;
+    return at < text.len && text.ptr[at] == '.';
+}
+
 // The next "{{", "{%" or "{#", or the end.
 static size_t find_open(struct str text, size_t at)
 {
-    for (; (at = str_find(text, '{', at)) < text.len; at++)
-        if (at + 1 < text.len && (text.ptr[at + 1] == '{' || text.ptr[at + 1] == '%' || text.ptr[at + 1] == '#'))
-            return at;
+    for (; (at = str_find(text, '{', at)) < text.len; at++) {
+        bool opens = at + 1 < text.len && (text.ptr[at + 1] == '{' || text.ptr[at + 1] == '%' || text.ptr[at + 1] == '#');
+        if (opens && !is_foreign(text, at)) return at;
+        if (opens) at++;
+    }
     return text.len;
 }
 

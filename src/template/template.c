@@ -144,8 +144,9 @@ enum code template_render(const struct template *t, const struct template_scope 
 
 static bool is_no(struct str text)
 {
-    static const char *const words[] = {"", "false", "0", "no", "none"};
-    text = str_trim(text);
+    static const char *const words[] = {"false", "0", "no", "none"};
+    if (text.len == 0) return true;
+    text = str_trim(text); // blanks around a word do not change it; blanks alone are no word
     for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
         size_t len = strlen(words[i]), same = 0;
         while (same < len && same < text.len &&
@@ -180,22 +181,21 @@ static void walk_blocks(const struct block *b, walk_node walk, visit_name visit,
     }
 }
 
-// The text of a chain of members that are known without evaluating; false: it is none, or too long.
-static bool path_of(const struct node *n, struct buf *out)
+bool node_path(const struct node *n, struct buf *out)
 {
     const struct json *key = n->kind == NODE_ITEM && n->b->kind == NODE_CONST ? &n->b->value : NULL;
     if (n->kind == NODE_NAME && n->text.ptr[0] != '{') {
         buf_add(out, n->text);
     } else if (n->kind == NODE_MEMBER) {
-        if (!path_of(n->a, out)) return false;
+        if (!node_path(n->a, out)) return false;
         buf_byte(out, '.');
         buf_add(out, n->text);
     } else if (json_is(key, JSON_INT)) {
-        if (!path_of(n->a, out)) return false;
+        if (!node_path(n->a, out)) return false;
         buf_printf(out, "[%lld]", (long long)key->integer);
     } else if (json_is(key, JSON_STRING) && str_find(key->text, '\'', 0) == key->text.len &&
                str_find(key->text, '\\', 0) == key->text.len) {
-        if (!path_of(n->a, out)) return false;
+        if (!node_path(n->a, out)) return false;
         buf_printf(out, "['%.*s']", STR_ARG(key->text));
     } else {
         return false;
@@ -207,7 +207,7 @@ static void node_paths(const struct node *n, visit_name visit, void *context)
 {
     if (!n) return;
     struct buf path = buf_of(4096);
-    bool whole = path_of(n, &path);
+    bool whole = node_path(n, &path);
     if (whole) visit(context, buf_str(&path));
     buf_release(&path);
     if (whole) return;

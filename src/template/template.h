@@ -43,6 +43,7 @@ struct template_meter {
 };
 
 #define TEMPLATE_NOW "{now}"
+#define TEMPLATE_TOKEN "{token}" // and a name behind it: what token(name) gives
 
 struct template_scope {
     void *context;
@@ -50,6 +51,8 @@ struct template_scope {
     // May be NULL. Values must live as long as the arena of the rendering. TEMPLATE_NOW, which no template can write, is the
     // time that now() tells, as RFC 3339 text.
     enum code (*lookup)(void *context, struct str name, struct json *out, struct error *err);
+    // The same for the member `member` of the name `name` itself, asked before its value is looked at. May be NULL.
+    enum code (*over)(void *context, struct str name, struct str member, struct json *out, struct error *err);
     // What stands for the member `member` of `value`, which is what `name`, `name.results[i]` or, of the keychain, `name.x`
     // has, when it has no such member. OK with *out untouched: nothing. May be NULL.
     enum code (*instead)(void *context, struct str name, const struct json *value, struct str member, struct json *out,

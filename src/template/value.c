@@ -370,6 +370,10 @@ enum code value_member(struct eval *e, const struct json *v, struct str name, st
     if (v->type == VALUE_LOOP) return loop_member((const struct loop *)(const void *)v->text.ptr, name, out);
     if (v->type == VALUE_NAMESPACE) v = namespace_members(v);
     const struct json *found = json_get(v, name);
+    if (v->type == VALUE_TUPLE && v->count == 2) { // groups have names for their two parts
+        if (str_is(name, "grouper")) found = &v->items[0];
+        if (str_is(name, "list")) found = &v->items[1];
+    }
     *out = found ? *found : value_undefined();
     return v->type == JSON_OBJECT ? eval_charge(e, v->count / 256) : OK;
 }

@@ -3,19 +3,16 @@
 
 #include "json/make.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum {
     COMMANDS_MAX = 200,       // of one answer: the rest follows with the next task
     COMMAND_BYTES = 1 << 20,  // the events of one answer must fit into one transaction of the server
     PENDING_MAX = 1000,       // activities of one workflow at a time; the server's limit is 2000
     DRAIN_FACTOR = 10,        // so many times history_max, and nothing more is scheduled until the workflow can be continued
+    DRAIN_BYTES = 10 << 20,   // the same by size: 50 MiB end a workflow, and what is pending may still add to them
     RESPOND_MS = 60000,
     FUNCTION_MS = 3600000, // of a function that has no timeout: nobody else would notice that its worker is gone
     STEP_GRACE_MS = 10000, // a worker of Cairn keeps the time of a step itself
-    TASK_MS = 20000,
-    STRAY_MS = 30000
+    TASK_MS = 20000
 };
 #define NEVER_MS ((int64_t)3650 * 86400 * 1000)
 
@@ -112,7 +109,7 @@ static struct pending *pending_find(const struct task *task, struct str activity
     return NULL;
 }
 
-static const struct wanted *wanted_find(const struct hosted *run, struct str activity)
+static const struct wanted *wanted_as(const struct hosted *run, struct str activity)
 {
     for (const struct wanted *wanted = run->wanted; wanted; wanted = wanted->next)
         if (str_eq(wanted->activity, activity)) return wanted;
@@ -126,11 +123,46 @@ static bool is_full(struct answer *answer)
     return full;
 }
 
+static bool start_timers(struct hosted *run, struct answer *answer)
+{
+    for (size_t i = 0; i < run->awaited_count && !is_full(answer); i++) {
+        struct awaited *awaited = run->awaited[i];
+        int64_t left = awaited->due_ms - os_now().wall_ms;
+        if (awaited->is_set) continue;
+        awaited->is_set = true;
+        if (left <= 0) continue; // the engine is about to say so
+        struct temporal_start_timer *made = ARENA_NEW(answer->arena, struct temporal_start_timer);
+        const struct temporal_duration *after = duration_in(answer->arena, left);
+        struct str id = arena_copy(answer->arena, awaited->id);
+        if (!made || !after || !id.ptr) return false;
+        *made = (struct temporal_start_timer){.timer_id = id, .fires_after = after};
+        struct temporal_command *command = add(answer, TEMPORAL_START_TIMER);
+        command->start_timer = made;
+        command->user_metadata = summary_of(answer->arena, awaited->summary);
+    }
+    return true;
+}
+
+static bool stop_timers(const struct hosted *run, struct answer *answer)
+{
+    const struct task *task = run->task;
+    for (size_t i = 0; i < task->timer_count && !is_full(answer); i++) {
+        bool wanted = false;
+        for (size_t k = 0; k < run->awaited_count; k++) wanted = wanted || str_eq(run->awaited[k]->id, task->timers[i]);
+        if (wanted) continue;
+        struct temporal_cancel_timer *made = ARENA_NEW(answer->arena, struct temporal_cancel_timer);
+        if (!made) return false;
+        made->timer_id = task->timers[i];
+        add(answer, TEMPORAL_CANCEL_TIMER)->cancel_timer = made;
+    }
+    return true;
+}
+
 static bool compare(struct temporal_host *host, struct hosted *run, struct answer *answer)
 {
     struct task *task = run->task;
     size_t flying = task->pending_count;
-    bool draining = task->events >= (int64_t)host->history_max * DRAIN_FACTOR;
+    bool draining = task->events >= (int64_t)host->history_max * DRAIN_FACTOR || task->bytes >= DRAIN_BYTES;
     for (struct wanted *wanted = run->wanted; wanted; wanted = wanted->next) {
         struct pending *pending = pending_find(task, wanted->activity);
         if (is_full(answer)) return true;
@@ -138,20 +170,21 @@ static bool compare(struct temporal_host *host, struct hosted *run, struct answe
             if (!pending->is_cancelled && !stop_activity(answer, pending)) return false;
             wanted->is_stopping = true;
         }
-        if (pending || wanted->is_cancelled || draining || flying >= PENDING_MAX) continue;
+        if (pending || wanted->is_cancelled || wanted->is_unread || !wanted->is_packed || draining || flying >= PENDING_MAX) continue;
         if (!schedule(host, answer, wanted)) return false;
         flying++;
     }
-    // What history has and the engine does not want was ordered by an engine that is gone. Until this one has had time to take the run
-    // up and to say what it wants, that may be what it will want (task.c).
-    if (os_now().mono_ms - run->since_ms < STRAY_MS) return true;
+    if (!start_timers(run, answer)) return false;
+    // What history has and the engine does not want was ordered by an engine that is gone. Until this one has taken the run up, that may
+    // be what it will claim.
+    if (!run->is_driven) return true;
     for (size_t i = 0; i < task->pending_count; i++) {
         struct pending *pending = &task->pending[i];
-        if (pending->is_cancelled || wanted_find(run, pending->activity)) continue;
+        if (pending->is_cancelled || wanted_as(run, pending->activity)) continue;
         if (is_full(answer)) return true;
         if (!stop_activity(answer, pending)) return false;
     }
-    return true;
+    return stop_timers(run, answer);
 }
 
 static bool close_workflow(struct hosted *run, struct answer *answer)
@@ -207,10 +240,7 @@ static void on_answered(void *context, const struct grpc_answer *got)
 {
     struct about *about = context;
     struct temporal_host *host = about->host;
-    pthread_mutex_lock(&host->mutex);
-    struct hosted *run = hosted_find(host, (struct str){about->id, about->size});
-    INVARIANT(run && run->calls > 0);
-    run->calls--;
+    struct hosted *run = about_back(about);
     if (got->status == GRPC_OK && about->kind == ANSWER_CLOSE) run->is_closed = true;
     // The task was over, or the workflow is: which of the two, the keeper finds out.
     if (got->status == GRPC_NOT_FOUND) run->is_doubtful = true;
@@ -220,23 +250,12 @@ static void on_answered(void *context, const struct grpc_answer *got)
                grpc_status_name(got->status), STR_ARG(got->message));
     if (run->is_doubtful) pthread_cond_signal(&host->changed);
     hosted_touch(host, run);
-    while (host->dirty) { // this one, and what else came
-        struct hosted *next = host->dirty;
-        host->dirty = next->next_dirty;
-        next->is_dirty = false;
-        hosted_settle(host, next);
-    }
-    pthread_mutex_unlock(&host->mutex);
-    free(about);
+    hosted_flush(host); // this one, which may be gone by that, and what else came
+    about_end(about, NULL);
 }
 
 static bool send_answer(struct temporal_host *host, struct hosted *run, const struct answer *answer, int kind)
 {
-    struct error err = {0};
-    struct about *about = malloc(sizeof(*about) + run->id.len + 1);
-    if (!about) return false;
-    *about = (struct about){.host = host, .kind = kind, .size = run->id.len};
-    memcpy(about->id, run->id.ptr, run->id.len);
     struct temporal_respond_workflow request = {.task_token = run->task->token,
                                                 .commands = answer->commands,
                                                 .commands_count = answer->count,
@@ -248,10 +267,13 @@ static bool send_answer(struct temporal_host *host, struct hosted *run, const st
                                  .request = &request,
                                  .retry = GRPC_SAFE,
                                  .budget_ms = RESPOND_MS};
-    run->calls++;
-    if (temporal_send(host->client, &call, on_answered, about, &err) == OK) return true;
-    run->calls--;
-    free(about);
+    return about_send(host, run, kind, &call, on_answered);
+}
+
+static bool is_unheard(const struct hosted *run)
+{
+    for (const struct wanted *wanted = run->wanted; wanted; wanted = wanted->next)
+        if (wanted->is_unread) return true;
     return false;
 }
 
@@ -262,7 +284,9 @@ void hosted_task_answer(struct temporal_host *host, struct hosted *run)
     struct answer answer = {.arena = &arena, .commands = ARENA_ARRAY(&arena, COMMANDS_MAX, struct temporal_command)};
     struct task *task = run->task;
     bool long_enough = task->suggests || task->events >= (int64_t)host->history_max;
-    int kind = run->has_ended ? ANSWER_CLOSE : long_enough && task->pending_count == 0 ? ANSWER_CONTINUE : ANSWER_PLAIN;
+    // Ends that the engine has not heard of yet would go with the history: only what it drives is continued.
+    bool can = long_enough && task->pending_count == 0 && run->is_driven && !is_unheard(run);
+    int kind = run->has_ended ? ANSWER_CLOSE : can ? ANSWER_CONTINUE : ANSWER_PLAIN;
     bool made = answer.commands != NULL;
     if (made && kind == ANSWER_CLOSE) made = close_workflow(run, &answer);
     if (made && kind == ANSWER_CONTINUE) made = continue_workflow(host, run, &answer);

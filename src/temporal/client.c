@@ -70,6 +70,11 @@ struct str temporal_identity(const struct temporal *temporal)
     return str_from(temporal->identity);
 }
 
+bool temporal_is_away(struct temporal *temporal, struct error *why)
+{
+    return grpc_is_away(temporal->grpc, why);
+}
+
 static struct grpc_call call_of(const struct temporal_call *call, const struct buf *body)
 {
     return (struct grpc_call){.path = call->method,

@@ -1,6 +1,7 @@
 #include "temporal/inside.h"
 
 #include "remote/remote.h"
+#include "temporal/parcel.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -47,7 +48,6 @@ struct hosted *hosted_get(struct temporal_host *host, struct str tenant, struct 
         free(run);
         return known;
     }
-    run->since_ms = os_now().mono_ms;
     buf_init(&run->plan, TEXT_MAX);
     buf_init(&run->reason, TEXT_MAX);
     struct hosted **slot = &host->table[str_hash(run->id) % HOST_TABLE];
@@ -56,14 +56,28 @@ struct hosted *hosted_get(struct temporal_host *host, struct str tenant, struct 
     return run;
 }
 
+static void wanted_free(struct wanted *wanted)
+{
+    free(wanted->packed);
+    free(wanted);
+}
+
+struct wanted *wanted_find(const struct hosted *run, uint64_t ticket)
+{
+    struct wanted *wanted = run->wanted;
+    while (wanted && wanted->ticket != ticket) wanted = wanted->next;
+    return wanted;
+}
+
 static void hosted_free(struct hosted *run)
 {
     while (run->wanted) {
         struct wanted *next = run->wanted->next;
-        free(run->wanted);
+        wanted_free(run->wanted);
         run->wanted = next;
     }
     hosted_task_free(run->task);
+    hosted_timers_free(run);
     buf_release(&run->plan);
     buf_release(&run->reason);
     free(run);
@@ -71,7 +85,7 @@ static void hosted_free(struct hosted *run)
 
 void hosted_drop(struct temporal_host *host, struct hosted *run)
 {
-    bool busy = run->wanted || run->unsettled > 0 || run->calls > 0 || run->is_dirty || run->task;
+    bool busy = run->wanted || run->unsettled > 0 || run->calls > 0 || run->is_dirty || run->is_moved || run->task;
     if (busy || !run->has_ended || !run->is_closed) return;
     struct hosted **at = &host->table[str_hash(run->id) % HOST_TABLE];
     while (*at != run) at = &(*at)->next;
@@ -91,8 +105,10 @@ bool hosted_needs_task(const struct hosted *run)
 {
     if (run->is_closed) return false;
     if (run->has_ended) return true;
+    for (size_t i = 0; i < run->awaited_count; i++)
+        if (!run->awaited[i]->is_set) return true;
     for (const struct wanted *wanted = run->wanted; wanted; wanted = wanted->next)
-        if (!wanted->is_sent || (wanted->is_cancelled && !wanted->is_stopping)) return true;
+        if ((wanted->is_packed && !wanted->is_sent) || wanted->is_unread || (wanted->is_cancelled && !wanted->is_stopping)) return true;
     return false;
 }
 
@@ -131,7 +147,7 @@ static void handed_stored(void *memory)
     pthread_mutex_unlock(&handed->host->mutex);
 }
 
-static void flush_dirty(struct temporal_host *host)
+void hosted_flush(struct temporal_host *host)
 {
     while (host->dirty) {
         struct hosted *run = host->dirty;
@@ -149,7 +165,7 @@ static void handed_release(void *memory)
     if (!handed->is_stored) {
         pthread_mutex_lock(&host->mutex);
         settled(handed);
-        flush_dirty(host);
+        hosted_flush(host);
         pthread_mutex_unlock(&host->mutex);
     }
     struct arena arena = handed->arena;
@@ -179,7 +195,8 @@ void wanted_end(struct temporal_host *host, struct hosted *run, struct wanted *w
 {
     uint64_t ticket = wanted->ticket;
     unlink_wanted(run, wanted);
-    free(wanted);
+    host->unpacked -= !wanted->is_packed;
+    wanted_free(wanted);
     if (!host->engine) return;
     struct arena arena = arena_of(4096, (size_t)64 << 20);
     struct handed *handed = ARENA_NEW(&arena, struct handed);
@@ -234,7 +251,7 @@ void hosted_settle(struct temporal_host *host, struct hosted *run)
 static struct wanted *wanted_new(struct temporal_host *host, const struct tool_request *request, struct error *err)
 {
     struct arena arena = arena_of(4096, (size_t)64 << 20);
-    struct buf input = buf_of(TEMPORAL_PAYLOAD_ROOM * 2);
+    struct buf input = buf_of(TEMPORAL_LARGE_MAX);
     bool function = request->form == EXECUTOR_FUNCTION;
     struct str activity = arena_format(&arena, "%.*s:%u:%u", STR_ARG(request->step), request->logical, request->engine);
     struct str type = function ? request->function : arena_format(&arena, TEMPORAL_STEP_PREFIX "%.*s", STR_ARG(request->kind));
@@ -249,13 +266,16 @@ static struct wanted *wanted_new(struct temporal_host *host, const struct tool_r
     struct wanted *wanted = NULL;
     if (activity.len > TEMPORAL_ID_MAX)
         (void)error_set(err, E_LIMIT, "the path of the step is too long for Temporal: an id has at most %d bytes", TEMPORAL_ID_MAX);
-    else if (!buf_ok(&input) || input.len > TEMPORAL_VALUE_MAX)
-        (void)error_set(err, E_LIMIT, "PAYLOAD_TOO_LARGE: the step's input has more than %d bytes, which Temporal does not carry",
+    else if (function && input.len > TEMPORAL_VALUE_MAX) // its worker may be anybody's, who knows of no values
+        (void)error_set(err, E_LIMIT, "PAYLOAD_TOO_LARGE: the function's input has more than %d bytes, which Temporal does not carry",
                         TEMPORAL_VALUE_MAX);
+    else if (!buf_ok(&input))
+        (void)error_set(err, E_LIMIT, "PAYLOAD_TOO_LARGE: the step's input has more than %d bytes", TEMPORAL_LARGE_MAX);
     else if (!activity.ptr || !type.ptr || !queue.ptr || !summary.ptr)
         (void)error_nomem(err);
     else
-        wanted = calloc(1, sizeof(*wanted) + activity.len + type.len + queue.len + input.len + summary.len + 5);
+        wanted = calloc(1, sizeof(*wanted) + activity.len + type.len + queue.len + input.len + summary.len +
+                               request->artifacts_dir.len + request->log.len + 7);
     if (wanted) {
         char *at = wanted->text;
         wanted->ticket = request->ticket;
@@ -269,6 +289,10 @@ static struct wanted *wanted_new(struct temporal_host *host, const struct tool_r
         wanted->queue = put(&at, queue);
         wanted->input = put(&at, buf_str(&input));
         wanted->summary = put(&at, summary);
+        wanted->artifacts_dir = put(&at, request->artifacts_dir);
+        wanted->log = put(&at, request->log);
+        wanted->log_max = request->log_max;
+        wanted->is_packed = function || (input.len <= TEMPORAL_INLINE_MAX && parcel_is_empty(wanted->artifacts_dir.ptr));
     } else if (!err->code) {
         (void)error_nomem(err);
     }
@@ -280,8 +304,6 @@ static struct wanted *wanted_new(struct temporal_host *host, const struct tool_r
 static enum code start(struct tools *tools, const struct tool_request *request, struct error *err)
 {
     struct temporal_host *host = of(tools);
-    if (request->artifact_count > 0)
-        return error_set(err, E_UNSUPPORTED, "the step declares artifacts, which workers of Temporal cannot hand in");
     struct wanted *wanted = wanted_new(host, request, err);
     if (!wanted) return err->code;
     pthread_mutex_lock(&host->mutex);
@@ -290,11 +312,15 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
         struct wanted **end = &run->wanted;
         while (*end) end = &(*end)->next;
         *end = wanted;
+        if (!wanted->is_packed) {
+            host->unpacked++;
+            pthread_cond_signal(&host->pack);
+        }
         hosted_touch(host, run);
     }
     pthread_mutex_unlock(&host->mutex);
     if (run) return OK;
-    free(wanted);
+    wanted_free(wanted);
     return atomic_load(&host->is_shut) ? error_set(err, E_CANCELLED, "closing") : error_nomem(err);
 }
 
@@ -321,8 +347,31 @@ static void flush(struct tools *tools)
 {
     struct temporal_host *host = of(tools);
     pthread_mutex_lock(&host->mutex);
-    flush_dirty(host);
+    struct hosted *later = NULL;
+    while (host->moved) {
+        struct hosted *run = host->moved;
+        host->moved = run->next_moved;
+        run->is_moved = false;
+        run->is_driven = host->engine && (run->has_ended || engine_is_driven(host->engine, run->tenant, run->run));
+        hosted_timers(host, run);
+        hosted_touch(host, run);
+        if (run->is_driven || !host->engine) continue;
+        run->is_moved = true; // looked at again by the next flush
+        run->next_moved = later;
+        later = run;
+    }
+    host->moved = later;
+    hosted_flush(host);
     pthread_mutex_unlock(&host->mutex);
+}
+
+// With the lock: the turn may have set timers of it.
+static void moved(struct temporal_host *host, struct hosted *run)
+{
+    if (run->is_moved) return;
+    run->is_moved = true;
+    run->next_moved = host->moved;
+    host->moved = run;
 }
 
 static void close_tools(struct tools *tools)
@@ -331,6 +380,15 @@ static void close_tools(struct tools *tools)
 }
 
 static const struct tool_ops ops = {.start = start, .cancel = cancel, .flush = flush, .close = close_tools};
+
+static struct hosted *known(struct temporal_host *host, struct str tenant, struct str name)
+{
+    struct buf id = buf_of(1024);
+    buf_printf(&id, "%.*s/%.*s", STR_ARG(tenant), STR_ARG(name));
+    struct hosted *run = buf_ok(&id) ? hosted_find(host, buf_str(&id)) : NULL;
+    buf_release(&id);
+    return run;
+}
 
 static void note_plan(struct hosted *run, const struct engine_event *event)
 {
@@ -345,10 +403,11 @@ void temporal_host_event(struct temporal_host *host, const struct engine_event *
     enum moment_kind kind = event->moment->kind;
     bool begins = kind == MOMENT_RUN_QUEUED || kind == MOMENT_RUN_STARTED || kind == MOMENT_RUN_REQUESTED;
     bool ends = kind == MOMENT_RUN_COMPLETED || kind == MOMENT_RUN_FAILED || kind == MOMENT_RUN_CANCELLED;
-    if (!begins && !ends) return;
     pthread_mutex_lock(&host->mutex);
-    struct hosted *run = hosted_get(host, state->ids.tenant, state->ids.run);
-    if (run) {
+    struct hosted *run = begins || ends ? hosted_get(host, state->ids.tenant, state->ids.run)
+                                        : known(host, state->ids.tenant, state->ids.run);
+    if (run) moved(host, run);
+    if (run && (begins || ends)) {
         note_plan(run, event);
         if (ends) {
             run->has_ended = true;
@@ -367,6 +426,7 @@ void temporal_host_adopted(struct temporal_host *host, struct str tenant, struct
 {
     pthread_mutex_lock(&host->mutex);
     struct hosted *run = hosted_get(host, tenant, name);
+    if (run) moved(host, run);
     if (run) hosted_touch(host, run);
     pthread_mutex_unlock(&host->mutex);
 }
@@ -413,6 +473,7 @@ enum code temporal_host_open(const struct temporal_host_options *options, struct
     arena_init(&host->arena, 1024, 1 << 20);
     INVARIANT(pthread_mutex_init(&host->mutex, NULL) == 0 && pthread_mutex_init(&host->store_mutex, NULL) == 0);
     os_condition(&host->changed);
+    os_condition(&host->pack);
     struct store_options store = {.mode = STORE_READ, .contract = options->contract, .entropy = os_entropy()};
     enum code rc = store_open(options->store, &store, &host->store, err);
     if (!rc) rc = temporal_open(&options->settings, &host->client, err);
@@ -436,9 +497,11 @@ enum code temporal_host_attach(struct temporal_host *host, struct engine *engine
     pthread_mutex_unlock(&host->mutex);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    size_t wanted = host->options.pollers + 1;
-    for (size_t i = 0; i < wanted && host->thread_count == i; i++)
-        host->thread_count += pthread_create(&host->threads[i], NULL, i == 0 ? host_keep : host_poll, host) == 0;
+    size_t wanted = 1 + HOST_PACKERS + host->options.pollers;
+    for (size_t i = 0; i < wanted && host->thread_count == i; i++) {
+        void *(*body)(void *) = i == 0 ? host_keep : i <= HOST_PACKERS ? host_pack : host_poll;
+        host->thread_count += pthread_create(&host->threads[i], NULL, body, host) == 0;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return host->thread_count == wanted ? OK : error_set(err, E_LIMIT, "no thread can be made");
 }
@@ -449,6 +512,7 @@ void temporal_host_shut(struct temporal_host *host)
     bool before = atomic_exchange(&host->is_shut, true);
     host->engine = NULL;
     pthread_cond_broadcast(&host->changed);
+    pthread_cond_broadcast(&host->pack);
     pthread_mutex_unlock(&host->mutex);
     if (before) return;
     if (host->client) temporal_shut(host->client);
@@ -468,6 +532,7 @@ void temporal_host_free(struct temporal_host *host)
         }
     if (host->store) store_close(host->store);
     pthread_cond_destroy(&host->changed);
+    pthread_cond_destroy(&host->pack);
     pthread_mutex_destroy(&host->store_mutex);
     pthread_mutex_destroy(&host->mutex);
     arena_release(&host->arena);

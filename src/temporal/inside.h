@@ -2,6 +2,8 @@
 //
 //   host.c    open, close, the table, the side of the engine       task.c   a workflow task: history read, results delivered
 //   answer.c  the commands that a task is answered with            keeper.c workflows started, woken and looked after
+//   timer.c   what runs wait for, as timers of Temporal
+//   pack.c    what goes with an attempt to its worker              outcome.c what came out of an attempt, and with it
 #ifndef CAIRN_TEMPORAL_INSIDE_H
 #define CAIRN_TEMPORAL_INSIDE_H
 
@@ -11,17 +13,24 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { HOST_TABLE = 4096, HOST_POLLERS_MAX = 32, HOST_CHECK_MS = 20000 };
+enum { HOST_TABLE = 4096, HOST_POLLERS_MAX = 32, HOST_PACKERS = 2, HOST_CHECK_MS = 20000 };
 
 struct wanted { // an attempt that the engine wants outside
     struct wanted *next;
     uint64_t ticket;
+    bool is_packed;    // it can be sent: large values and files of the run are at the server (pack.c)
+    bool is_packing;   // a thread sees to that
+    bool is_unread;    // history has its end, and nobody has read that yet: another task is wanted
     bool is_sent;      // a task was answered with it: history may have it
     bool is_cancelled; // the engine wants it stopped
     bool is_stopping;  // and a task was answered with that
     bool is_function;
     int64_t timeout_ms;
-    struct str activity, type, queue, input, summary; // in `text`; activity: perhaps of an engine attempt before it (task.c)
+    int64_t pack_at; // not before: it has failed
+    char *packed;    // owns `input`; NULL: that is in `text`
+    size_t log_max;
+    struct str artifacts_dir, log; // where its files and its log belong; in `text`
+    struct str activity, type, queue, input, summary; // in `text`
     struct str step;                                  // part of `activity`
     uint32_t logical, engine;
     char text[];
@@ -33,18 +42,32 @@ struct pending { // an activity that history has and that has not ended
     struct str activity;
 };
 
+struct awaited { // a moment that the run waits for, long enough for a person to want to see it
+    struct str id, summary; // in `text`; id: KIND:STEP:LOGICAL@DUE
+    int64_t due_ms;
+    bool is_set; // history has it
+    char text[];
+};
+
 struct task { // a workflow task in hand: permission to send commands
     struct str token, run_id;
-    int64_t events;
+    int64_t events, bytes; // of its history
     bool suggests; // the server: continue as new
     struct pending *pending;
     size_t pending_count;
+    struct str *timers; // that history has and that have not ended
+    size_t timer_count;
     struct arena arena; // owns all of it, and the task
 };
 
 struct hosted { // a run
     struct hosted *next;       // hash chain
     struct hosted *next_dirty; // of those that flush looks at
+    struct hosted *next_moved; // of those that something has happened to in this turn
+    bool is_moved;
+    bool is_driven; // the engine has it: what was in flight is wanted, nothing else is
+    struct awaited **awaited; // what it waits for by the clock
+    size_t awaited_count;
     struct str tenant, run, id; // id: of the workflow; in `text`
     bool is_dirty, is_started, is_starting, is_waking, is_doubtful;
     bool has_ended; // the engine says so
@@ -58,7 +81,6 @@ struct hosted { // a run
     char seen_run[64];  // signals up to seen_event of this workflow run were posted
     int64_t seen_event;
     int64_t checked_ms;
-    int64_t since_ms; // this process knows of it
     char text[];
 };
 
@@ -75,8 +97,10 @@ struct temporal_host {
     struct store *store; // a reader; with store_mutex
     struct engine *engine;
     struct hosted *table[HOST_TABLE];
-    struct hosted *dirty;
-    pthread_t threads[HOST_POLLERS_MAX + 1];
+    struct hosted *dirty, *moved;
+    size_t unpacked; // attempts that wait for pack.c
+    pthread_cond_t pack; // there is one
+    pthread_t threads[HOST_POLLERS_MAX + HOST_PACKERS + 1];
     size_t thread_count;
     atomic_bool is_shut;
     bool is_polling;
@@ -89,11 +113,34 @@ void hosted_drop(struct temporal_host *host, struct hosted *run); // when nothin
 void hosted_touch(struct temporal_host *host, struct hosted *run); // looked at by the next flush
 void hosted_settle(struct temporal_host *host, struct hosted *run); // whatever can be done for it now
 void wanted_end(struct temporal_host *host, struct hosted *run, struct wanted *wanted, struct tool_result *result);
+struct wanted *wanted_find(const struct hosted *run, uint64_t ticket); // NULL: the attempt is over
+void hosted_flush(struct temporal_host *host); // settles those that were touched
 void hosted_task_free(struct task *task);
 bool hosted_needs_task(const struct hosted *run);
 
+// timer.c
+void hosted_timers(struct temporal_host *host, struct hosted *run); // as the engine has them. Engine thread, with the lock
+void hosted_timers_free(struct hosted *run);
+
 // task.c
 void *host_poll(void *host); // a thread
+
+// pack.c
+void *host_pack(void *host); // a thread
+
+// outcome.c
+struct ended { // an attempt that history has the end of, while the lock is open
+    uint64_t ticket;
+    size_t index; // of its activity
+    bool is_function;
+    int64_t timeout_ms;
+    struct str artifacts_dir, log;
+    size_t log_max;
+};
+struct tool_result fault_of(const char *code, struct str message, const char *category, bool retryable);
+// Its files and its log are where they belong, and *out is what came out, in `arena`. Without the lock. An error: nobody can say now.
+enum code outcome_read(struct temporal_host *host, struct str workflow, const struct ended *ended, const struct temporal_event *event,
+                       struct arena *arena, struct tool_result *out, struct error *err) MUST_CHECK;
 
 // answer.c
 void hosted_task_answer(struct temporal_host *host, struct hosted *run);
@@ -110,12 +157,16 @@ enum code host_look_up(struct temporal_host *host, struct str tenant, struct str
                        struct str *plan, struct arena *arena, struct error *err) MUST_CHECK;
 const struct temporal_fields *host_memo(const struct hosted *run, struct arena *arena);
 
-// An asynchronous call about a run.
+// A call about a run that nobody waits for. The run stays in the table until it is answered.
 struct about {
     struct temporal_host *host;
     int kind;
     size_t size;
     char id[];
 };
+// With the lock. False: it could not be sent. `done` gets the struct about: about_back first, about_end last.
+bool about_send(struct temporal_host *host, struct hosted *run, int kind, const struct temporal_call *call, grpc_done done);
+struct hosted *about_back(const struct about *about); // takes the lock
+void about_end(struct about *about, const struct hosted *run); // opens it; run: whether the keeper is to look at it; NULL: it may be gone
 
 #endif

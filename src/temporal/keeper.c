@@ -3,6 +3,7 @@
 #include "temporal/inside.h"
 
 #include "json/make.h"
+#include "temporal/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +12,37 @@
 enum { KEEP_MS = 1000, START_BUDGET_MS = 60000, WAKE_BUDGET_MS = 30000, TASK_MS = 20000, PAGE = 200, SWEEP_MS = 60000 };
 enum { ABOUT_START = 1, ABOUT_WAKE };
 
-static struct about *about_new(struct temporal_host *host, const struct hosted *run, int kind)
+// ---- calls about a run that nobody waits for
+
+bool about_send(struct temporal_host *host, struct hosted *run, int kind, const struct temporal_call *call, grpc_done done)
 {
+    struct error err = {0};
     struct about *about = malloc(sizeof(*about) + run->id.len + 1);
-    if (!about) return NULL;
+    if (!about) return false;
     *about = (struct about){.host = host, .kind = kind, .size = run->id.len};
     memcpy(about->id, run->id.ptr, run->id.len);
-    return about;
+    run->calls++;
+    if (temporal_send(host->client, call, done, about, &err) == OK) return true;
+    run->calls--;
+    free(about);
+    return false;
+}
+
+struct hosted *about_back(const struct about *about)
+{
+    pthread_mutex_lock(&about->host->mutex);
+    struct hosted *run = hosted_find(about->host, (struct str){about->id, about->size});
+    INVARIANT(run && run->calls > 0);
+    run->calls--;
+    return run;
+}
+
+void about_end(struct about *about, const struct hosted *run)
+{
+    struct temporal_host *host = about->host;
+    if (run && run->is_doubtful) pthread_cond_signal(&host->changed);
+    pthread_mutex_unlock(&host->mutex);
+    free(about);
 }
 
 // The same text for the same place, as a UUID.
@@ -30,11 +55,7 @@ static void uuid_of(struct str place, char out[UUID_SIZE])
 static void on_called(void *context, const struct grpc_answer *got)
 {
     struct about *about = context;
-    struct temporal_host *host = about->host;
-    pthread_mutex_lock(&host->mutex);
-    struct hosted *run = hosted_find(host, (struct str){about->id, about->size});
-    INVARIANT(run && run->calls > 0);
-    run->calls--;
+    struct hosted *run = about_back(about);
     bool good = got->status == GRPC_OK;
     if (about->kind == ABOUT_START) {
         run->is_starting = false;
@@ -48,21 +69,7 @@ static void on_called(void *context, const struct grpc_answer *got)
     if (!good && got->status != GRPC_ALREADY_EXISTS && got->status != GRPC_NOT_FOUND && got->status != GRPC_CANCELLED)
         os_log(LOG_WARN, "Temporal refused run=%.*s what=%s status=%s why=\"%.*s\"", STR_ARG(run->run),
                about->kind == ABOUT_START ? "start" : "wake", grpc_status_name(got->status), STR_ARG(got->message));
-    if (run->is_doubtful) pthread_cond_signal(&host->changed);
-    pthread_mutex_unlock(&host->mutex);
-    free(about);
-}
-
-static bool send_about(struct temporal_host *host, struct hosted *run, int kind, const struct temporal_call *call)
-{
-    struct error err = {0};
-    struct about *about = about_new(host, run, kind);
-    if (!about) return false;
-    run->calls++;
-    if (temporal_send(host->client, call, on_called, about, &err) == OK) return true;
-    run->calls--;
-    free(about);
-    return false;
+    about_end(about, run);
 }
 
 static bool memo_field(struct arena *arena, struct temporal_named_payload *out, struct str name, struct str value)
@@ -118,7 +125,7 @@ void workflow_start(struct temporal_host *host, struct hosted *run)
                                  .request = &request,
                                  .retry = GRPC_SAFE,
                                  .budget_ms = START_BUDGET_MS};
-    run->is_starting = send_about(host, run, ABOUT_START, &call);
+    run->is_starting = about_send(host, run, ABOUT_START, &call, on_called);
     buf_release(&name);
     arena_release(&arena);
 }
@@ -141,7 +148,7 @@ void workflow_wake(struct temporal_host *host, struct hosted *run)
                                  .request = &request,
                                  .retry = GRPC_SAFE,
                                  .budget_ms = WAKE_BUDGET_MS};
-    run->is_waking = send_about(host, run, ABOUT_WAKE, &call);
+    run->is_waking = about_send(host, run, ABOUT_WAKE, &call, on_called);
 }
 
 // ---- the store
@@ -279,14 +286,42 @@ static bool look_at_one(struct temporal_host *host, int64_t now)
 }
 
 // Workflows that are open although their run has ended: the engine died between the two. Each gets a task, and is closed by it.
-static void sweep(struct temporal_host *host)
+static void close_left(struct temporal_host *host, struct str id, enum run_status status)
+{
+    struct str tenant, name;
+    if (!temporal_workflow_parse(id, &tenant, &name)) return;
+    pthread_mutex_lock(&host->mutex);
+    struct hosted *run = hosted_get(host, tenant, name);
+    if (run) {
+        run->is_started = true;
+        run->has_ended = true;
+        run->outcome = status;
+        hosted_settle(host, run);
+    }
+    pthread_mutex_unlock(&host->mutex);
+}
+
+// A piece of a value whose run has ended. One that cannot be deleted ends by itself.
+static void delete_left(struct temporal_host *host, struct str id, struct arena *arena)
+{
+    struct temporal_execution execution = {.workflow_id = id};
+    struct temporal_describe request = {.namespace = temporal_settings_of(host->client)->namespace, .execution = &execution};
+    struct temporal_call call = {.method = TEMPORAL_METHOD("DeleteWorkflowExecution"),
+                                 .in = &temporal_describe,
+                                 .request = &request,
+                                 .retry = GRPC_ONCE};
+    struct error err = {0};
+    (void)!temporal_ask(host->client, &call, arena, NULL, &err);
+}
+
+// Those of this host that are open and whose run has ended.
+static void sweep(struct temporal_host *host, struct str query, bool of_values)
 {
     struct arena arena = arena_of(65536, (size_t)32 << 20);
     struct temporal_executions page = {0};
     struct error err = {0};
-    struct temporal_list_executions request = {.namespace = temporal_settings_of(host->client)->namespace,
-                                               .page_size = PAGE,
-                                               .query = STR("WorkflowType = '" TEMPORAL_WORKFLOW "' AND ExecutionStatus = 'Running'")};
+    struct temporal_list_executions request = {
+        .namespace = temporal_settings_of(host->client)->namespace, .page_size = PAGE, .query = query};
     do {
         struct temporal_call call = {.method = TEMPORAL_METHOD("ListWorkflowExecutions"),
                                      .in = &temporal_list_executions,
@@ -297,20 +332,17 @@ static void sweep(struct temporal_host *host)
         if (temporal_ask(host->client, &call, &arena, NULL, &err)) break;
         for (size_t i = 0; i < page.executions_count && !atomic_load(&host->is_shut); i++) {
             const struct temporal_execution_info *info = &page.executions[i];
-            struct str tenant, name, plan;
+            struct str tenant, name, plan, of;
             enum run_status status = 0;
             if (!info->execution || !str_eq(info->task_queue, host->runs_queue)) continue;
-            if (!temporal_workflow_parse(info->execution->workflow_id, &tenant, &name)) continue;
+            of = info->execution->workflow_id;
+            if (of_values && !temporal_value_parse(info->execution->workflow_id, &of)) continue;
+            if (!temporal_workflow_parse(of, &tenant, &name)) continue;
             if (host_look_up(host, tenant, name, &status, &plan, &arena, &err) || !run_status_terminal(status)) continue;
-            pthread_mutex_lock(&host->mutex);
-            struct hosted *run = hosted_get(host, tenant, name);
-            if (run) {
-                run->is_started = true;
-                run->has_ended = true;
-                run->outcome = status;
-                hosted_settle(host, run);
-            }
-            pthread_mutex_unlock(&host->mutex);
+            if (of_values)
+                delete_left(host, info->execution->workflow_id, &arena);
+            else
+                close_left(host, of, status);
         }
         request.next_page_token = page.next_page_token;
     } while (request.next_page_token.len > 0 && !atomic_load(&host->is_shut));
@@ -338,7 +370,8 @@ void *host_keep(void *context)
         if (now >= sweep_at) {
             sweep_at = now + SWEEP_MS;
             pthread_mutex_unlock(&host->mutex);
-            sweep(host);
+            sweep(host, STR("WorkflowType = '" TEMPORAL_WORKFLOW "' AND ExecutionStatus = 'Running'"), false);
+            sweep(host, STR("WorkflowType = '" TEMPORAL_VALUE "' AND ExecutionStatus = 'Running'"), true);
             pthread_mutex_lock(&host->mutex);
         }
         while (!atomic_load(&host->is_shut) && look_at_one(host, now)) continue;

@@ -2,8 +2,6 @@
 // the task is in hand, and is answered when the engine has stored what came of it.
 #include "temporal/inside.h"
 
-#include "remote/remote.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,8 @@ struct activity { // as history has it
     int64_t scheduled;
     bool is_cancelled, is_closed;
     const struct temporal_event *closed;
+    bool is_read; // `result` is what came out
+    struct tool_result result;
 };
 
 struct asked { // a signal, or a request to cancel
@@ -30,7 +30,9 @@ struct history {
     struct asked *asked;
     size_t asked_count, asked_capacity;
     struct map by_id;
-    int64_t last; // event that was read
+    struct str *timers; // that have not ended
+    size_t timer_count, timer_capacity;
+    int64_t last, bytes; // event that was read; of the server's count
     bool suggests, is_closed;
     struct str original; // run of the workflow that these events were first written for: a reset copies them
 };
@@ -83,13 +85,32 @@ static bool add_signal(struct history *history, const struct temporal_event *eve
     return add_asked(history, event->event_id, type, reason, bytes);
 }
 
+static bool add_timer(struct history *history, struct str id)
+{
+    if (!ARENA_ROOM(history->arena, history->timers, history->timer_count, &history->timer_capacity)) return false;
+    history->timers[history->timer_count++] = id;
+    return true;
+}
+
+static void end_timer(struct history *history, struct str id)
+{
+    for (size_t i = 0; i < history->timer_count; i++)
+        if (str_eq(history->timers[i], id)) {
+            history->timers[i] = history->timers[--history->timer_count];
+            return;
+        }
+}
+
 // False: out of memory.
 static bool fold_event(struct history *history, const struct temporal_event *event)
 {
     if (event->event_id <= history->last) return true; // pages may overlap
     history->last = event->event_id;
     if (event->started) history->original = event->started->original_run_id;
-    if (event->task_started) history->suggests = event->task_started->suggest_continue_as_new != 0;
+    if (event->task_started) {
+        history->suggests = event->task_started->suggest_continue_as_new != 0;
+        history->bytes = event->task_started->history_size_bytes;
+    }
     if (event->activity_completed) close_activity(history, event->activity_completed->scheduled_event_id, event);
     if (event->activity_failed) close_activity(history, event->activity_failed->scheduled_event_id, event);
     if (event->activity_timed_out) close_activity(history, event->activity_timed_out->scheduled_event_id, event);
@@ -98,6 +119,9 @@ static bool fold_event(struct history *history, const struct temporal_event *eve
         struct activity *activity = activity_at(history, event->activity_cancel_requested->scheduled_event_id);
         if (activity) activity->is_cancelled = true;
     }
+    if (event->timer_fired) end_timer(history, event->timer_fired->timer_id);
+    if (event->timer_canceled) end_timer(history, event->timer_canceled->timer_id);
+    if (event->timer_started) return add_timer(history, event->timer_started->timer_id);
     if (event->activity_scheduled) return add_activity(history, event);
     if (event->signaled) return add_signal(history, event);
     if (event->cancel_requested) {
@@ -151,63 +175,6 @@ static enum code read_history(struct temporal_host *host, const struct temporal_
     return rc;
 }
 
-// ---- what came of an attempt
-
-static struct tool_result fault_of(const char *code, struct str message, const char *category, bool retryable)
-{
-    struct fault fault = {
-        .code = str_from(code), .message = message, .category = str_from(category), .retryable = retryable};
-    return (struct tool_result){.fault = fault};
-}
-
-static struct tool_result completed(const struct wanted *wanted, const struct temporal_event *event, struct arena *arena)
-{
-    struct str json;
-    struct tool_result result = {0};
-    struct error err = {0};
-    if (!temporal_json_read(event->activity_completed->result, &json))
-        return fault_of("INVALID_RESULT", STR("the worker's result is not JSON"), "validation", false);
-    if (!wanted->is_function && remote_result_read(json, arena, &result, &err) == OK) return result;
-    struct json value;
-    if (!wanted->is_function || json_parse(json, &json_limits_result, arena, &value, &err))
-        return fault_of("INVALID_RESULT", STR("the worker's result cannot be read"), "validation", false);
-    return (struct tool_result){.ok = true, .is_json = true, .output = json};
-}
-
-// A worker of Cairn puts its whole result into the details; one of an SDK says type and message.
-static struct tool_result failed(const struct temporal_event *event, struct arena *arena)
-{
-    const struct temporal_failure *failure = event->activity_failed->failure;
-    const struct temporal_application_failure *info = failure ? failure->application : NULL;
-    struct tool_result result = {0};
-    struct error err = {0};
-    struct str json;
-    if (info && info->details && temporal_json_read(info->details, &json) &&
-        remote_result_read(json, arena, &result, &err) == OK && !result.ok)
-        return result;
-    struct str message = failure && failure->message.len > 0 ? failure->message : STR("the activity failed");
-    result = fault_of("ACTIVITY_FAILED", message, "business", !info || !info->non_retryable);
-    if (info && info->type.len > 0) result.fault.code = info->type;
-    return result;
-}
-
-static struct tool_result timed_out(const struct wanted *wanted, const struct temporal_event *event)
-{
-    const struct temporal_failure *failure = event->activity_timed_out->failure;
-    int64_t type = failure && failure->timeout ? failure->timeout->timeout_type : 0;
-    if (type == TEMPORAL_TIMEOUT_START_TO_CLOSE && wanted->timeout_ms > 0)
-        return fault_of("TIMEOUT", STR("it took longer than it may"), "timeout", true);
-    return (struct tool_result){.lost = true};
-}
-
-static struct tool_result outcome(const struct wanted *wanted, const struct temporal_event *event, struct arena *arena)
-{
-    if (event->activity_completed) return completed(wanted, event, arena);
-    if (event->activity_failed) return failed(event, arena);
-    if (event->activity_timed_out) return timed_out(wanted, event);
-    return fault_of("CANCELLED", STR("cancelled"), "", false);
-}
-
 // ---- the task in hand
 
 static struct task *task_new(const struct temporal_workflow_task *from, const struct history *history)
@@ -218,7 +185,12 @@ static struct task *task_new(const struct temporal_workflow_task *from, const st
     for (size_t i = 0; i < history->activity_count; i++) open += !history->activities[i].is_closed;
     struct pending *pending = task ? ARENA_ARRAY(&arena, open + 1, struct pending) : NULL;
     struct str token = pending ? arena_copy(&arena, from->task_token) : (struct str){0};
-    bool made = token.ptr != NULL;
+    struct str *timers = token.ptr ? ARENA_ARRAY(&arena, history->timer_count + 1, struct str) : NULL;
+    bool made = timers != NULL;
+    for (size_t i = 0; made && i < history->timer_count; i++) {
+        timers[i] = arena_copy(&arena, history->timers[i]);
+        made = timers[i].ptr != NULL;
+    }
     size_t count = 0;
     for (size_t i = 0; made && i < history->activity_count; i++) {
         const struct activity *activity = &history->activities[i];
@@ -234,35 +206,44 @@ static struct task *task_new(const struct temporal_workflow_task *from, const st
     }
     *task = (struct task){.token = token,
                           .events = history->last,
+                          .bytes = history->bytes,
                           .suggests = history->suggests,
                           .pending = pending,
                           .pending_count = count,
+                          .timers = timers,
+                          .timer_count = history->timer_count,
                           .arena = arena};
     return task;
 }
 
-// An engine that takes a run up names the next engine attempt of what was in flight. Where the activity of the one before goes on at its
-// worker, or has ended with nobody there to hear it, that is this attempt's: the work is not done again. One that was lost is not.
-static void take_over(struct wanted *wanted, const struct history *history)
+// What came of the attempts that have ended is read before the engine hears of them: it may be large, and have files with it.
+static enum code read_ended(struct temporal_host *host, struct hosted *run, struct history *history, struct error *err)
 {
-    const struct activity *best = NULL;
-    uint32_t newest = 0;
-    for (size_t i = 0; i < history->activity_count; i++) {
-        const struct activity *activity = &history->activities[i];
-        struct str step;
-        uint32_t logical, engine;
-        bool over = activity->is_closed && !activity->closed->activity_completed && !activity->closed->activity_failed;
-        if (activity->is_cancelled || over || !temporal_activity_parse(activity->id, &step, &logical, &engine)) continue;
-        if (!str_eq(step, wanted->step) || logical != wanted->logical || engine >= wanted->engine || engine <= newest) continue;
-        best = activity;
-        newest = engine;
+    size_t count = 0, most = 0;
+    pthread_mutex_lock(&host->mutex);
+    for (struct wanted *wanted = run->wanted; wanted; wanted = wanted->next) most++;
+    struct ended *ended = ARENA_ARRAY(history->arena, most + 1, struct ended);
+    for (struct wanted *wanted = run->wanted; ended && wanted; wanted = wanted->next) {
+        uint32_t index = map_get(&history->by_id, wanted->activity);
+        if (index == MAP_NONE || !history->activities[index].is_closed) continue;
+        ended[count++] = (struct ended){.ticket = wanted->ticket,
+                                        .index = index,
+                                        .is_function = wanted->is_function,
+                                        .timeout_ms = wanted->timeout_ms,
+                                        .artifacts_dir = arena_copy(history->arena, wanted->artifacts_dir),
+                                        .log = arena_copy(history->arena, wanted->log),
+                                        .log_max = wanted->log_max};
+        if (!ended[count - 1].artifacts_dir.ptr || !ended[count - 1].log.ptr) ended = NULL;
     }
-    if (!best) return;
-    INVARIANT(best->id.len <= wanted->activity.len); // a smaller number behind the same step
-    char *to = wanted->text + (wanted->activity.ptr - wanted->text);
-    memcpy(to, best->id.ptr, best->id.len);
-    wanted->activity.len = best->id.len;
-    wanted->is_sent = true;
+    pthread_mutex_unlock(&host->mutex);
+    if (!ended) return error_nomem(err);
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < count; i++) {
+        struct activity *activity = &history->activities[ended[i].index];
+        rc = outcome_read(host, run->id, &ended[i], activity->closed, history->arena, &activity->result, err);
+        activity->is_read = rc == OK;
+    }
+    return rc;
 }
 
 // With the lock. Results of attempts that have ended go to the engine; what it has cancelled and history does not have is over.
@@ -274,17 +255,23 @@ static void take_task(struct temporal_host *host, struct hosted *run, struct his
     run->is_started = true;
     for (struct wanted *wanted = run->wanted, *next; wanted; wanted = next) {
         next = wanted->next;
-        if (!wanted->is_sent && map_get(&history->by_id, wanted->activity) == MAP_NONE) take_over(wanted, history);
         uint32_t index = map_get(&history->by_id, wanted->activity);
-        if (index != MAP_NONE && history->activities[index].is_closed) {
-            struct tool_result result = outcome(wanted, history->activities[index].closed, history->arena);
-            wanted_end(host, run, wanted, &result);
+        wanted->is_unread = false;
+        if (index != MAP_NONE && history->activities[index].is_read) {
+            wanted_end(host, run, wanted, &history->activities[index].result);
+        } else if (index != MAP_NONE && history->activities[index].is_closed) {
+            wanted->is_unread = true; // the engine wants it since a moment ago
         } else if (index == MAP_NONE && wanted->is_cancelled) {
             struct tool_result result = fault_of("CANCELLED", STR("cancelled before a worker took it"), "", false);
             wanted_end(host, run, wanted, &result);
         } else if (index == MAP_NONE) {
             wanted->is_sent = false; // the answer that had it did not arrive
         }
+    }
+    for (size_t i = 0; i < run->awaited_count; i++) {
+        run->awaited[i]->is_set = false;
+        for (size_t k = 0; k < task->timer_count; k++)
+            if (str_eq(task->timers[k], run->awaited[i]->id)) run->awaited[i]->is_set = true;
     }
     hosted_settle(host, run);
 }
@@ -401,6 +388,7 @@ static void work_task(struct temporal_host *host, const struct temporal_workflow
     enum code rc = task->execution ? read_history(host, task, &history, &err) : error_set(&err, E_INVALID, "a task without a workflow");
     struct hosted *run = rc ? NULL : find_run(host, task->execution->workflow_id, arena, &err);
     if (run) rc = post_asked(host, run, &history, &err);
+    if (run && !rc) rc = read_ended(host, run, &history, &err);
     struct task *made = run && !rc ? task_new(task, &history) : NULL;
     pthread_mutex_lock(&host->mutex);
     if (run) run->calls--;

@@ -53,6 +53,8 @@ void temporal_close(struct temporal *temporal); // NULL is fine
 const struct temporal_settings *temporal_settings_of(const struct temporal *temporal); // with the defaults filled in
 struct str temporal_identity(const struct temporal *temporal); // of this process: "cairn@HOST:PID"
 
+bool temporal_is_away(struct temporal *temporal, struct error *why); // grpc_is_away
+
 struct temporal_call {
     const char *method; // TEMPORAL_METHOD
     const struct proto_message *in;

@@ -11,7 +11,7 @@ enum look look_of_step(const struct step_view *step)
 {
     switch (step->status) {
     case STEP_STATUS_RUNNING:
-        return step->gate ? LOOK_APPROVAL : LOOK_RUNNING;
+        return step->gate ? LOOK_APPROVAL : step->queued ? LOOK_QUEUED : LOOK_RUNNING;
     case STEP_STATUS_SUCCESS:
         return LOOK_DONE;
     case STEP_STATUS_FAILED:
@@ -57,6 +57,11 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
     if (look == LOOK_FAILED || look == LOOK_HELD || look == LOOK_DELAYED || failed) {
         buf_text(out, "  ");
         fault_line(out, &step->fault);
+    }
+    if (look == LOOK_QUEUED) {
+        struct str pool = json_text(json_key(step->place, "pool"));
+        buf_text(out, pool.len ? "  for a worker of pool " : "  for a slot");
+        text_safe(out, pool);
     }
     if (look == LOOK_SKIPPED) {
         buf_text(out, "  ");
@@ -110,7 +115,7 @@ static void write_step(struct console *console, struct buf *out, const struct te
     text_safe(out, step->id);
     text_pad(out, text_width(str_slice(buf_str(out), from, out->len)), id_width);
     int64_t end = step->ended_ms ? step->ended_ms : look == LOOK_RUNNING || look == LOOK_APPROVAL ? card->now_ms : 0;
-    if (step->started_ms > 0 && end >= step->started_ms) duration_format(end - step->started_ms, took);
+    if (step->began_ms > 0 && end >= step->began_ms) duration_format(end - step->began_ms, took);
     text_pad(out, strlen(took), 8);
     buf_text(out, took);
     write_note(out, step, look);
@@ -129,7 +134,7 @@ void card_label(struct buf *out, const struct term *term, const char *name)
 static void write_counts(struct buf *out, const struct run_view *view)
 {
     static const enum look order[] = {LOOK_DONE,    LOOK_FAILED,  LOOK_HELD,    LOOK_SKIPPED,   LOOK_APPROVAL,
-                                      LOOK_RUNNING, LOOK_DELAYED, LOOK_WAITING, LOOK_CANCELLED, LOOK_NOT_RUN};
+                                      LOOK_RUNNING, LOOK_QUEUED,  LOOK_DELAYED, LOOK_WAITING, LOOK_CANCELLED, LOOK_NOT_RUN};
     uint32_t counts[LOOK_NOT_RUN + 1] = {0};
     bool first = true;
     for (size_t i = 0; i < view->step_count; i++) counts[look_in_run(view, &view->steps[i])]++;

@@ -250,6 +250,11 @@ void progress_tick(struct progress *progress, int64_t now_ms)
     if (progress->mode == PROGRESS_TREE) tree_draw(progress->tree, now_ms);
 }
 
+void progress_places(struct progress *progress, const struct engine *engine)
+{
+    if (progress->mode == PROGRESS_TREE) engine_places(engine, tree_place, progress->tree);
+}
+
 void progress_say(struct progress *progress, const char *format, ...)
 {
     char text[1024];

@@ -34,6 +34,8 @@ void progress_attach(struct progress *progress, const struct run *run);
 void progress_output(struct progress *progress, struct str run, struct str step, bool is_stderr, struct str line);
 // Redraws when something changed or time passed. Cheap otherwise.
 void progress_tick(struct progress *progress, int64_t now_ms);
+// Which steps wait for a slot, and from when the others are executed: the engine knows.
+void progress_places(struct progress *progress, const struct engine *engine);
 // A sentence between the lines: "pausing: 2 steps are still running".
 void progress_say(struct progress *progress, const char *format, ...) PRINTF_LIKE(2, 3);
 
@@ -42,6 +44,7 @@ struct tree *tree_open(struct console *console);
 void tree_close(struct tree *tree);
 void tree_event(struct tree *tree, const struct engine_event *event);
 void tree_attach(struct tree *tree, const struct run *run);
+void tree_place(void *tree, const struct tool_place *place);
 void tree_output(struct tree *tree, struct str run, struct str step, struct str line);
 void tree_draw(struct tree *tree, int64_t now_ms);
 void tree_erase(struct tree *tree); // so that a sentence can be printed; the next draw puts it back

@@ -51,7 +51,7 @@ static void write_attempt(struct console *console, struct buf *out, const struct
     buf_printf(out, " #%u", attempt->logical);
     if (attempt->engine > 1) buf_printf(out, ".%u", attempt->engine);
     int64_t until = attempt->ended ? attempt->ended_ms : superseded ? 0 : card->now_ms;
-    if (attempt->started_ms > 0 && until >= attempt->started_ms) duration_format(until - attempt->started_ms, took);
+    if (attempt->began_ms > 0 && until >= attempt->began_ms) duration_format(until - attempt->began_ms, took);
     buf_printf(out, "  %6s  ", took);
     if (attempt->started_ms > 0) time_text(out, console, attempt->started_ms);
     if (attempt->fault.code.len) {

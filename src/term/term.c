@@ -103,6 +103,7 @@ static const struct {
     [LOOK_SKIPPED] = {"⊘", "-", "skipped", TONE_DIM}, [LOOK_FAILED] = {"✗", "x", "failed", TONE_BAD},
     [LOOK_HELD] = {"◆", "#", "held", TONE_BAD},       [LOOK_APPROVAL] = {"◔", "?", "approval", TONE_WARN},
     [LOOK_PAUSED] = {"‖", "=", "paused", TONE_WARN},  [LOOK_CANCELLED] = {"■", "!", "cancelled", TONE_WARN},
+    [LOOK_QUEUED] = {"◷", ",", "queued", TONE_WARN},
     [LOOK_NOT_RUN] = {"■", "!", "not run", TONE_DIM},
 };
 

@@ -35,6 +35,7 @@ enum look {
     LOOK_DONE = 1,
     LOOK_RUNNING,
     LOOK_WAITING,
+    LOOK_QUEUED, // it waits for a slot or a worker
     LOOK_DELAYED,
     LOOK_SKIPPED,
     LOOK_FAILED,

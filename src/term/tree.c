@@ -219,7 +219,22 @@ void tree_event(struct tree *tree, const struct engine_event *event)
     if (row->look == LOOK_DONE || row->look == LOOK_FAILED || row->look == LOOK_SKIPPED || row->look == LOOK_HELD ||
         row->look == LOOK_CANCELLED)
         row->ended_ms = m->at_ms;
+    // The end of an attempt says how long the work took; what lies before that is a wait for a place.
+    bool worked = m->kind == MOMENT_STEP_COMPLETED || m->kind == MOMENT_STEP_FAILED || m->kind == MOMENT_ATTEMPT_FAILED;
+    int64_t began = m->at_ms - m->duration_ms;
+    if (worked && m->logical <= 1 && row->began_ms == 0 && began > row->started_ms) row->began_ms = began;
     note_moment(tree, row, m);
+}
+
+void tree_place(void *context, const struct tool_place *place)
+{
+    const struct tree *tree = context;
+    struct flow *flow = tree_flow(tree, place->run);
+    uint32_t at = flow ? map_get(&flow->index, place->step) : MAP_NONE;
+    struct row *row = at == MAP_NONE ? NULL : &flow->rows[at];
+    if (!row || (row->look != LOOK_RUNNING && row->look != LOOK_QUEUED)) return;
+    if (row->look == LOOK_QUEUED && !place->waits && place->logical <= 1) row->began_ms = os_now().wall_ms;
+    row->look = place->waits ? LOOK_QUEUED : LOOK_RUNNING;
 }
 
 void tree_output(struct tree *tree, struct str run, struct str step, struct str line)

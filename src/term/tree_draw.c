@@ -19,6 +19,7 @@ static uint8_t priority_of(enum look look)
     case LOOK_APPROVAL:
         return 1;
     case LOOK_RUNNING:
+    case LOOK_QUEUED:
     case LOOK_DELAYED:
         return 2;
     case LOOK_DONE:
@@ -132,6 +133,9 @@ static void write_note(struct tree *tree, const struct flow *flow, const struct 
         write_until(out, "  again in ", row->due_ms, now_ms);
         buf_printf(out, "  (%s)", text ? text->note : "");
         break;
+    case LOOK_QUEUED:
+        buf_text(out, "  for a slot");
+        break;
     case LOOK_RUNNING:
         if (row->kind == STEP_WAIT)
             write_until(out, "  wakes in ", row->due_ms, now_ms);
@@ -185,7 +189,8 @@ void tree_write_row(struct tree *tree, const struct flow *flow, uint32_t index, 
     tone_end(out, term, tone);
     write_id(tree, row->id, id_width(tree, flow, depth));
     bool timed = row->look != LOOK_WAITING && row->look != LOOK_SKIPPED;
-    add_duration(out, timed ? row->started_ms : 0, live ? now_ms == INT64_MAX ? row->ended_ms : now_ms : row->ended_ms);
+    int64_t from = row->began_ms ? row->began_ms : row->started_ms;
+    add_duration(out, timed ? from : 0, live ? now_ms == INT64_MAX ? row->ended_ms : now_ms : row->ended_ms);
     write_note(tree, flow, row, now_ms);
 }
 
@@ -233,7 +238,7 @@ static struct totals count_rows(const struct tree *tree)
             t.done += look == LOOK_DONE;
             t.failed += look == LOOK_FAILED || look == LOOK_HELD;
             t.skipped += look == LOOK_SKIPPED;
-            t.running += look == LOOK_RUNNING || look == LOOK_DELAYED;
+            t.running += look == LOOK_RUNNING || look == LOOK_QUEUED || look == LOOK_DELAYED;
             t.waiting += look == LOOK_WAITING || look == LOOK_APPROVAL;
             t.cancelled += look == LOOK_CANCELLED;
             t.idle += look == LOOK_NOT_RUN;

@@ -123,7 +123,7 @@ static enum look look_of_state(struct str state)
     static const struct {
         const char *state;
         enum look look;
-    } looks[] = {{"running", LOOK_RUNNING}, {"approval", LOOK_APPROVAL}, {"retrying", LOOK_DELAYED},
+    } looks[] = {{"queued", LOOK_QUEUED}, {"running", LOOK_RUNNING}, {"approval", LOOK_APPROVAL}, {"retrying", LOOK_DELAYED},
                  {"held", LOOK_HELD},       {"done", LOOK_DONE},         {"reused", LOOK_DONE},
                  {"skipped", LOOK_SKIPPED}, {"failed", LOOK_FAILED},     {"cancelled", LOOK_CANCELLED},
                  {"not_run", LOOK_NOT_RUN}};
@@ -490,6 +490,49 @@ static void write_pause(struct page *p)
     row(p, "pause");
 }
 
+static void add_holders(struct page *p, const struct json *of)
+{
+    const struct json *list = json_key(of, "holders");
+    for (uint32_t i = 0; list && i < list->count; i++) {
+        buf_text(&p->line, i ? ", " : "; held by ");
+        add_member(p, "", &list->items[i], "runId");
+        add_member(p, "/", &list->items[i], "stepId");
+    }
+    int64_t others = int_of(of, "others");
+    if (others > 0) buf_printf(&p->line, "%s%lld other%s", list ? " and " : "; held by ", (long long)others, others == 1 ? "" : "s");
+}
+
+// Where it waits, and for what: from the members of the answer, so that those read it too from whom the sentence above is kept.
+static void write_place(struct page *p)
+{
+    const struct json *place = json_key(p->answer, "place"), *queue = json_key(p->answer, "queue");
+    if (place && str_is(text_of(place, "state"), "QUEUED")) {
+        bool pool = text_of(place, "pool").len > 0;
+        buf_printf(&p->line, "number %lld for a %s", (long long)int_of(place, "position"), pool ? "worker" : "slot");
+        add_member(p, " of pool ", place, "pool");
+        add_time(p, ", ", place, "since");
+        if (pool)
+            buf_printf(&p->line, "; %lld worker%s", (long long)int_of(place, "workers"), int_of(place, "workers") == 1 ? "" : "s");
+        buf_printf(&p->line, "%s%lld slot%s", pool ? ", " : "; ", (long long)int_of(place, "slots"),
+                   int_of(place, "slots") == 1 ? "" : "s");
+        add_holders(p, place);
+        row(p, "queued");
+    } else if (place && text_of(place, "worker").len > 0) {
+        add_member(p, "", place, "worker");
+        add_member(p, " of pool ", place, "pool");
+        row(p, "worker");
+    }
+    if (!queue) return;
+    buf_printf(&p->line, "number %lld of %lld in queue ", (long long)int_of(queue, "position"),
+               (long long)int_of(queue, "waiting"));
+    add_member(p, "", queue, "name");
+    buf_printf(&p->line, "; %lld run%s", (long long)int_of(queue, "running"), int_of(queue, "running") == 1 ? "" : "s");
+    if (int_of(queue, "limit") > 0) buf_printf(&p->line, ", limit %lld", (long long)int_of(queue, "limit"));
+    add_member(p, ", limited by ", queue, "limitedBy");
+    add_holders(p, queue);
+    row(p, "queue");
+}
+
 static void write_owner(struct page *p)
 {
     const struct json *owner = json_key(p->answer, "owner");
@@ -499,6 +542,22 @@ static void write_owner(struct page *p)
     else
         buf_text(&p->line, "nobody: no process drives this run now");
     row(p, "owner");
+}
+
+// schedule:NAME@TIME, or a person, for a run that is called NAME:TIME.
+static void write_trigger(struct page *p)
+{
+    struct str by = text_of(p->answer, "triggeredBy"), name, time, rest;
+    if (!str_is(text_of(p->answer, "triggerSource"), "schedule")) return;
+    if (str_starts(by, STR("schedule:"))) {
+        str_cut(by, ':', &rest);
+        name = str_cut(rest, '@', &time);
+        buf_printf(&p->line, "schedule %.*s, for %.*s", STR_ARG(name), STR_ARG(time));
+    } else {
+        name = str_cut(text_of(p->answer, "runId"), ':', &time);
+        buf_printf(&p->line, "schedule %.*s, triggered by %.*s", STR_ARG(name), STR_ARG(by));
+    }
+    row(p, "started by");
 }
 
 static void write_proof(struct page *p)
@@ -586,6 +645,7 @@ static void write_step(struct page *p)
 static void write_run(struct page *p)
 {
     const struct json *list = json_key(p->answer, "steps"), *error = json_key(p->answer, "error");
+    write_trigger(p);
     if (str_is(text_of(p->answer, "runStatus"), "FAILED") && error) write_detail(p, text_of(error, "detail"));
     for (uint32_t i = 0; list && i < list->count; i++) {
         add_state_padded(p, text_of(&list->items[i], "state"));
@@ -610,6 +670,7 @@ void why_write(struct console *console, struct buf *out, const struct term *term
     else
         write_run(&p);
     write_pause(&p);
+    write_place(&p);
     write_signals(&p);
     write_owner(&p);
     write_proof(&p);

@@ -247,10 +247,25 @@ static enum code make_ruleset(const struct tool_confinement *confinement, int ve
         ONLY_ITSELF(sched_setparam), ONLY_ITSELF(sched_setattr), NOT_THE_USER(setpriority, PRIO_USER),                 \
         NOT_THE_USER(ioprio_set, 3)
 
+// The network and this machine. Other kinds reach the hypervisor, devices or parts of the kernel that few programs use.
+#define FAMILIES                                                                                                       \
+    EQUAL(SYS_socket, 0, 7), LOAD(args[0]), EQUAL(AF_UNIX, 4, 0), EQUAL(AF_INET, 3, 0), EQUAL(AF_INET6, 2, 0),         \
+        EQUAL(AF_NETLINK, 1, 0), ANSWER(EAFNOSUPPORT), LOAD(nr)
 // Sockets of this machine only, or none at all. The other kinds are refused as if the kernel had been built without them.
 #define NO_NETWORK EQUAL(SYS_socket, 0, 4), LOAD(args[0]), EQUAL(AF_UNIX, 1, 0), ANSWER(EAFNOSUPPORT), LOAD(nr)
 // A Unix socket knows its caller by user: the one of the engine would open its database and its machine's daemons.
 #define NO_UNIX EQUAL(SYS_socket, 0, 4), LOAD(args[0]), EQUAL(AF_UNIX, 0, 1), ANSWER(EAFNOSUPPORT), LOAD(nr)
+
+// Landlock does not know attributes and watches of files that a step cannot open. By a descriptor they are of files that it has opened.
+#define DENY_AS(number, error) EQUAL(number, 0, 1), ANSWER(error)
+enum { SYS_SETXATTRAT = 463, SYS_GETXATTRAT, SYS_LISTXATTRAT, SYS_REMOVEXATTRAT };
+#define NO_ATTRIBUTES                                                                                                  \
+    DENY_AS(SYS_setxattr, EOPNOTSUPP), DENY_AS(SYS_lsetxattr, EOPNOTSUPP), DENY_AS(SYS_SETXATTRAT, EOPNOTSUPP),        \
+        DENY_AS(SYS_removexattr, EOPNOTSUPP), DENY_AS(SYS_lremovexattr, EOPNOTSUPP),                                   \
+        DENY_AS(SYS_REMOVEXATTRAT, EOPNOTSUPP), DENY_AS(SYS_getxattr, EOPNOTSUPP),                                     \
+        DENY_AS(SYS_lgetxattr, EOPNOTSUPP), DENY_AS(SYS_GETXATTRAT, EOPNOTSUPP), DENY_AS(SYS_listxattr, EOPNOTSUPP),   \
+        DENY_AS(SYS_llistxattr, EOPNOTSUPP), DENY_AS(SYS_LISTXATTRAT, EOPNOTSUPP)
+#define NO_WATCHES DENY(inotify_add_watch), DENY(name_to_handle_at)
 
 // Below version 3, Landlock does not know truncate; below 6, it does not know signals, and those of the same user are kept from the
 // engine at least: by its number, its group, everybody's (-1), and by descriptors that send signals.
@@ -261,7 +276,7 @@ static enum code make_ruleset(const struct tool_confinement *confinement, int ve
 #define NO_SIGNALS(engine, group)                                                                                      \
     EQUAL(SYS_kill, 0, 6), LOAD(args[0]), EQUAL(engine, 2, 0), EQUAL(-(group), 1, 0), EQUAL(-1, 0, 1), ANSWER(EPERM),  \
         ALLOW, DENY(tkill), NOT_TO(tgkill, engine), NOT_TO(rt_sigqueueinfo, engine),                                   \
-        NOT_TO(rt_tgsigqueueinfo, engine), NOT_TO(pidfd_open, engine),                                                 \
+        NOT_TO(rt_tgsigqueueinfo, engine), NOT_TO(pidfd_open, engine), DENY(pidfd_send_signal),                        \
         NOT_WITH(fcntl, F_SETOWN, F_SETOWN_EX, F_SETSIG), NOT_WITH(ioctl, FIOSETOWN, SIOCSPGRP, FIOSETOWN)
 
 static void add(struct cage *cage, const struct sock_filter *code, size_t count)
@@ -283,11 +298,12 @@ static void make_filter(struct cage *cage, const struct tool_confinement *confin
                         int version)
 {
     bool same_user = !confinement->run_as;
-    ADD(cage, PREFIX, REFUSALS, OWN_LIMITS);
-    if (cage->may_search) ADD(cage, DENY(inotify_add_watch), DENY(name_to_handle_at)); // they would tell what happens behind closed doors
+    bool sees_more = same_user || cage->may_search; // files that it cannot open are not closed to it otherwise
+    ADD(cage, PREFIX, REFUSALS, OWN_LIMITS, FAMILIES);
+    if (level >= TOOL_LEVEL_FILES && sees_more) ADD(cage, NO_ATTRIBUTES, NO_WATCHES);
     if (level >= TOOL_LEVEL_FILES && version < ABI_TRUNCATE) ADD(cage, NO_TRUNCATE);
     if (same_user && version < ABI_SCOPE) ADD(cage, NO_SIGNALS(getpid(), getpgrp()));
-    if (level >= TOOL_LEVEL_FILES && same_user && !confinement->unix_sockets && !confinement->network) ADD(cage, NO_UNIX);
+    if (level >= TOOL_LEVEL_FILES && sees_more && !confinement->unix_sockets && !confinement->network) ADD(cage, NO_UNIX);
     if (level == TOOL_LEVEL_FULL && !confinement->network) ADD(cage, NO_NETWORK);
     ADD(cage, ALLOW);
     cage->filter = (struct sock_fprog){(unsigned short)cage->code_count, cage->code};

@@ -53,7 +53,7 @@ void environment_wipe(char **environment);
 const char *environment_get(char *const *environment, const char *name);
 
 // ---- confine.c
-enum { LIMITS_MAX = 8, FILTER_MAX = 320 };
+enum { LIMITS_MAX = 8, FILTER_MAX = 400 };
 struct confine_limit {
     int resource;
     struct rlimit limit;
@@ -63,7 +63,8 @@ struct cage {
     struct confine_limit limits[LIMITS_MAX];
     size_t limit_count;
     bool run_as, drop_capabilities;
-    bool may_search; // as another user, with the right to pass directories that are closed to others
+    bool may_search; // as another user, with the right to pass directories that are closed to others: there is no veil
+    const struct veil *veil; // or NULL
     uint32_t uid, gid;
     int ruleset; // of Landlock; -1: none
     struct sock_filter code[FILTER_MAX];
@@ -79,6 +80,17 @@ enum code cage_make(const struct tool_confinement *confinement, const int *dirs,
                     struct cage *out, struct error *err) MUST_CHECK;
 void cage_close(struct cage *cage);
 extern const char confine_path_default[];
+
+// ---- veil.c
+struct veil;
+// For a step of another user than the engine's: of what lies behind closed directories it sees `paths` (absolute, or left out) and nothing
+// else. NULL: it cannot be done here. Close with veil_close when the step has started.
+struct veil *veil_make(const struct str *paths, size_t count, struct arena *arena);
+bool veil_start_in(struct veil *veil, int cwd);
+void veil_close(struct veil *veil);
+// In the child: 0, or what went wrong.
+int veil_draw(const struct veil *veil);
+int veil_enter_cwd(const struct veil *veil);
 
 // ---- workdir.c
 // A new directory of mode 0700 for `confinement`; its path is in `arena`.
@@ -113,6 +125,7 @@ uint64_t process_tag(pid_t pid); // 0: none, or not ours to read
 // `why` is set when the verdict is not LAUNCH_OK; its code E_LIMIT or E_NOMEM: worth another try.
 enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
                                    struct error *why);
+bool process_rehearse(int (*act)(void *context), void *context); // in a child that makes raw system calls only: whether it gave 0
 int process_report(void); // an empty file in memory for launch.report; -1: errno
 
 // ---- output.c
@@ -184,6 +197,8 @@ struct job {
     struct job *next_cancelled;
     bool cancel_listed;
     int64_t cancel_grace_ms;
+    bool waits;       // it is in the list of those
+    int64_t since_ms; // it waits, or has its place
     // owner: tool thread
     enum job_state state;
     struct heap_node timer;

@@ -152,7 +152,7 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->home = keep(&job->request, request->home, &failed);
     job->cwd = keep(&job->request, request->cwd, &failed);
     job->artifacts_dir = keep(&job->request, request->artifacts_dir, &failed);
-    job->tenant = keep(&job->request, request->tenant, &failed);
+    job->tenant = keep(&job->arena, request->tenant, &failed);
     job->environment = keep(&job->request, request->environment, &failed);
     job->log.path = keep(&job->arena, request->log, &failed);
     if (request->overflow == OVERFLOW_ARTIFACT && request->artifact_count > 0) {
@@ -331,6 +331,20 @@ static enum code open_cwd(struct job *job, const struct tool_confinement *confin
     return rc;
 }
 
+// What a step of another user needs of directories that are closed to it.
+static struct veil *hide_rest(struct job *job, const struct tool_confinement *confinement, struct arena *scratch)
+{
+    size_t count = 0;
+    struct str *paths = ARENA_ARRAY(scratch, 3 + confinement->read_count + confinement->write_count, struct str);
+    if (!paths) return NULL;
+    paths[count++] = job->home;
+    paths[count++] = job->artifacts_dir;
+    paths[count++] = str_from(job->argv[0]);
+    for (size_t i = 0; i < confinement->write_count; i++) paths[count++] = confinement->write[i];
+    for (size_t i = 0; i < confinement->read_count; i++) paths[count++] = confinement->read[i];
+    return veil_make(paths, count, scratch);
+}
+
 static bool launch_confined(struct job *job, struct environment *with, const struct tool_confinement *said,
                             struct arena *scratch)
 {
@@ -353,8 +367,12 @@ static bool launch_confined(struct job *job, struct environment *with, const str
     bool started = false;
     enum code rc = tool_confinement_check(confinement, &why);
     if (!rc) rc = open_own(job, confinement, dirs, &why);
-    if (!rc) rc = cage_make(confinement, dirs, DIR_CWD, searches, &cage, &why);
+    bool hides = !rc && own.run_as && searches && tool_confinement_level(confinement) >= TOOL_LEVEL_FILES;
+    struct veil *veil = hides ? hide_rest(job, confinement, scratch) : NULL;
+    if (!rc) rc = cage_make(confinement, dirs, DIR_CWD, searches && !veil, &cage, &why);
+    cage.veil = veil;
     enum code asked = rc ? OK : open_cwd(job, confinement, &dirs[DIR_CWD], scratch, &why);
+    if (!rc && !asked && veil && !veil_start_in(veil, dirs[DIR_CWD])) rc = error_nomem(&why);
     if (asked) {
         job_fault(job, asked == E_DENIED ? "CWD_NOT_ALLOWED" : "SPAWN_FAILED", asked == E_NOMEM || asked == E_LIMIT,
                   "cannot change to directory %.*s: %s (the step is confined, --confine %s; read and write of the setting "
@@ -369,6 +387,7 @@ static bool launch_confined(struct job *job, struct environment *with, const str
         with->path = confinement->path.len ? confinement->path : str_from(confine_path_default);
         started = launch(job, with, &cage, dirs[DIR_CWD], scratch);
     }
+    veil_close(veil);
     cage_close(&cage);
     for (size_t i = 0; i < DIR_COUNT; i++)
         if (dirs[i] >= 0) close(dirs[i]);

@@ -136,6 +136,8 @@ NO_SANITIZE static int drop_capabilities(bool may_search)
 
 NO_SANITIZE static int enter_cage(const struct birth *birth, const struct cage *cage)
 {
+    int hidden = cage->veil ? veil_draw(cage->veil) : 0;
+    if (hidden) return hidden;
     for (long capability = 0; cage->drop_capabilities && capability < CAPABILITIES; capability++)
         if (!cage->may_search || capability != CAP_DAC_READ_SEARCH) call(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0);
     int error = become(birth, cage);
@@ -166,8 +168,11 @@ NO_SANITIZE static int prepare_and_execute(struct birth *birth)
     if (error) return error;
     birth->stage = STAGE_CWD;
     const char *cwd = birth->launch->cwd;
-    if (cage ? call(SYS_fchdir, birth->launch->cwd_fd, 0, 0, 0) < 0 : cwd && call(SYS_chdir, (long)cwd, 0, 0, 0) < 0)
-        return errno;
+    if (cage && cage->veil)
+        error = veil_enter_cwd(cage->veil);
+    else if (cage ? call(SYS_fchdir, birth->launch->cwd_fd, 0, 0, 0) < 0 : cwd && call(SYS_chdir, (long)cwd, 0, 0, 0) < 0)
+        error = errno;
+    if (error) return error;
     birth->stage = STAGE_FILES;
     if (!place_files(birth)) return errno;
     birth->stage = STAGE_CONFINE;
@@ -350,17 +355,52 @@ static enum launch_verdict failed(struct error *why, const struct launch *launch
 // NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the name is glibc's
 extern int __clone(int (*start)(void *), void *stack, int flags, void *context, ...);
 
-static pid_t give_birth(struct birth *birth, char *stack, int *pidfd)
+static pid_t give_birth(int (*main)(void *), void *context, char *stack, int *pidfd)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD;
-    pid_t pid = __clone(child_main, stack + STACK_SIZE, flags, birth, pidfd);
+    pid_t pid = __clone(main, stack + STACK_SIZE, flags, context, pidfd);
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = error;
     return pid;
+}
+
+static void bury(pid_t pid, int pidfd)
+{
+    siginfo_t ignored;
+    if (pid <= 0) return;
+    while (waitid(P_PID, (id_t)pid, &ignored, WEXITED) < 0 && errno == EINTR) {
+    }
+    close(pidfd);
+}
+
+struct rehearsal {
+    int (*act)(void *context);
+    void *context;
+    volatile int error;
+};
+
+NO_SANITIZE static int rehearsal_main(void *context)
+{
+    struct rehearsal *rehearsal = context;
+    rehearsal->error = rehearsal->act(rehearsal->context);
+    call(SYS_exit_group, 0, 0, 0, 0);
+    return 0;
+}
+
+bool process_rehearse(int (*act)(void *context), void *context)
+{
+    struct rehearsal rehearsal = {act, context, -1};
+    struct arena arena = arena_of(STACK_SIZE + 1024, 1 << 20);
+    int pidfd = -1;
+    char *stack = arena_alloc(&arena, STACK_SIZE);
+    pid_t pid = stack ? give_birth(rehearsal_main, &rehearsal, stack, &pidfd) : -1;
+    bury(pid, pidfd);
+    arena_release(&arena);
+    return pid > 0 && rehearsal.error == 0;
 }
 
 // When memory runs out, the step dies and not the engine. Until its exec is over, which is a little later than the moment in
@@ -403,17 +443,12 @@ enum launch_verdict process_launch(const struct launch *launch, struct arena *sc
     birth.tagged = tagged_limit(launch->tag);
     birth.fd_end = sysconf(_SC_OPEN_MAX);
     int pidfd = -1;
-    pid_t pid = give_birth(&birth, stack, &pidfd);
+    pid_t pid = give_birth(child_main, &birth, stack, &pidfd);
     int error = pid < 0 ? errno : birth.error;
     close_all(theirs, ARRAY_COUNT(theirs));
     if (error) {
         close_all(ours, ARRAY_COUNT(ours));
-        if (pid > 0) {
-            siginfo_t ignored;
-            while (waitid(P_PID, (id_t)pid, &ignored, WEXITED) < 0 && errno == EINTR) {
-            }
-            close(pidfd);
-        }
+        bury(pid, pidfd);
         return failed(why, launch, pid < 0 ? STAGE_SESSION : birth.stage, error);
     }
     if (launch->cage) die_first(pid);

@@ -103,6 +103,19 @@ static bool from_path(const struct provider *provider, const struct secret_scope
     return secret_from_file(ref, path, true, arena, value, why);
 }
 
+// Names of secrets may be paths, as clouds have them: projects/p/secrets/s. No part goes up.
+static bool is_secret_name(const struct provider *provider, struct str name)
+{
+    bool paths = provider->type == PROVIDER_FILE || provider->type == PROVIDER_EXEC;
+    if (!paths) return provider_word(name);
+    struct str rest = name;
+    do {
+        struct str part = str_cut(rest, '/', &rest);
+        if (!provider_word(part) || str_is(part, ".") || str_is(part, "..")) return false;
+    } while (rest.len > 0);
+    return name.ptr[name.len - 1] != '/';
+}
+
 bool provider_read(const struct secret_scope *scope, const struct secret_ref *ref, struct arena *arena,
                    struct str *value, struct error *why)
 {
@@ -110,10 +123,11 @@ bool provider_read(const struct secret_scope *scope, const struct secret_ref *re
     struct str name = str_cut(str_slice(ref->ref, strlen("secret://"), ref->ref.len), '/', &id);
     struct str word = str_cut(id, '@', &version);
     bool versioned = word.len < id.len;
-    if (!provider_word(name) || !provider_word(word) || (versioned && !provider_word(version)))
+    if (!provider_word(name) || word.len == 0 || (versioned && !provider_word(version)))
         return secret_refuse(why, ref, "is not secret://PROVIDER/NAME");
     const struct provider *provider = scope->providers ? find(scope, name) : NULL;
     if (!provider) return secret_refuse(why, ref, "has no provider for this tenant and environment");
+    if (!is_secret_name(provider, word)) return secret_refuse(why, ref, "is not secret://PROVIDER/NAME");
     if (!provider_word(scope->tenant) || !provider_word(scope->environment))
         return secret_refuse(why, ref, "belongs to a tenant or environment whose id cannot be looked up");
     switch (provider->type) {

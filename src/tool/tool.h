@@ -121,6 +121,20 @@ typedef void (*tool_deliver)(void *context, struct tool_result *result); // take
 typedef void (*tool_output)(void *context, uint64_t ticket, bool is_stderr,
                             struct str line); // live lines for progress; may be NULL
 
+// An attempt that was started and is not delivered: it waits for a place among those that may run at once, or it has one.
+struct tool_place {
+    const void *among;            // places that are shared: those with the same one, and of the same pool
+    struct str tenant, run, step; // live during the visit
+    struct str pool, worker;      // of workers: the pool, and who has it
+    uint32_t logical, engine;
+    bool waits;
+    size_t position;  // while it waits: 1 = it is the next
+    size_t slots;     // so many run at once; of a pool: what its workers have
+    size_t workers;   // of a pool: those who would take it, and were heard of lately
+    int64_t since_ms; // monotonic: when it began to wait, or to work
+};
+typedef void (*tool_place_visit)(void *context, const struct tool_place *place);
+
 struct tools;
 
 struct tool_ops { // the seam: the simulator brings its own
@@ -131,6 +145,8 @@ struct tool_ops { // the seam: the simulator brings its own
                    int64_t grace_ms); // TERM to the group, KILL after grace; unknown tickets ignored
     // The caller has started all it had to for now: tools that hand work on do so at once for all. NULL: not needed.
     void (*flush)(struct tools *);
+    // Each attempt that is here. Any thread; the visit must not call back. NULL: nothing waits here.
+    void (*places)(struct tools *, tool_place_visit visit, void *context);
     void (*close)(struct tools *); // kills and reaps everything; nothing is delivered afterwards; not from a callback
 };
 struct tools {

@@ -90,6 +90,8 @@ static enum code start(struct tools *base, const struct tool_request *request, s
         rc = E_EXISTS;
     if (!rc) {
         *place = job;
+        job->waits = true;
+        job->since_ms = os_now().mono_ms;
         job_list_add(&tools->waiting, job);
     }
     pthread_mutex_unlock(&tools->mutex);
@@ -116,6 +118,35 @@ static void cancel(struct tools *base, uint64_t ticket, int64_t grace_ms)
     }
     pthread_mutex_unlock(&tools->mutex);
     if (job) wake(tools);
+}
+
+static void tell_place(const struct process_tools *tools, const struct job *job, size_t position,
+                       tool_place_visit visit, void *context)
+{
+    struct tool_place place = {.among = tools,
+                               .tenant = job->tenant,
+                               .run = job->run,
+                               .step = job->step,
+                               .logical = job->logical,
+                               .engine = job->engine,
+                               .waits = position > 0,
+                               .position = position,
+                               .slots = tools->options.process_max,
+                               .since_ms = job->since_ms};
+    visit(context, &place);
+}
+
+static void tell_places(struct tools *base, tool_place_visit visit, void *context)
+{
+    struct process_tools *tools = of(base);
+    size_t position = 0;
+    pthread_mutex_lock(&tools->mutex);
+    for (const struct job *job = tools->waiting.first; job; job = job->next)
+        tell_place(tools, job, ++position, visit, context);
+    for (size_t i = 0; i < TABLE_SIZE; i++)
+        for (const struct job *job = tools->table[i]; job; job = job->same_ticket)
+            if (!job->waits) tell_place(tools, job, 0, visit, context);
+    pthread_mutex_unlock(&tools->mutex);
 }
 
 static void destroy(struct process_tools *tools)
@@ -334,7 +365,11 @@ static struct job *take_waiting(struct process_tools *tools)
 {
     pthread_mutex_lock(&tools->mutex);
     struct job *job = tools->closing ? NULL : tools->waiting.first;
-    if (job) job_list_remove(&tools->waiting, job);
+    if (job) {
+        job_list_remove(&tools->waiting, job);
+        job->waits = false;
+        job->since_ms = os_now().mono_ms;
+    }
     pthread_mutex_unlock(&tools->mutex);
     return job;
 }
@@ -360,7 +395,8 @@ static struct job *take_cancelled(struct process_tools *tools, int64_t *grace_ms
         tools->cancelled = job->next_cancelled;
         job->cancel_listed = false;
         *grace_ms = job->cancel_grace_ms;
-        if (job->state == JOB_WAITING) job_list_remove(&tools->waiting, job);
+        if (job->waits) job_list_remove(&tools->waiting, job);
+        job->waits = false;
     }
     pthread_mutex_unlock(&tools->mutex);
     return job;
@@ -480,7 +516,7 @@ static void *tool_thread(void *context)
 
 // ---- opening
 
-static const struct tool_ops ops = {.start = start, .cancel = cancel, .close = close_tools};
+static const struct tool_ops ops = {.start = start, .cancel = cancel, .places = tell_places, .close = close_tools};
 
 // Children that end while SIGCHLD is ignored leave no status; a parent that ignores it hands that down to us.
 static void keep_statuses(void)

@@ -120,6 +120,7 @@ void alerts_raise(struct alerts *alerts, const struct alert_fact *fact)
     alert->last_ms = fact->at_ms;
     alert->closed_ms = 0;
     alert->count++;
+    alert->turns += !alert->open;
     alert->open = true;
     alert->changed = ++alerts->changes;
 }
@@ -129,6 +130,7 @@ static void close_alert(struct alerts *alerts, struct alert *alert, int64_t at_m
     if (!alert->open) return;
     alert->changed = ++alerts->changes;
     alert->open = false;
+    alert->turns++;
     alert->closed_ms = at_ms;
 }
 
@@ -141,9 +143,15 @@ void alerts_close(struct alerts *alerts, enum alert_name name, struct str tenant
     if (alert) close_alert(alerts, alert, at_ms);
 }
 
-static bool closes_itself(enum alert_name name)
+#define OF_STORE STR("store")
+#define OF_OUTBOX STR("outbox")
+
+static bool closes_itself(const struct alert *alert)
 {
-    return name == ALERT_PROJECTOR_LAG_HIGH || name == ALERT_PROJECTOR_NON_CONTIGUOUS_FETCH_DETECTED ||
+    enum alert_name name = alert->name;
+    bool store = name == ALERT_STATE_STORE_WRITE_BUDGET_EXCEEDED &&
+                 (str_is(OF_STORE, alert->subject) || str_is(OF_OUTBOX, alert->subject));
+    return store || name == ALERT_PROJECTOR_LAG_HIGH || name == ALERT_PROJECTOR_NON_CONTIGUOUS_FETCH_DETECTED ||
            name == ALERT_EVENT_BUS_DELIVERY_FAILED;
 }
 
@@ -156,7 +164,7 @@ bool alerts_acknowledge(struct alerts *alerts, struct str id, struct str by, int
         alert->acknowledged_ms = at_ms;
         alert->changed = ++alerts->changes;
     }
-    if (!closes_itself(alert->name)) close_alert(alerts, alert, at_ms);
+    if (!closes_itself(alert)) close_alert(alerts, alert, at_ms);
     return true;
 }
 
@@ -204,10 +212,38 @@ void alerts_moment(struct alerts *alerts, const struct run_ids *ids, const struc
         struct alert_fact fact = fact_of(ALERT_STATE_STORE_WRITE_BUDGET_EXCEEDED, ids, moment->at_ms);
         fact.seq = seq;
         fact.step = moment->step;
-        fact.text = moment->fault.message;
+        fact.text = STR("fail closed: a result could not be stored in time, and its attempt failed");
         fact.once = true;
         alerts_raise(alerts, &fact);
     }
+}
+
+void alerts_store(struct alerts *alerts, const struct store_report *report)
+{
+    const enum alert_name name = ALERT_STATE_STORE_WRITE_BUDGET_EXCEEDED;
+    struct str subject = report->run.len == 0 ? OF_STORE : report->lost ? STR("outbox-lost") : OF_OUTBOX;
+    struct error text = {0};
+    if (!report->over) {
+        alerts_close(alerts, name, report->tenant, report->run, subject, report->at_ms);
+        return;
+    }
+    if (report->run.len == 0)
+        error_set(&text, E_LOCKED, "the store has taken nothing for %lld ms: %sresults that wait longer than the budget fail closed",
+                  (long long)report->waited_ms, report->open ? "starts fail open, " : "");
+    else if (report->lost)
+        error_set(&text, E_CONFLICT, "fail open: %zu starts of the outbox are in no log: the run went on under another owner",
+                  report->starts);
+    else
+        error_set(&text, E_LOCKED, "fail open: %zu starts went on, and are in the outbox until the store takes them",
+                  report->starts);
+    struct alert_fact fact = {.name = name,
+                              .tenant = report->tenant,
+                              .run = report->run,
+                              .step = report->step,
+                              .subject = subject,
+                              .text = str_from(text.message),
+                              .at_ms = report->at_ms};
+    alerts_raise(alerts, &fact);
 }
 
 static int level_priority(struct str level)

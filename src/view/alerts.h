@@ -2,7 +2,7 @@
 // has the same ones, and only who acknowledged them comes from elsewhere.
 //
 //   A1 The same cause is one alert with a count: its id is a hash of name, tenant, run and subject.
-//   A2 Lag, gaps and sinks close by themselves; everything else is open until a person acknowledges it.
+//   A2 Lag, gaps, sinks and stores that take nothing close by themselves; everything else is open until a person acknowledges it.
 //   A3 There are at most `max` alerts. Room is made by dropping what matters least: closed before open, low before high
 //      priority, old before new.
 //
@@ -51,6 +51,7 @@ struct alert {
     char acknowledged_by[128];
     int64_t acknowledged_ms;
     uint64_t changed; // the value of alerts.changes with which it became what it is
+    uint32_t turns, told; // how often it was opened or closed here, and of how many of these a caller has made news; restored ones: 0
 };
 
 // Something to be alarmed about. Empty strings where there is nothing to say.
@@ -83,6 +84,17 @@ void alerts_moment(struct alerts *alerts, const struct run_ids *ids, const struc
 void alerts_decision(struct alerts *alerts, const struct run_ids *ids, const struct json *decision, int64_t at_ms);
 enum alert_name alert_of_report(enum project_report_kind kind); // ALERT_NONE: a line in the log of the process
 void alerts_projector(struct alerts *alerts, const struct project_report *report);
+
+// The write budget (ADR 0036). Of the store itself, which takes nothing for longer than that, and of a run whose starts are in the outbox.
+struct store_report {
+    struct str tenant, run, step; // empty: of the store
+    bool over, lost;              // lost: what the outbox had is in no log
+    int64_t waited_ms;            // of the store
+    bool open;                    // starts may go on
+    size_t starts;                // of the run
+    int64_t at_ms;
+};
+void alerts_store(struct alerts *alerts, const struct store_report *report);
 
 struct sink_report {
     struct str sink, tenant, run, event_id;

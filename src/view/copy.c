@@ -74,6 +74,7 @@ bool view_copy(const struct run_view *from, struct arena *arena, struct run_view
     map_init(&to->step_index, arena);
     return view_keep_ids(to, &from->ids) && view_keep_start(to, &from->start) &&
            view_keep_fault(to, &from->fault, &to->fault) && view_keep(to, from->failed_step, &to->failed_step) &&
-           view_keep(to, from->cancel_reason, &to->cancel_reason) &&
+           view_keep(to, from->cancel_reason, &to->cancel_reason) && view_keep(to, from->cancel_actor, &to->cancel_actor) &&
+           view_keep(to, from->pause_actor, &to->pause_actor) &&
            view_keep(to, from->pause_reason, &to->pause_reason) && copy_steps(from, to);
 }

@@ -14,6 +14,7 @@ bool view_keep_ids(struct run_view *view, const struct run_ids *ids) MUST_CHECK;
 bool view_keep_start(struct run_view *view, const struct start_facts *start) MUST_CHECK; // NULL: nothing to keep
 // "loop[2].tick" is the step tick in the scope of loop, whatever the iteration. NULL: the program has no such step.
 const struct program_step *view_declared(const struct program *program, struct str path);
+bool view_tried_again(const struct step_view *step); // an attempt of it, or of a task of it, failed, and the next one follows by itself
 
 // ---- playbooks
 enum { VIEW_ID_MAX = 1100 };

@@ -17,7 +17,8 @@ static struct json attempts_json(const struct step_view *step, struct arena *are
     for (size_t i = 0; i < step->attempt_count; i++) {
         const struct attempt_view *attempt = &step->attempts[i];
         json_append(arena, &list,
-                    JSON_OF(arena, {"endedAt", json_time_some(arena, attempt->ended_ms)},
+                    JSON_OF(arena, {"durationMs", json_when(attempt->ended, json_int(attempt->ended_ms - attempt->began_ms))},
+                            {"endedAt", json_time_some(arena, attempt->ended_ms)},
                             {"engineAttemptId", json_int(attempt->engine)},
                             {"error", fault_json(&attempt->fault, arena)},
                             {"logicalAttemptId", json_int(attempt->logical)},
@@ -59,10 +60,12 @@ static struct json step_json(const struct step_view *step, struct arena *arena)
                 {"artifacts", step->artifacts.type ? step->artifacts : json_array()},
                 {"attempts", attempts_json(step, arena)}, {"childRunId", json_some(step->child_run)},
                 {"completedAt", json_time_some(arena, step->ended_ms)}, {"dueAt", json_time_some(arena, step->due_ms)},
+                {"durationMs", json_when(step->ended_ms > 0 && step->began_ms > 0, json_int(step->ended_ms - step->began_ms))},
                 {"engineAttemptId", json_int(step->engine)}, {"error", fault_json(&step->fault, arena)},
                 {"held", json_flag(step->held)}, {"iteration", json_nonzero(step->iteration)},
                 {"logicalAttemptId", json_int(step->logical)}, {"result", step->value}, {"resultRef", blob},
-                {"retrying", json_flag(step->retrying)}, {"reusedFrom", json_some(step->reused_from)},
+                {"place", step->place ? *step->place : json_none()}, {"retrying", json_flag(step->retrying)},
+                {"reusedFrom", json_some(step->reused_from)},
                 {"skipDetail", json_some(step->skip_detail)}, {"skipReason", json_some(step->skip_reason)},
                 {"startedAt", json_time_some(arena, step->started_ms)},
                 {"status", json_word(step_status_name(step->status))}, {"stepId", json_string(step->id)},
@@ -150,7 +153,7 @@ bool view_json(const struct run_view *view, struct arena *arena, struct json *ou
              {"completedAt", json_time_some(arena, view->ended_ms)},
              {"updatedAt", json_time_some(arena, view->updated_ms)},
              {"totalDurationMs", json_when(took, json_int(view->ended_ms - view->started_ms))},
-             {"completedSteps", json_int(view->success_count)}, {"failedSteps", json_int(view->failed_count)},
+             {"completedSteps", json_int(view->success_count)}, {"failedSteps", json_int(view_failed_count(view))},
              {"runningSteps", json_int(view->running_count)}, {"skippedSteps", json_int(view->skipped_count)},
              {"totalSteps", json_count(view->step_count)}, {"artifacts", artifacts_json(view, arena)},
              {"steps", steps}, {"hash", json_digest(arena, &hash)});

@@ -3,8 +3,7 @@
 
 #include "contract/profile.h"
 
-// An attempt failed and the next one follows by itself; of playbooks: an attempt of one of its tasks.
-static bool tried_again(const struct step_view *step)
+bool view_tried_again(const struct step_view *step)
 {
     return step->retrying || (step->status == STEP_STATUS_RUNNING && step->wait_count > 0);
 }
@@ -15,7 +14,7 @@ static const struct step_view *find_retried(const struct run_view *view)
     const struct step_view *found = NULL;
     for (size_t i = 0; i < view->step_count; i++) {
         if (view->steps[i].held) return &view->steps[i];
-        if (!found && tried_again(&view->steps[i])) found = &view->steps[i];
+        if (!found && view_tried_again(&view->steps[i])) found = &view->steps[i];
     }
     return found;
 }
@@ -42,12 +41,23 @@ struct standing_in view_standing_in(const struct run_view *view)
     for (size_t i = 0; !run_status_terminal(view->status) && i < view->step_count; i++) {
         const struct step_view *step = &view->steps[i];
         in.held += step->held;
-        in.retrying += !step->held && tried_again(step);
+        in.retrying += !step->held && view_tried_again(step);
         in.delayed += step->status == STEP_STATUS_PENDING && step->due_ms > 0;
         in.gates += step->status == STEP_STATUS_RUNNING && step->gate;
         in.busy += in_flight(step);
     }
     return in;
+}
+
+// A step that was stopped by the end of its run has FAILED by the contract, with a code that says why; it is none that went wrong.
+uint32_t view_failed_count(const struct run_view *view)
+{
+    uint32_t count = view->failed_count;
+    for (size_t i = 0; view->status == RUN_STATUS_CANCELLED && i < view->step_count; i++) {
+        const struct step_view *step = &view->steps[i];
+        count -= step->status == STEP_STATUS_FAILED && str_is(step->fault.code, FAULT_CANCELLED);
+    }
+    return count;
 }
 
 const char *view_substatus(const struct run_view *view)

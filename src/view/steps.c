@@ -70,8 +70,8 @@ static bool fold_started(struct run_view *view, struct step_view *step, const st
     if (!is_active(view) || is_settled(step) || moment->logical < step->logical) return flag(view);
     struct attempt_view *attempt = add_attempt(view, step, moment);
     if (!attempt) return false;
-    attempt->started_ms = moment->at_ms;
-    if (!step->started_ms) step->started_ms = moment->at_ms;
+    attempt->started_ms = attempt->began_ms = moment->at_ms;
+    if (!step->started_ms) step->started_ms = step->began_ms = moment->at_ms;
     step->logical = moment->logical;
     step->engine = moment->engine;
     step->due_ms = moment->due_ms;
@@ -91,10 +91,18 @@ static bool fold_redispatched(struct run_view *view, struct step_view *step, con
     if (!is_active(view) || last->ended || step->status != STEP_STATUS_RUNNING) return flag(view);
     struct attempt_view *attempt = add_attempt(view, step, moment);
     if (!attempt) return false;
-    attempt->started_ms = moment->at_ms;
+    attempt->started_ms = attempt->began_ms = moment->at_ms;
     step->engine = moment->engine;
     if (moment->due_ms) step->due_ms = moment->due_ms;
     return !moment->run_ref.len || view_keep(view, moment->run_ref, &step->child_run);
+}
+
+// An end says how long the work took. What lies before that is a wait for a place: a slot, or a worker.
+static void attempt_worked(struct step_view *step, struct attempt_view *attempt, const struct moment *moment)
+{
+    int64_t began = moment->at_ms - moment->duration_ms;
+    attempt->began_ms = began > attempt->started_ms ? began : attempt->started_ms;
+    if (attempt == step->attempts) step->began_ms = attempt->began_ms;
 }
 
 // The attempt that an outcome ends, or NULL when there is nothing to end. A result without a start (a reused one, a
@@ -122,6 +130,7 @@ static struct attempt_view *end_attempt(struct run_view *view, struct step_view 
     attempt->engine = moment->engine;
     attempt->ended_ms = moment->at_ms;
     attempt->ended = true;
+    attempt_worked(step, attempt, moment);
     step->logical = moment->logical;
     step->engine = moment->engine;
     step->ended_ms = moment->at_ms;

@@ -272,7 +272,7 @@ static void attempt_span(const struct run_view *view, const struct step_view *st
     trace_step_span(view->ids.run, step->id, attempt->logical, attempt->engine, id);
     parent_of(view, step->id, attempt->started_ms ? attempt->started_ms : ended, parent);
     struct span span = span_begin(arena, view->ids.run, id, parent, step->id, KIND_INTERNAL);
-    span_times(&span, attempt->started_ms, ended);
+    span_times(&span, attempt->began_ms, ended);
     const char *result = !lost ? result_of(&attempt->fault) : last ? "cancellation" : "error";
     add_step(&span, step, result);
     bool exited = attempt->fault.has_exit && attempt->fault.exit_code >= 0;
@@ -280,6 +280,7 @@ static void attempt_span(const struct run_view *view, const struct step_view *st
                {"error.type", json_some(attempt->fault.code)}, {"cairn.step.attempt", json_int(attempt->logical)},
                {"cairn.step.engine_attempt", json_int(attempt->engine)},
                {"process.exit.code", json_when(exited, json_int(attempt->fault.exit_code))},
+               {"cairn.step.queued_ms", json_nonzero(attempt->began_ms - attempt->started_ms)}, // it waited for a place
                {"cairn.attempt.lost", json_flag(lost)}); // nobody saw how it ended
     link_before(&span, step, index);
     if (last) add_run_link(&span, step->child_run, "child", STR(""));
@@ -349,6 +350,8 @@ bool trace_task_fold(struct trace_tasks *tasks, const struct moment *m)
     if (m->engine > task->engine) task->engine = m->engine;
     if (!over) return true;
     task->ended_ms = m->at_ms;
+    int64_t began = m->at_ms - m->duration_ms; // before that it waited for a place
+    if (began > task->started_ms) task->started_ms = began;
     task->fault = m->fault;
     struct str *texts[] = {&task->fault.code, &task->fault.message, &task->fault.category, &task->fault.detail};
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {

@@ -1,5 +1,7 @@
 #include "view/internal.h"
 
+#include "base/civil.h"
+
 bool view_keep(struct run_view *view, struct str text, struct str *out)
 {
     if (!text.len) {
@@ -130,6 +132,34 @@ const struct step_view *view_step(const struct run_view *view, struct str id)
     return at == MAP_NONE ? NULL : &view->steps[at];
 }
 
+// Of a playbook the place is that of a task: "load[3]/fetch". One that is executed counts more than one that waits.
+static struct step_view *step_at(struct run_view *view, struct str path)
+{
+    size_t end = 0;
+    uint32_t at = map_get(&view->step_index, path);
+    while (end < path.len && path.ptr[end] != '[' && path.ptr[end] != '/') end++;
+    if (at == MAP_NONE) at = map_get(&view->step_index, str_slice(path, 0, end));
+    return at == MAP_NONE ? NULL : &view->steps[at];
+}
+
+void view_present(struct run_view *view, const struct json *present)
+{
+    const struct json *list = json_key(present, "attempts");
+    for (uint32_t i = 0; json_is(list, JSON_ARRAY) && i < list->count; i++) {
+        const struct json *place = &list->items[i];
+        struct step_view *step = step_at(view, json_text(json_key(place, "stepId")));
+        bool waits = str_is(json_text(json_key(place, "state")), "QUEUED");
+        int64_t since;
+        if (!step || step->status != STEP_STATUS_RUNNING || (step->place && (waits || !step->queued))) continue;
+        step->place = place;
+        step->queued = waits;
+        if (waits || !civil_parse(json_text(json_key(place, "since")), &since) || step->attempt_count == 0) continue;
+        struct attempt_view *attempt = &step->attempts[step->attempt_count - 1];
+        if (since > attempt->started_ms) attempt->began_ms = since;
+        if (step->attempt_count == 1) step->began_ms = attempt->began_ms;
+    }
+}
+
 bool view_non_contiguous(uint64_t last_seq, uint64_t next_seq)
 {
     return next_seq > last_seq && next_seq - last_seq > 1;
@@ -254,10 +284,12 @@ static bool fold_ended(struct run_view *view, const struct moment *moment)
 static bool fold_accepted(struct run_view *view, const struct moment *moment)
 {
     enum signal_type type = signal_parse(moment->signal_type);
+    if (type == SIGNAL_PAUSE) return view_keep(view, moment->actor, &view->pause_actor);
     if (type != SIGNAL_CANCEL && type != SIGNAL_EMERGENCY_STOP) return true;
     bool first = !view->cancelling;
     view->cancelling = true;
-    return !first || run_status_terminal(view->status) || view_keep(view, moment->reason, &view->cancel_reason);
+    return !first || run_status_terminal(view->status) ||
+           (view_keep(view, moment->reason, &view->cancel_reason) && view_keep(view, moment->actor, &view->cancel_actor));
 }
 
 static void fold_segment(struct run_view *view, const struct moment *moment, uint64_t seq)

@@ -24,7 +24,8 @@
 // an end, because nobody knows when it died.
 struct attempt_view {
     uint32_t logical, engine;
-    int64_t started_ms, ended_ms; // 0 = not known
+    int64_t started_ms, ended_ms; // of its events; 0 = not known
+    int64_t began_ms; // when the work began, which may have waited for a place; as long as that is not known, started_ms
     bool ended;
     struct fault fault; // of a failed attempt
 };
@@ -47,6 +48,9 @@ struct step_view {
     enum step_status status;
     uint32_t logical, engine;
     int64_t started_ms, ended_ms; // of the first attempt, of the last; 0 = not yet
+    int64_t began_ms;             // the work of the first attempt; durations count from here
+    const struct json *place;     // view_present: where its attempt is now; NULL: not known
+    bool queued;                  // there it waits for a slot or a worker
     int64_t due_ms;               // not before (between attempts), wake or approval deadline (while running)
     struct fault fault;           // last failure
     struct str skip_reason, skip_detail;
@@ -90,6 +94,7 @@ struct run_view {
     uint32_t running_count, failed_count, success_count, skipped_count;
     struct fault fault; // root cause of RUN_FAILED
     struct str failed_step, cancel_reason, pause_reason;
+    struct str cancel_actor, pause_actor; // who asked for it, as far as the log says
     uint32_t pause_cycle, resume_cycle;
     uint32_t drain_over; // pause cycle whose time for draining ran out
     bool cancelling;     // accepted, and the end is to come (a cancel step: known after view_plan)
@@ -109,6 +114,9 @@ bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq)
 // A view of its own: it shares nothing with `from` but the program. False when memory ran out.
 bool view_copy(const struct run_view *from, struct arena *arena, struct run_view *to) MUST_CHECK;
 const struct step_view *view_step(const struct run_view *view, struct str id);
+// What only the present knows (docs/format/why.md, "Now"): which steps wait for a slot or a worker, since when others are executed.
+// Borrowed.
+void view_present(struct run_view *view, const struct json *present);
 bool view_non_contiguous(uint64_t last_seq, uint64_t next_seq); // ES-1.5c: next > last + 1
 enum vocabulary view_vocabulary(const struct run_view *view);   // of the run's document; RUN before that is known
 const char *view_substatus(const struct run_view *view);
@@ -116,6 +124,10 @@ struct standing_in view_standing_in(const struct run_view *view); // as run_stan
 // Their `message`: what the run waits for, why it failed, was paused or cancelled; "" when there is nothing to say. False when memory
 // ran out.
 bool view_message(const struct run_view *view, struct str substatus, struct arena *arena, struct str *out) MUST_CHECK;
+uint32_t view_failed_count(const struct run_view *view); // of a cancelled run without the steps that its end stopped
+// What is going on, for lists (docs/format/api.md): {state, text, detail?, by?, role?, due?, parts}; null of a run that
+// is fine. Only `detail` holds what people or programs wrote, but for names. False when memory ran out. Borrows the view.
+bool view_headline(const struct run_view *view, struct arena *arena, struct json *out) MUST_CHECK;
 // RunSnapshot (ES-1.4) as JSON, camelCase.
 bool view_json(const struct run_view *view, struct arena *arena, struct json *out) MUST_CHECK;
 // SHA-256 over the canonical logical state (C-21, upstream's snapshot hash).

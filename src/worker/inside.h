@@ -14,6 +14,8 @@ struct attempt {
     struct attempt *next; // of the free ones
     bool plain;           // of Temporal: a function by its own name, whose result is sent as it is
     int64_t beat_ms;      // of Temporal: its last heartbeat
+    struct str workflow;  // of Temporal: whose values and files it has
+    struct str files;     // of Temporal: those that came with the task, as JSON; empty: none
     struct tools *tools;  // its executor
     uint32_t generation;
     bool stopping, dropped; // asked to stop; the server does not want its result
@@ -109,6 +111,8 @@ void *temporal_poll_main(void *channel);
 void *temporal_beat_main(void *channel);
 void *temporal_send_main(void *channel);
 void temporal_give_back(struct channel *channel);
+// The files of the run are laid out in the attempt's directory, before it begins. Without the lock.
+enum code temporal_lay_out(struct worker *worker, struct attempt *attempt, struct error *err) MUST_CHECK;
 enum code temporal_no_result(void *worker, const struct tool_request *request, struct str ref, struct arena *arena,
                              struct str *out, struct error *err) MUST_CHECK; // a struct task_results
 // A body is an object that stays open.

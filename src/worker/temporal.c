@@ -2,7 +2,7 @@
 // of a plugin by its name. No store and no Cairn is needed here. Each channel polls for one activity at a time.
 #include "worker/inside.h"
 
-#include "temporal/temporal.h"
+#include "temporal/parcel.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,21 +69,46 @@ static enum code read_plain(const struct temporal_activity_task *from, struct st
     return request->run.len > 0 && request->step.len > 0 ? OK : error_set(err, E_INVALID, "an activity without an id");
 }
 
-static enum code read_activity(const struct temporal_activity_task *from, struct arena *arena, struct remote_task *out,
-                               bool *plain, struct error *err)
+// The task that an activity is; `attempt` learns what came with it, in `arena`.
+static enum code read_activity(const struct worker *worker, const struct temporal_activity_task *from, struct arena *arena,
+                               struct attempt *attempt, struct remote_task *out, struct error *err)
 {
     struct str input;
+    struct json sent;
     if (!from->type || from->type->name.len == 0) return error_set(err, E_INVALID, "an activity without a type");
-    *plain = !str_starts(from->type->name, STR(TEMPORAL_STEP_PREFIX));
+    attempt->plain = !str_starts(from->type->name, STR(TEMPORAL_STEP_PREFIX));
+    attempt->workflow = from->execution ? from->execution->workflow_id : (struct str){"", 0};
+    attempt->files = (struct str){0};
     if (!temporal_json_read(from->input, &input)) return error_set(err, E_INVALID, "the activity's input is not JSON");
-    enum code rc = *plain ? read_plain(from, input, out, err) : remote_task_read(input, arena, out, err);
+    enum code rc = temporal_text_get(worker->temporal, attempt->workflow, input, arena, &input, err);
+    if (!rc) rc = attempt->plain ? read_plain(from, input, out, err) : remote_task_read(input, arena, out, err);
+    if (!rc && !attempt->plain) rc = json_parse(input, &json_limits_result, arena, &sent, err);
     if (rc) return rc;
+    const struct json *files = attempt->plain ? NULL : json_key(&sent, "files");
+    struct buf text = buf_of(TEMPORAL_LARGE_MAX);
+    if (files) json_canon(&text, files);
+    if (files) attempt->files = buf_keep(&text, arena);
+    if (files && !attempt->files.ptr) return error_nomem(err);
     out->token = from->task_token;
     out->waited_ms = 0;
-    out->request.log_max = 0; // there is nobody to send them to; the end of stderr is part of a fault
     int64_t heartbeat = temporal_duration_ms(from->heartbeat);
     if (heartbeat > 0) out->lease_ms = heartbeat;
     return OK;
+}
+
+enum code temporal_lay_out(struct worker *worker, struct attempt *attempt, struct error *err)
+{
+    struct arena arena = arena_of(65536, (size_t)TEMPORAL_LARGE_MAX * 2);
+    struct json files;
+    attempt->workflow = arena_copy(&attempt->arena, attempt->workflow); // what came with the poll goes with it
+    attempt->files = arena_copy(&attempt->arena, attempt->files);
+    enum code rc = attempt->workflow.ptr && attempt->files.ptr ? OK : error_nomem(err);
+    if (!rc && attempt->files.len > 0 && attempt->has_dir) {
+        rc = json_parse(attempt->files, &json_limits_result, &arena, &files, err);
+        if (!rc) rc = parcel_unpack(worker->temporal, attempt->workflow, &files, attempt->dir.ptr, err);
+    }
+    arena_release(&arena);
+    return rc;
 }
 
 static void respond_failed(struct worker *worker, struct str token, struct str code, struct str message, struct str json,
@@ -110,21 +135,33 @@ static void respond_failed(struct worker *worker, struct str token, struct str c
     arena_release(&arena);
 }
 
+static void respond_lost(struct worker *worker, struct str token, uint64_t epoch, struct str why, int64_t budget_ms)
+{
+    struct tool_result lost = {.lost = true};
+    struct buf json = buf_of(4096);
+    remote_result_write(&json, STR(""), epoch, &lost);
+    respond_failed(worker, token, STR("LOST"), why, buf_str(&json), budget_ms);
+    buf_release(&json);
+}
+
 static bool begin(struct channel *channel, struct attempt *attempt, const struct temporal_activity_task *from,
                   struct arena *arena)
 {
     struct worker *worker = channel->worker;
     struct remote_task task;
     struct error err = {0};
-    bool plain = false;
-    if (read_activity(from, arena, &task, &plain, &err)) {
-        worker_say(worker, true, "an activity is refused: %s", err.message);
-        respond_failed(worker, from->task_token, STR("TASK_INVALID"), str_from(err.message), (struct str){0}, RESPOND_MS);
+    enum code rc = read_activity(worker, from, arena, attempt, &task, &err);
+    if (rc) {
+        bool lost = rc != E_INVALID; // what belongs to it could not be had
+        worker_say(worker, true, "an activity is %s: %s", lost ? "given back" : "refused", err.message);
+        if (lost)
+            respond_lost(worker, from->task_token, 0, str_from(err.message), RESPOND_MS);
+        else
+            respond_failed(worker, from->task_token, STR("TASK_INVALID"), str_from(err.message), (struct str){0}, RESPOND_MS);
         return false;
     }
     pthread_mutex_lock(&worker->mutex);
     channel->busy++;
-    attempt->plain = plain;
     attempt->beat_ms = os_now().mono_ms;
     pthread_mutex_unlock(&worker->mutex);
     if (!worker->options.quiet)
@@ -153,10 +190,14 @@ void *temporal_poll_main(void *context)
                                      .answer = &task,
                                      .timeout_ms = TEMPORAL_POLL_MS,
                                      .retry = GRPC_POLL};
-        enum code rc = temporal_ask(worker->polls, &call, &arena, NULL, &err);
+        int status;
+        enum code rc = temporal_ask(worker->polls, &call, &arena, &status, &err);
         bool begun = !rc && task.task_token.len > 0 && begin(channel, attempt, &task, &arena);
         if (!begun) give_slot_back(channel, attempt);
-        if (rc == E_DENIED || rc == E_NOT_FOUND || rc == E_INVALID) worker_give_up(worker, rc, err.message);
+        // A refusal stays one. An answer that cannot be read is one answer: the activity comes again when its time is over.
+        bool refused = rc == E_DENIED || rc == E_NOT_FOUND || rc == E_INVALID;
+        if (refused && status != GRPC_OK) worker_give_up(worker, rc, err.message);
+        if (refused && status == GRPC_OK) worker_say(worker, true, "a task is passed over: %s", err.message);
         arena_release(&arena);
         if (rc) { // ending, or refused for good
             pthread_mutex_lock(&worker->mutex);
@@ -180,7 +221,7 @@ static struct attempt *beat_due(struct channel *channel, int64_t now, int64_t *n
     *next = now + IDLE_MS;
     for (uint32_t i = 0; i < channel->slots; i++) {
         struct attempt *attempt = &channel->attempts[i];
-        if (attempt->state != ATTEMPT_RUNNING || attempt->dropped) continue;
+        if (attempt->state == ATTEMPT_NONE || attempt->dropped) continue; // done: its result may take a while
         int64_t due = attempt->beat_ms + beat_every(attempt);
         if (due <= now) return attempt;
         if (due < *next) *next = due;
@@ -226,12 +267,29 @@ static void beat(struct channel *channel, struct attempt *attempt)
     enum code rc = token.ptr ? temporal_ask(worker->temporal, &call, &arena, NULL, &err) : E_NOMEM;
     arena_release(&arena);
     pthread_mutex_lock(&worker->mutex);
-    if (attempt->state != ATTEMPT_RUNNING || attempt_ticket(worker, attempt) != ticket) return;
+    if (attempt->state == ATTEMPT_NONE || attempt_ticket(worker, attempt) != ticket) return;
     if (rc == OK) attempt->lease_until = sent + attempt->lease_ms;
+    if (attempt->state == ATTEMPT_DONE) return;
     bool gone = rc == E_NOT_FOUND || os_boot_ms() >= attempt->lease_until; // its server has given it up, or must have by now
     if (gone) worker_say(worker, true, "an attempt is over for the server: it is stopped, and its result dropped");
     if (gone || answer.cancel_requested || answer.activity_reset || answer.activity_paused)
         stop(attempt, ticket, gone || (!answer.cancel_requested && (answer.activity_reset || answer.activity_paused)));
+}
+
+// People hear of a server that is away once, and once when it is back.
+static void note_away(struct worker *worker) // with the lock, which is open meanwhile
+{
+    struct error why = {0};
+    bool away = temporal_is_away(worker->polls, &why), changed = away != worker->away[0] && !worker->draining;
+    worker->away[0] = away;
+    if (!changed) return;
+    struct str address = temporal_settings_of(worker->temporal)->address;
+    pthread_mutex_unlock(&worker->mutex);
+    if (away)
+        worker_say(worker, true, "waiting for Temporal at %.*s: %s", STR_ARG(address), why.message);
+    else
+        worker_say(worker, false, "Temporal at %.*s answers", STR_ARG(address));
+    pthread_mutex_lock(&worker->mutex);
 }
 
 void *temporal_beat_main(void *context)
@@ -241,6 +299,7 @@ void *temporal_beat_main(void *context)
     pthread_mutex_lock(&worker->mutex);
     while (!worker->stopping) {
         int64_t next;
+        if (channel == worker->channels) note_away(worker);
         struct attempt *attempt = beat_due(channel, os_now().mono_ms, &next);
         if (attempt)
             beat(channel, attempt);
@@ -273,39 +332,73 @@ static enum code send_good(struct worker *worker, const struct attempt *attempt,
     return respond(worker, TEMPORAL_METHOD("RespondActivityTaskCompleted"), &temporal_complete_activity, &request, RESPOND_MS, err);
 }
 
-static enum code send_cancelled(struct worker *worker, const struct attempt *attempt, struct error *err)
+static enum code send_cancelled(struct worker *worker, const struct attempt *attempt, struct str json, struct error *err)
 {
+    struct temporal_json room;
     struct temporal_heartbeat request = {.task_token = attempt->token,
+                                         .details = temporal_json(&room, json),
                                          .identity = temporal_identity(worker->temporal),
                                          .namespace = namespace_of(worker)};
     return respond(worker, TEMPORAL_METHOD("RespondActivityTaskCanceled"), &temporal_heartbeat, &request, RESPOND_MS, err);
+}
+
+// The result as workers write it, and with it what the step wrote and the files that it has left, new or changed.
+static enum code write_result(struct worker *worker, const struct attempt *attempt, struct buf *json, struct arena *arena,
+                              struct error *err)
+{
+    struct json files;
+    size_t count = 0;
+    bool known = attempt->files.len > 0;
+    remote_result_write(json, STR(""), attempt->epoch, &attempt->result);
+    if (!buf_ok(json)) return error_set(err, E_LIMIT, "the result has more than %d bytes", TEMPORAL_LARGE_MAX);
+    json->len--; // reopened
+    if (attempt->log[0].len + attempt->log[1].len > 0) {
+        buf_text(json, ",\"log\":");
+        parcel_log_write(json, buf_str(&attempt->log[0]), buf_str(&attempt->log[1]));
+    }
+    enum code rc = known ? json_parse(attempt->files, &json_limits_result, arena, &files, err) : OK;
+    if (!rc && attempt->has_dir && !attempt->result.lost) {
+        size_t before = json->len;
+        buf_text(json, ",\"files\":");
+        rc = parcel_pack(worker->temporal, attempt->workflow, attempt->dir.ptr, known ? &files : NULL, json, &count, err);
+        if (count == 0 && buf_ok(json)) json->len = before;
+    }
+    buf_byte(json, '}');
+    return rc;
+}
+
+static enum code respond_with(struct worker *worker, const struct attempt *attempt, struct str json, struct error *err)
+{
+    const struct tool_result *result = &attempt->result;
+    if (result->ok) return send_good(worker, attempt, json, err);
+    if (attempt->stopping && str_is(result->fault.code, "CANCELLED")) return send_cancelled(worker, attempt, json, err);
+    respond_failed(worker, attempt->token, result->lost ? STR("LOST") : result->fault.code,
+                   result->lost ? STR("what came out is not known") : result->fault.message, json, RESPOND_MS);
+    return OK;
 }
 
 // Without the lock: an attempt that is done is this thread's.
 static void send_result(struct channel *channel, struct attempt *attempt)
 {
     struct worker *worker = channel->worker;
-    const struct tool_result *result = &attempt->result;
-    struct buf json = buf_of((size_t)64 << 20);
+    struct arena arena = arena_of(65536, (size_t)TEMPORAL_LARGE_MAX * 2);
+    struct buf json = buf_of(TEMPORAL_LARGE_MAX);
     struct error err = {0};
+    struct str sent = {0};
     enum code rc = OK;
-    bool bare = attempt->plain && result->ok;
-    if (bare)
-        buf_add(&json, result->output.len > 0 ? result->output : STR("null"));
+    if (attempt->plain && attempt->result.ok)
+        buf_add(&json, attempt->result.output.len > 0 ? attempt->result.output : STR("null"));
     else
-        remote_result_write(&json, STR(""), attempt->epoch, result);
-    if (!buf_ok(&json) || json.len > TEMPORAL_VALUE_MAX || (result->ok && result->spilled)) // spilled: to a file that stays here
-        respond_failed(worker, attempt->token, STR("RESULT_TOO_LARGE"),
-                       STR("the result has more bytes than Temporal carries (1.5 MiB)"), (struct str){0}, RESPOND_MS);
-    else if (result->ok)
-        rc = send_good(worker, attempt, buf_str(&json), &err);
-    else if (attempt->stopping && str_is(result->fault.code, "CANCELLED"))
-        rc = send_cancelled(worker, attempt, &err);
-    else
-        respond_failed(worker, attempt->token, result->lost ? STR("LOST") : result->fault.code,
-                       result->lost ? STR("what came out is not known") : result->fault.message, buf_str(&json), RESPOND_MS);
+        rc = write_result(worker, attempt, &json, &arena, &err);
+    if (!rc && !buf_ok(&json)) rc = error_set(&err, E_LIMIT, "the result has more than %d bytes", TEMPORAL_LARGE_MAX);
+    if (!rc) rc = temporal_text_put(worker->temporal, attempt->workflow, buf_str(&json), &arena, &sent, &err);
+    if (rc == E_LIMIT)
+        respond_failed(worker, attempt->token, STR("PAYLOAD_TOO_LARGE"), str_from(err.message), (struct str){0}, RESPOND_MS);
+    else if (!rc)
+        rc = respond_with(worker, attempt, sent, &err); // else: the server is away, and takes the attempt for lost
     if (rc && rc != E_CANCELLED) worker_say(worker, true, "a result was not taken: %s", err.message);
     buf_release(&json);
+    arena_release(&arena);
     pthread_mutex_lock(&worker->mutex);
     worker->count += rc == OK;
     pthread_mutex_unlock(&worker->mutex);
@@ -344,11 +437,7 @@ void temporal_give_back(struct channel *channel)
     for (uint32_t i = 0; i < channel->slots; i++) {
         struct attempt *attempt = &channel->attempts[i];
         if (attempt->state == ATTEMPT_NONE || attempt->dropped) continue;
-        struct tool_result lost = {.lost = true};
-        struct buf json = buf_of(4096);
-        remote_result_write(&json, STR(""), attempt->epoch, &lost);
-        respond_failed(channel->worker, attempt->token, STR("LOST"), STR("its worker is ending"), buf_str(&json), LAST_MS);
-        buf_release(&json);
+        respond_lost(channel->worker, attempt->token, attempt->epoch, STR("its worker is ending"), LAST_MS);
     }
 }
 

@@ -108,6 +108,14 @@ static void attempt_fail(struct worker *worker, struct attempt *attempt, const s
     on_result(worker, &result);
 }
 
+// It has not begun, for a reason that is none of its own: the engine orders it again.
+static void attempt_lose(struct worker *worker, struct attempt *attempt, const struct error *why)
+{
+    struct tool_result result = {.ticket = attempt_ticket(worker, attempt), .lost = true};
+    worker_say(worker, true, "a step could not begin: %s", why->message);
+    on_result(worker, &result);
+}
+
 static struct str copy(struct attempt *attempt, struct str text)
 {
     struct str kept = arena_copy(&attempt->arena, text);
@@ -211,9 +219,13 @@ void attempt_start(struct worker *worker, struct attempt *attempt, const struct 
         rc = error_nomem(&err);
     else if (!function || request.artifact_count > 0) // a function that declares none has no directory
         rc = own_directory(worker, attempt, &request, &err);
-    if (!rc && is_over(worker, attempt, &request)) rc = error_set(&err, E_CANCELLED, "the lease is over");
-    if (!rc) rc = attempt->tools->ops->start(attempt->tools, &request, &err);
-    if (rc) attempt_fail(worker, attempt, &err);
+    bool laid_out = rc || !worker->temporal || temporal_lay_out(worker, attempt, &err) == OK;
+    if (!rc && laid_out && is_over(worker, attempt, &request)) rc = error_set(&err, E_CANCELLED, "the lease is over");
+    if (!rc && laid_out) rc = attempt->tools->ops->start(attempt->tools, &request, &err);
+    if (rc)
+        attempt_fail(worker, attempt, &err);
+    else if (!laid_out)
+        attempt_lose(worker, attempt, &err);
 }
 
 // ---- from outside

@@ -49,7 +49,7 @@ class Engine:
 engineLeaseSeconds = {self.storm.args.lease}
 tokenFile = "{self.storm.token_file}"
 hosts = ["{self.host}"]
-sinks = [{{ name = "hook", type = "webhook", url = "{receiver}in", probeMaxMs = 500 }}]
+sinks = [{{ name = "hook", type = "webhook", url = "{receiver}in", probeMaxMs = 500, alerts = false }}]
 [serve.fetch]
 allow = [{{ uri = "{receiver}", allowPrivate = true }}]
 [serve.plans]

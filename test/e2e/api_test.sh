@@ -502,6 +502,19 @@ test_flags_are_true_or_false() {
     for follow in '' '?follow=true'; do ask GET "/v1/runs/r1/steps/zz/logs$follow" && answers 404 && code_is STEP_NOT_FOUND; done
 }
 
+test_the_description_needs_no_token_and_names_every_operation_once() {
+    serve
+    token='' ask GET /openapi.json && answers 200
+    equal "$(jq -r '.servers[0].url' body)" /
+    jq -r '.paths[][].operationId' body >names
+    equal "$(wc -l <names)" "$(jq '[.paths[][]] | length' body)"
+    equal "$(sort -u names | wc -l)" "$(wc -l <names)" 'names that are there once'
+    ! grep -vqx '[a-z][A-Za-z0-9]*' names || fail "$(grep -vx '[a-z][A-Za-z0-9]*' names | head -3)"
+    equal "$(jq -r '.paths["/v1/runs/{run}/why"].get.operationId' body)" getRunsByRunWhy
+    equal "$(jq -c '[.paths["/v1/runs"].post.parameters[] | select(.in == "header").name] | sort' body)" '["Idempotency-Key","Prefer"]'
+    equal "$(jq -c '.paths["/openapi.json"].get.security' body)" '[]'
+}
+
 test_the_service_does_what_its_description_says() {
     serve_as_admin
     start r1 "$(shell a 'echo hi')"

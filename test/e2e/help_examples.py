@@ -171,12 +171,16 @@ SERVED = """(cairn serve --listen unix:$PWD/s.sock --store sqlite:$PWD/served.db
 until grep -q 'token of the first start' served; do sleep 0.02; done
 export CAIRN_SERVER=unix:$PWD/s.sock CAIRN_TOKEN=$(cat served.db.token)
 cairn queue set nightly --set maxRunning=1; """
+SCHEDULED = SERVED + """cairn schedule add nightly nightly.yaml --cron @daily; """
 DEFINED = SERVED + """cairn definition put nightly nightly.yaml; sha=$(cairn definition ls nightly -o name); """
 STAGE = {
     **{name: SERVED for name in (
         "token ls", "token new", "token revoke", "token rotate", "queue ls", "queue get", "queue set", "queue pause", "queue resume", "queue rm",
         "limits get", "limits set", "worker ls", "outbox ls", "outbox rewind", "dlq ls", "dlq redrive", "dlq drop", "alert ls", "alert ack",
         "definition put")},
+    **{name: SERVED for name in ("schedule ls", "schedule add")},
+    **{name: SCHEDULED for name in ("schedule get", "schedule next", "schedule ticks", "schedule pause", "schedule resume",
+                                    "schedule rm", "schedule trigger", "schedule backfill")},
     **{name: DEFINED for name in ("definition ls", "definition get", "definition approve")},
     "new": "rm nightly.yaml",
     "test record": "rm release.test.yaml",

@@ -24,6 +24,7 @@ object_store() {
     plan_text p '{"stepId":"a","kind":"noop"}' | jq -r . | tr -d '\n' >plans/plan.json
     for name in 'a b+c(1)~.json' busy-1.json busy-9.json secret-1.json; do cp plans/plan.json "plans/$name"; done
     python3 "$e2e/object_store.py" plans &
+    objects=$!
     wait_for test -s port
     place=http://127.0.0.1:$(cat port)
     export S3_ID=AKIDTEST AZURE_SAS='sv=2021-08-06&sig=right'
@@ -90,7 +91,7 @@ killed() { kill -9 "$server"; wait "$server" 2>/dev/null; }
 test_bodies_of_plans_are_apart_from_the_log_and_fetched_again_C_38_WE_1j() {
     object_store; configure
     plan_text p '{"stepId":"gate","kind":"approval"}' | jq -r . | tr -d '\n' >plans/plan.json
-    printf '[serve.plans]\nbodies = "apart"\ninline = "allow"\n' >>cairn.toml
+    printf '[serve.plans]\ninline = "allow"\n' >>cairn.toml # bodies are apart unless it is said otherwise
     sum=$(sha plans/plan.json)
     serve
     for run in a b c; do start $run s3://plans/plan.json & done; wait $!; wait_for state a RUNNING; wait_for state b RUNNING; wait_for state c RUNNING
@@ -114,6 +115,11 @@ test_bodies_of_plans_are_apart_from_the_log_and_fetched_again_C_38_WE_1j() {
     wait_for grep -q 'run not taken up" run=b' serve.err
     wait_for eval 'ask GET /v1/alerts && jq -e "[.items[] | select(.name == \"PLAN_INTEGRITY_VALIDATION_FAILED\" and (.priority | tostring | ltrimstr(\"P\")) == \"1\")] | length > 0" body >/dev/null'
     ask GET /v1/runs/b && answers 200 && equal "$(jq -r .status body)" RUNNING
+    # What it waits for is said: by its status, and to who asks why.
+    wait_for eval 'ask GET /v1/runs/b/status && jq -r .message body | grep -q "the body of its plan is not here, and s3://plans/plan.json does not give it"'
+    equal "$(jq -r .substatus body)" RECOVERING
+    ask GET /v1/runs/b/why; [ "$status" -ge 400 ] || fail "why of a run without its plan: $status"
+    has body 's3://plans/plan.json does not give it'
     cp right.json plans/plan.json
     wait_for grep -q 'run taken up after all" run=b' serve.err
     approve b 21111111-1111-4111-8111-111111111111; wait_for state b COMPLETED
@@ -129,5 +135,53 @@ test_bodies_of_plans_are_apart_from_the_log_and_fetched_again_C_38_WE_1j() {
     equal "$(blobs "$sum")" 1
     stop_serving
     cairn_is 0 log verify --all --store "sqlite:$PWD/store.db"
+}
+# The address takes the call and says nothing: the engine goes on all the same, and so does the start of the service.
+test_a_plan_that_does_not_come_holds_nobody_up_C_38() {
+    object_store; configure
+    plan_text p '{"stepId":"gate","kind":"approval"}' | jq -r . | tr -d '\n' >plans/plan.json
+    printf '[serve.plans]\ninline = "allow"\n' >>cairn.toml
+    serve
+    start a s3://plans/plan.json; wait_for state a RUNNING
+    killed
+    rm -r store.db-plans
+    kill -STOP "$objects"
+    serve
+    before=$(date +%s%3N)
+    for run in x y z; do
+        ask POST /v1/runs "{\"document\":$(plan_text q '{"stepId":"n","kind":"noop"}'),\"runId\":\"$run\"}" && answers 202
+        wait_for state $run COMPLETED
+    done
+    [ $(($(date +%s%3N) - before)) -lt 8000 ] || fail 'the engine waited for the address'
+    ask GET /v1/runs/a/status
+    has body 'the body of its plan is fetched again from s3://plans/plan.json'
+    kill -CONT "$objects"
+    wait_for grep -q 'run taken up after all" run=a' serve.err
+    approve a 11111111-1111-4111-8111-111111111111; wait_for state a COMPLETED
+}
+test_stores_with_bodies_apart_are_copied_whole_and_kept_small_C_38() {
+    object_store; configure
+    plan_text p '{"stepId":"n","kind":"noop"}' | jq -r . | tr -d '\n' >plans/plan.json
+    sum=$(sha plans/plan.json)
+    serve; start a s3://plans/plan.json; wait_for state a COMPLETED; stop_serving
+    store=(--store "sqlite:$PWD/store.db")
+    equal "$(blobs "$sum")" 0
+    # What leaves the store takes the body along.
+    cairn_is 0 store backup "files:$PWD/b" "${store[@]}"; cairn_is 0 log verify --all --store "files:$PWD/b"
+    cairn_is 0 log replay a --store "files:$PWD/b"
+    cairn_is 0 store restore "files:$PWD/b" --store "sqlite:$PWD/again.db"; cairn_is 0 log replay a --store "sqlite:$PWD/again.db"
+    cairn_is 0 log export a --out a.cairn "${store[@]}"; cairn_is 0 log verify a.cairn
+    cairn_is 0 log replay a "${store[@]}"
+    # Without the body the log is whole, and what needs it says where it was.
+    mv store.db-plans aside
+    cairn_is 0 log verify --all "${store[@]}"
+    cairn_is 0 get a "${store[@]}"
+    cairn_is 0 events a "${store[@]}"
+    "$CAIRN" log replay a "${store[@]}" >out 2>err && fail 'replayed without its plan'
+    has err 's3://plans/plan.json'
+    mv aside store.db-plans
+    # A body that no run refers to goes with the runs.
+    cairn_is 0 store gc --keep 0s --yes "${store[@]}"
+    [ ! -e "store.db-plans/$sum" ] || fail 'the body of a removed run is still there'
 }
 run_tests "$@"

@@ -55,7 +55,7 @@ test_addresses_of_the_page_swallow_nothing_of_the_api() {
         get "$path" && answers 401 # a program, which asked for no document
         token='' ask POST "$path" '{}' "$html" && answers 401
     done
-    for path in /v1 /v1/ /v1/runs /v1/nothing /openapi.json /metrics /schemas/run-snapshot.json /v1/t/a/p/b/e/c/runs; do
+    for path in /v1 /v1/ /v1/runs /v1/nothing /metrics /schemas/run-snapshot.json /v1/t/a/p/b/e/c/runs; do
         get "$path" "$html"
         [ "$status" = 401 ] || [ "$status" = 400 ] || fail "$path: $status"
         equal "$(header Content-Type)" application/problem+json
@@ -253,6 +253,142 @@ YAML
     ask GET '/v1/runs?q=status=FAILED' && answers 200
     has body 'ERROR in red'
     hasnt body '[31m'
+}
+
+# A run of each state in one store. `ids` are their names.
+states() {
+    local red="printf 'more\\\\n\\\\033[31mno such table\\\\033[0m\\\\n' >&2; exit 3"
+    start_nodes failed "{id: load, bash: \"$red\", retry: {max_attempts: 2, delay_ms: 1, on_error: all}}"
+    start_nodes gate '{id: ship, approval: {message: "Ship it?", timeout: 4h}}'
+    start_nodes again '{id: a, bash: "exit 1", retry: {max_attempts: 5, delay_ms: 60000, on_error: all}}, {id: b, bash: "sleep 600"}'
+    start_nodes stopped '{id: a, bash: "true"}, {id: b, depends_on: [a], bash: "sleep 600"}'
+    ask POST /v1/runs '{"document":{"metadata":{"planId":"held","planVersion":"1.0","schemaVersion":"v1.2","onStepFailure":"hold"},"steps":[{"stepId":"up","kind":"shell","with":{"command":"exit 4"}}]},"runId":"held"}'
+    [ "$status" -lt 300 ] || fail "$(cat body)"
+    ask POST /v1/runs "{\"document\":$(plan_text fine '{"stepId":"a","kind":"noop"}'),\"runId\":\"fine\"}" 'Prefer: wait=30' && answers 200
+    wait_for row_is stopped '.completed == 1 and .running == 1'
+    ask POST /v1/runs/stopped/signals '{"signalId":"00000000-0000-4000-8000-000000000001","signalType":"CANCEL","payload":{"reason":"wrong cluster"}}' && [ "$status" -lt 300 ] || fail "$(cat body)"
+    for run in failed stopped; do wait_for row_is "$run" '.endedAt != null'; done
+    wait_for row_is again '.headline.parts | length == 2'
+    wait_for row_is held '.headline.state == "held"'
+    wait_for row_is gate '.headline.state == "approval"'
+}
+who_am_i() { ask GET /v1/whoami && jq -r .id body; }
+start_nodes() { # RUN NODES
+    ask POST /v1/runs "$(jq -n --arg d "name: $1
+nodes: [$2]" --arg r "$1" '{document: $d, file: ($r + ".yaml"), runId: $r}')"
+    [ "$status" -lt 300 ] || fail "$1: $(cat body)"
+}
+row_is() { # RUN FILTER
+    ask GET "/v1/runs?q=run=$1" && answers 200
+    jq -e ".items[0] | $2" body >/dev/null
+}
+
+test_rows_of_lists_say_what_is_going_on_and_in_which_parts() {
+    serve
+    states
+    me=$(who_am_i)
+    ask GET '/v1/runs?limit=50' && answers 200
+    jq -c '.items[] | [.runId, .headline.state, .headline.text, .headline.detail]' body | sort | sed "s/by $me/by ME/" >told
+    diff told - <<'TOLD' >differ || fail "$(cat differ)"
+["again","retrying","a is tried again; b runs","exit 1"]
+["failed","failed","load failed at attempt 3 of 3","no such table"]
+["fine",null,null,null]
+["gate","approval","ship waits for a person",null]
+["held","held","up failed and waits for a person","exit 4"]
+["stopped","cancelled","cancelled by ME","wrong cluster"]
+TOLD
+    equal "$(jq -c '.items[] | select(.runId == "again").headline.parts | map([.state, .step, .attempt, .attempts, .due != null])' body)" '[["retrying","a",1,6,true],["running","b",null,null,false]]'
+    equal "$(jq -c '.items[] | select(.runId == "gate").headline | [.role, .due != null]' body)" '["Operator",true]'
+    equal "$(jq -c '.items[] | select(.runId == "failed").headline.parts' body)" '[{"state":"failed","step":"load","attempt":3,"attempts":3,"code":"EXIT_NONZERO"}]'
+    # a step that was stopped with its run has not failed
+    equal "$(jq -c '.items[] | select(.runId == "stopped") | [.completed, .failed, .progress]' body)" '[1,0,"1/2"]'
+    ask GET /v1/runs/stopped && equal "$(jq -r .failedSteps body)" 0
+    # a paused run says by whom, and what it would do
+    ask POST /v1/runs/again/signals '{"signalId":"00000000-0000-4000-8000-000000000002","signalType":"PAUSE","payload":{"reason":"window"}}'
+    wait_for row_is again '.headline.state == "paused"'
+    equal "$(jq -r '.items[0].headline | .text + ": " + .detail' body)" "is being paused by $me; 1 in flight may end: window"
+    # who asks for nothing of it does not pay for it, and what people wrote is not for every role
+    ask GET '/v1/runs?fields=runId,headline.state' && equal "$(jq -c '.items | map(keys) | add | unique' body)" '["headline","runId"]'
+    ask POST /v1/tokens '{"name":"op","roles":["operator"]}' && answers 201
+    token=$(jq -r .token body)
+    ask GET '/v1/runs?limit=50' && answers 200
+    hasnt body 'no such table' && hasnt body 'wrong cluster' && hasnt body window
+    equal "$(jq -r '.items[] | select(.runId == "failed").headline.text' body)" 'load failed at attempt 3 of 3'
+}
+
+test_a_verdict_is_told_in_parts_with_times_as_data() {
+    serve
+    states
+    me=$(who_am_i)
+    ask GET /v1/runs/failed/steps/load/why && answers 200
+    equal "$(jq -c '.verdictParts | map(keys[0])' body)" '["step","text","code","text"]'
+    equal "$(jq -r '[.verdictParts[] | to_entries[0].value] | join("")' body)" "$(jq -r .verdict body)"
+    hasnt body '[31m no' && equal "$(jq -r .verdictParts[2].code body)" EXIT_NONZERO
+    ask GET /v1/runs/again/steps/a/why && answers 200
+    jq -e '.verdictParts | map(.due // empty) | length == 1 and (.[0] | fromdateiso8601? // test("^20.*Z$"))' body >/dev/null || fail "$(jq -c .verdictParts body)"
+    ask GET /v1/runs/gate/steps/ship/why && jq -e '.verdictParts | any(has("since"))' body >/dev/null || fail "$(cat body)"
+    ask GET /v1/runs/stopped/why && equal "$(jq -c '[.verdictParts[] | select(has("by") or has("said"))]' body)" "[{\"by\":\"$me\"},{\"said\":\"wrong cluster\"}]"
+    equal "$(jq -r .counts.failed body)" 0
+    ask POST /v1/tokens '{"name":"op","roles":["operator"]}' && token=$(jq -r .token body)
+    ask GET /v1/runs/stopped/why && answers 200
+    equal "$(jq -c '[.verdict, (.verdictParts | map(.said // empty))]' body)" '["(redacted)",["(redacted)"]]'
+    jq -e '.verdictParts | any(.text == "run stopped was CANCELLED by ")' body >/dev/null || fail "$(jq -c .verdictParts body)"
+}
+
+test_why_tells_the_visits_of_a_step_apart() {
+    serve
+    document=$(jq -Rs . <<'YAML'
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: twice, path: twice}
+workflow:
+  - {step: start, tool: {kind: noop}, set: {ctx.at: 0}, next: {arcs: [{step: inner}]}}
+  - step: inner
+    tool: {kind: noop}
+    set: {ctx.at: "{{ ctx.at + 1 }}"}
+    next: {arcs: [{step: inner, when: "{{ ctx.at < 2 }}"}, {step: end}]}
+  - {step: end, tool: {kind: noop}}
+YAML
+)
+    ask POST /v1/runs "{\"document\":$document,\"runId\":\"v\"}" 'Prefer: wait=30' && answers 200
+    ask GET /v1/runs/v && answers 200
+    equal "$(jq -c '[.steps[] | select(.stepId | startswith("inner")) | [.stepId, .visit]]' body)" '[["inner",1],["inner:run:2",2]]'
+    for visit in 1 2; do
+        ask GET "/v1/runs/v/steps/inner:run:$visit/why" && answers 200
+        equal "$(jq -c '[.visit, .visits, .state]' body)" "[$visit,2,\"done\"]"
+        jq -r '.since, .arcs[0].seq, .attempts[0].seq' body >"told$visit"
+    done
+    cmp -s told1 told2 && fail "two visits are told alike: $(cat told1)"
+    ask GET /v1/runs/v/steps/inner/why && equal "$(jq -r .visit body)" 2 # the last one
+    ask GET /v1/runs/v/steps/inner:run:3/why && answers 404
+}
+
+test_the_audit_has_the_newest_first_where_that_is_asked_for() {
+    serve
+    for i in 1 2 3 4 5 6 7; do ask POST /v1/tokens "{\"name\":\"t$i\",\"roles\":[\"operator\"]}" && answers 201; done
+    ask GET '/v1/audit?limit=500' && answers 200
+    jq -c '[.items[].seq] | reverse' body >wanted
+    cursor='' && : >found
+    for page in 1 2 3 4 5 6; do
+        ask GET "/v1/audit?sort=-timestamp&limit=3${cursor:+&cursor=$cursor}" && answers 200
+        jq '.items[].seq' body >>found
+        cursor=$(jq -r '.nextCursor // empty' body)
+        [ -n "$cursor" ] || break
+    done
+    equal "$(jq -sc . found)" "$(cat wanted)"
+    ask GET '/v1/audit?sort=seq' && answers 400
+    ask GET '/v1/audit?sort=-timestamp&after=3' && answers 400
+    ask GET '/v1/audit?sort=-timestamp&cursor=xyz' && answers 400
+}
+
+test_the_store_tells_its_size_and_growth_to_those_who_see_metrics() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p '{"stepId":"a","kind":"noop"}'),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    ask GET /v1/usage && answers 200
+    equal "$(jq -c '[.kind, .runs, .status.COMPLETED, (.days | length), .days[29].runs, .biggest[0].runId]' body)" '["sqlite",1,1,30,1,"r1"]'
+    jq -e '.usage | map(.bytes) | add > 4096' body >/dev/null || fail "$(cat body)"
+    equal "$(jq -c '[.runs, .events, .days[29].events]' body)" "$("$CAIRN" store stat --store "sqlite:$PWD/store.db" -o json | jq -c '[.runs, .events, .days[29].events]')" 'what the terminal says'
+    token='' ask GET /v1/usage && answers 401
 }
 
 # What `cairn ui` prints: the address in $url, the ticket in $ticket.

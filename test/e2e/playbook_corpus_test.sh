@@ -79,7 +79,7 @@ test_sql_against_a_real_postgres() {
     runs postgres_test --credentials credentials.yaml
     equal "$(result postgres_test start '.command_0.rows[0].count')" 2
     runs v10_canonical_example --credentials credentials.yaml --set "api_url=$api"
-    equal "$(pg_sql "select count(*) from results")" 3 "rows that the loop stored"
+    equal "$(pg_sql "select item_id from results")" "$(result v10_canonical_example process_data .items)" "rows that the loop stored: the number that validate gave"
     runs batch_execution_heavy_payload_pipeline_in_step_heavy_payload_pipeline_in_step --credentials credentials.yaml \
         --set execution_mode=direct_stress --set seed_rows=12 --set "details_api_url=$api/anything" --set payload_kb_per_item=64
     equal "$(pg_sql 'select count(*) from public.heavy_payload_results where http_status = 200')" 12 'rows that were fetched and stored'

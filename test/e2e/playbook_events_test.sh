@@ -86,7 +86,7 @@ workflow:
 P
     run 0 p.yaml
     is '[.[]|select(.event_type|startswith("task.attempt"))|"\(.event_type):\(.attempt)"]|join(" ")' 'task.attempt.started:1 task.attempt.failed:1 task.attempt.started:2 task.attempt.done:2'
-    is '[.[]|select(.task_run_id)|.task_run_id]|unique|tojson' '["task:flaky:run:1"]'
+    is '[.[]|select(.task_run_id)|.task_run_id]|unique|tojson' '["task:flaky:step:start:run:1:run:1"]'
     is '[.[]|select(.event_type=="policy.task.evaluated")|.payload.action.do]|join(" ")' 'retry continue'
     is '.[]|select(.event_type=="task.attempt.failed")|[.status,.payload.outcome.status,(.payload.error|has("code"))]|tojson' '["error","error",true]'
     equal "$(types | grep -c retry)" 0

@@ -134,7 +134,7 @@ YAML
     book gone >gone.yaml <<'YAML'
 workflow:
   - step: start
-    tool: {kind: shell, args: {a: 1}, input: {b: 2}, cmds: "true", retry: {}}
+    tool: {kind: shell, args: {a: 1}, input: {b: 2}, cmds: "true", retry: [{when: x}]}
     next: {arcs: [{step: each, if: "{{ x }}"}]}
   - step: each
     loop: {in: [1], iterator: i, pagination: {}, while: x}

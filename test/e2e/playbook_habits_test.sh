@@ -273,7 +273,7 @@ workflow:
   - {step: end, tool: {kind: python, input: {c: "{{ ctx }}", a: "{{ rows.rows[0].a }}", n: "{{ rows.command_0.row_count }}"}, code: result = input_data}}
 YAML
     runs seen
-    equal "$(result seen end)" '{"a":5,"c":{"code":201,"head":"b"},"n":0}'
+    equal "$(result seen end)" '{"a":6,"c":{"code":201,"head":"b"},"n":0}'
 }
 
 test_a_reference_shows_how_the_result_begins_C_62() {

@@ -79,6 +79,8 @@ PY
 }
 
 test_a_projector_that_does_not_move_is_an_alert_by_name_while_it_lasts_ES_1_4e_ES_1_5_5a() {
+    for name in all ours; do printf '[[serve.sinks]]\nname = "%s"\ntype = "file"\npath = "%s"\ntypes = ["Alert*"]\n' $name "$PWD/$name"; done >cairn.toml
+    echo 'tenants = ["default"]' >>cairn.toml
     serve
     start r1
     wait_for has_seen_all "$(metric cairn_events_total)"
@@ -88,6 +90,7 @@ test_a_projector_that_does_not_move_is_an_alert_by_name_while_it_lasts_ES_1_4e_E
     wait_for lags open
     equal "$(jq -r '.items[] | [.priority, .tenantId // "-"] | @tsv' body)" 'P2	-' 'of the installation'
     has serve.err 'report=LAG_HIGH alert=PROJECTOR_LAG_HIGH state=open'
+    wait_for grep -q AlertRaised all
     # Who looks after one tenant of the installation does not see it.
     ask POST /v1/tokens '{"roles": ["Admin"], "tenantId": "default"}' && answers 201
     other=$(jq -r .token body)
@@ -96,6 +99,11 @@ test_a_projector_that_does_not_move_is_an_alert_by_name_while_it_lasts_ES_1_4e_E
     : >go
     wait_for lags closed
     wait_for grep -q 'report=LAG_NORMAL alert=PROJECTOR_LAG_HIGH state=closed' serve.err
+    # On the bus: the beginning while it lasted, the end now. A sink of one tenant gets what is of that tenant alone.
+    of_all() { jq -r 'select(.alert.tenantId == null) | "\(.eventType) \(.alert.name) \(.alert.state)"' all; }
+    wait_for eval '[ "$(of_all | wc -l)" = 2 ]'
+    equal "$(of_all)" "$(printf 'AlertRaised PROJECTOR_LAG_HIGH open\nAlertEnded PROJECTOR_LAG_HIGH closed')"
+    equal "$([ ! -e ours ] || jq -r '.alert.tenantId' ours | sort -u)" "$(jq -r '.alert.tenantId // empty' all | sort -u)" 'of a sink of one tenant'
 }
 
 test_es_1_5_5b_es_1_1i_a_gap_in_a_log_is_told_once() {

@@ -116,4 +116,86 @@ adapter = "conductor"'
     equal "$(jq -r .ref.provider body)" conductor
 }
 
+# The documents of the other two kinds, as JSON strings.
+nodes_text() { jq -n --arg run "$1" '"name: n\nnodes:\n  - id: a\n    bash: \($run)\n  - id: b\n    bash: exit 3\n    depends_on: [a]\n  - id: c\n    bash: echo c\n    depends_on: [b]\n"'; }
+playbook_text() { jq -n --arg run "$1" '"apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: p, path: demo/p, version: \"1\"}\nworkflow:\n  - step: a\n    tool: {kind: shell, cmds: \"\($run)\"}\n    next: {arcs: [{step: b}]}\n  - step: b\n    loop: {in: \"{{ [1, 2] }}\", iterator: i}\n    tool: {kind: shell, cmds: \"echo {{ iter.i }}\"}\n"'; }
+start_text() { # RUN DOCUMENT
+    ask POST /v1/runs "{\"document\":$2,\"context\":{\"tenantId\":\"default\",\"projectId\":\"shop\",\"environmentId\":\"prod\",\"runId\":\"$1\"}}"
+    answers 202
+}
+has_ended() { ask GET "/v1/runs/$1/status" && [ "$(jq -r '.completedAt // ""' body)" ]; }
+# Of every event: TENANT/PROJECT/ENVIRONMENT, each once.
+places_of() {
+    ask GET "/v1/runs/$1/events?limit=500"
+    [ "$(jq '.items | length' body)" -ge 5 ] || fail "few events: $(jq -c '.items | length' body)"
+    jq -r '[.items[] | (if .runSeq then . elif .run_id then .payload else .payload.meta end)
+        | (.tenantId // .tenant_id) + "/" + (.projectId // .project_id) + "/" + (.environmentId // .environment_id)] | unique | join(" ")' body
+}
+
+test_every_event_of_every_document_says_whose_it_is_WE_2_1_3j() {
+    serve
+    start_text n1 "$(nodes_text 'echo a')" && start_text p1 "$(playbook_text 'echo a')" && start r1 '' "$noop"
+    for run in n1 p1 r1; do
+        wait_for has_ended $run
+        equal "$(places_of $run)" default/shop/prod "events of $run"
+    done
+    ask GET '/v1/runs/n1/events?limit=500'
+    equal "$(jq -r '[.items[].event_type] | unique | length' body)" 6 'types of records'
+    # One that is stopped and one that pauses say it too, and so does what the audit has of them.
+    start_text n2 "$(nodes_text 'sleep 60')" && start_text p2 "$(playbook_text 'sleep 60')"
+    for run in n2 p2; do
+        ask POST /v1/runs:signal "{\"ref\":\"cairn://local/x/$run/$run\",\"signal\":$pause}" && answers 202
+        ask POST /v1/runs:cancel "{\"ref\":{\"provider\":\"cairn\",\"workflowId\":\"$run\",\"runId\":\"$run\"},\"reason\":\"enough\"}" && answers 202
+        wait_for has_ended $run
+        ask GET "/v1/runs/$run/status" && equal "$(jq -r .status body)" CANCELLED
+    done
+    equal "$(places_of p2)" default/shop/prod
+    ask GET '/v1/runs/n2/events?limit=500'
+    equal "$(jq -r '.items[-1] | .event_type + " " + .payload.project_id + " " + .payload.environment_id' body)" 'workflow_cancelled shop prod'
+    ask GET '/v1/audit?limit=500'
+    for run in n1 p1 n2 p2; do
+        equal "$(jq -r --arg run $run '[.items[] | select(.resource.id == $run) | .projectId + "/" + .environmentId] | unique | join(" ")' body)" shop/prod
+    done
+    stop_serving
+    store=(--store "sqlite:$PWD/store.db") && intact
+}
+# Written by the release that said it in the first event only; old-n was killed while b was running.
+test_logs_that_say_it_once_verify_and_go_on_WE_2_1_3j() {
+    mkdir s && tar -xzf "$root/test/golden/stores/ids-in-the-first-event.tar.gz" -C s || fail 'the store'
+    store=(--store files:s)
+    cp -r s/old-p/events.jsonl before
+    intact
+    cairn_is 0 recover "${store[@]}"
+    cmp before s/old-p/events.jsonl || fail 'a log that had ended has changed'
+    status_is old-n COMPLETED || fail "$("$CAIRN" get old-n "${store[@]}")"
+    equal "$("$CAIRN" events old-n "${store[@]}" -o jsonl | jq -r '.payload.project_id // "-"' | tr '\n' ' ')" 'default - - - default default default '
+    intact
+    for run in old-n old-p; do cairn_is 0 log replay $run "${store[@]}"; done
+    rm -rf /tmp/cairn-first # where its artifacts were
+}
+
+test_the_strict_mode_is_one_for_all_documents_C_07() {
+    serve
+    start r0 '' "$noop"
+    stop_serving
+    engine 'strictSchema = true'
+    serve
+    start_text n1 "$(nodes_text 'echo a')" && start_text p1 "$(playbook_text 'echo a')" && start r1 '' "$noop"
+    for run in n1 p1 r1; do
+        wait_for has_ended $run
+        equal "$(jq -r '.ref.provider + " " + .engineRunRef' body | cut -d: -f1)" 'temporal temporal'
+        hasnt body cairn
+        ask GET "/v1/runs/$run" && jq -c 'walk(if type == "object" then del(.uri) else . end)' body >told && hasnt told cairn
+        ask GET "/v1/runs/$run/events?limit=500" && jq -c 'walk(if type == "object" then del(.uri) else . end)' body >told && hasnt told '"cairn'
+        for given in '"cairn://local/p/'$run/$run'"' "{\"provider\":\"cairn\",\"workflowId\":\"$run\",\"runId\":\"$run\"}"; do
+            for verb in status cancel; do
+                ask POST /v1/runs:$verb "{\"ref\":$given}" && answers 400 && code_is ADAPTER_INVALID_RUN_REF
+            done
+        done
+        ask POST "/v1/runs/$run/rerun" '{}' && equal "$(jq -r .ref.provider body)" temporal "a run made from $run"
+    done
+    ask POST /v1/runs/r0/rerun '{}' && equal "$(jq -r .ref.provider body)" temporal 'a run made from one of before'
+    ask GET /openapi.json && equal "$(jq -c '.components.schemas.Capabilities.properties.provider.enum | sort' body)" '["conductor","mock","temporal"]'
+}
+
 run_tests "$@"

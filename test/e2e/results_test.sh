@@ -78,7 +78,7 @@ test_nx_7_3_a_result_is_in_the_object_store_and_read_back() {
     nats_up
     big 300000
     cairn_is 0 run big.yaml "${store[@]}" "${results[@]}" --run-id r1 --progress none
-    equal "$(stored r1 | jq -c '[.payload.result_ref.store, .payload.extracted, .payload.meta]')" '["nats_object",{},null]'
+    equal "$(stored r1 | jq -c '[.payload.result_ref.store, .payload.extracted, (.payload.meta | keys)]')" '["nats_object",{},["environment_id","project_id","tenant_id"]]'
     read_is r1 '{"length":300017,"where":"nats_object"}'
     hash=$(hash_of r1)
     # Another client finds it by its name, whole and with its digest.
@@ -127,7 +127,7 @@ Y
     equal "$(stored large | jq -r .payload.result_ref.store)" nats_object
     big 200000 auto
     cairn_is 0 run big.yaml "${store[@]}" "${results[@]}" --run-id small --progress none
-    equal "$(stored small | jq -c '[.payload.result_ref.store, .payload.meta]')" '["object",null]'
+    equal "$(stored small | jq -c '[.payload.result_ref.store, (.payload.meta | keys)]')" '["object",["environment_id","project_id","tenant_id"]]'
     big 200000 s3
     cairn_is 0 run big.yaml "${store[@]}" "${results[@]}" --run-id s3 --progress none
     has err 'E0219'

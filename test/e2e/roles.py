@@ -70,6 +70,16 @@ COMMANDS = {
     "token new": ("ROLE --role Operator", ["token.create"], OK),
     "token revoke": ("TOKEN", ["token.revoke"], OK),
     "token rotate": ("TOKEN", ["token.list", "token.create", "token.revoke"], OK),
+    "schedule ls": ("", ["schedule.list"], OK),
+    "schedule add": ("s plan.json --cron @daily", ["schedule.create"], OK),
+    "schedule get": ("s", ["schedule.list"], OK),
+    "schedule next": ("s", ["schedule.list"], OK),
+    "schedule ticks": ("s", ["schedule.list"], OK),
+    "schedule pause": ("s", ["schedule.create"], OK),
+    "schedule resume": ("s", ["schedule.create"], OK),
+    "schedule trigger": ("s", ["run.start"], OK),
+    "schedule backfill": ("s --since 2026-02-01T00:00:00 --until 2026-02-02T00:00:00 --dry-run", ["schedule.create"], OK),
+    "schedule rm": ("s", ["schedule.delete"], OK),
     "queue ls": ("", ["queue.list"], OK),
     "queue get": ("default", ["queue.list"], OK),
     "queue set": ("q --set maxRunning=3", ["queue.change"], OK),
@@ -85,7 +95,7 @@ COMMANDS = {
     "dlq redrive": ("--all s --reason x", ["dlq.replay"], MISSING),
     "dlq drop": ("s.1 --reason x", ["dlq.drop"], MISSING),
     "alert ls": ("", ["alert.list"], OK),
-    "alert ack": ("a", ["alert.ack"], MISSING),
+    "alert ack": ("none", ["alert.ack"], MISSING),
     "definition ls": ("", ["plan.list"], OK),
     "definition get": ("plan SHA", ["plan.get"], OK),
     "definition put": ("plan plan.json", ["plan.register"], OK),
@@ -171,6 +181,8 @@ def main():
             if "HELD" in arguments:
                 begin("held.json", own, ["--for", "step/b=failed"])
             token_id = new_token("operator")["id"] if "TOKEN" in arguments else ""
+            if command.startswith("schedule "):
+                must(["schedule", "add", "s", "plan.json", "--cron", "@daily"])
             if command.startswith("queue "):
                 must(["queue", "set", "q", "--set", "maxRunning=2"])
             for name, run in {"ROLE": role, "TOKEN": token_id, "SHA": sha, "RUN": "waits", "DONE": "done", "FAILED": "failed", "OWN": own, "PAUSED": own, "HELD": own}.items():

@@ -35,6 +35,34 @@ test_tokens_are_made_rotated_and_revoked() {
     cairn_is 0 token ls -o table; has out 'Engineer, Admin'
     stop_serving
 }
+# The new token and the end of the old one are one batch: of many that exchange it at once one gets a token, and there is one good token after a crash.
+test_an_exchange_of_tokens_is_whole_A4() {
+    served
+    ask POST /v1/tokens '{"name":"ci","roles":["Operator"]}'; answers 201; old=$(jq -r .id body)
+    local i pids=()
+    for i in 1 2 3 4 5 6; do
+        curl -s -o "got.$i" -H "Authorization: Bearer $token" -H 'Content-Type: application/json' --data-binary "{\"name\":\"ci\",\"roles\":[\"Operator\"],\"replaces\":\"$old\"}" "$url/v1/tokens" & pids+=($!)
+    done
+    wait "${pids[@]}"
+    equal "$(cat got.* | jq -r 'select(.token) | .id' | wc -l)" 1 'tokens that were made'
+    equal "$(id_of ci | wc -l)" 1 'good tokens'
+    new=$(id_of ci)
+    kill -9 "$server"; wait "$server" 2>/dev/null
+    served
+    equal "$(id_of ci)" "$new" 'after a crash'
+    ask POST /v1/tokens "{\"name\":\"ci\",\"roles\":[\"Operator\"],\"replaces\":\"$old\"}"; answers 409; code_is TOKEN_REVOKED
+    # Nobody revokes by it what is not theirs to revoke, and nothing is made then.
+    ask POST /v1/tokens '{"name":"b","roles":["Admin"],"tenantId":"b"}'; answers 201
+    token=$(jq -r .token body)
+    ask POST /v1/tokens "{\"name\":\"mine\",\"roles\":[\"Operator\"],\"replaces\":\"$new\"}"; answers 404
+    ask GET /v1/tokens; hasnt body '"mine"'
+    equal "$(id_of ci)" "$new" 'the token of another tenant'
+    cairn_is 5 token rotate "$new" --out no/such/directory/file
+    [ "$("$CAIRN" token ls -o json | jq -r --arg n "$(id_of ci)" '.[] | select(.id == $n) | .name')" = ci ] || fail 'there is no good token'
+    printf '%s' "$(tail -n 1 out)" >shown.token; chmod 600 shown.token
+    CAIRN_TOKEN= cairn_is 0 ls --token-file shown.token
+    stop_serving
+}
 test_owner_of_the_store_gets_in_without_any_token() {
     served
     cairn_is 6 token bootstrap --store "sqlite:$PWD/store.db"; has err 'has a token that is good'

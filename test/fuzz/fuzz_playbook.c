@@ -17,7 +17,7 @@ static enum code find_part(void *context, struct program_part *part, struct aren
 
 static void check_when(const struct net_when *when)
 {
-    INVARIANT(!when->test == (when->text.ptr == NULL));
+    INVARIANT(!when->test || when->text.ptr); // `true` is a text without a test
 }
 
 static void check_sets(const struct net_sets *sets)

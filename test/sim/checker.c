@@ -289,6 +289,62 @@ static bool decode_record(struct checker *checker, const struct model_run *run, 
     return rc == OK;
 }
 
+// O1
+static void check_outbox(struct checker *checker, struct model_run *run, const struct moment *m)
+{
+    struct str text = {0};
+    if (run->outbox_count == 0) return;
+    if (m) INVARIANT(contract_encode_ledger(m, &checker->scratch, &text, NULL) == OK);
+    if (!m || !str_eq(text, run->outbox[0]))
+        checker_fail(checker, "O1", "%.*s: the outbox has %.*s, and the log goes on with %.*s", STR_ARG(run->ids.run),
+                     STR_ARG(run->outbox[0]), STR_ARG(m ? text : STR("something else")));
+    run->outbox++;
+    run->outbox_count--;
+    run->outbox_capacity--;
+}
+
+void checker_outbox(struct checker *checker, const struct engine_outbox *news, bool may_lose)
+{
+    struct model_run *run = checker_run(checker, news->run);
+    INVARIANT(run);
+    if (news->what == OUTBOX_LOGGED && run->outbox_count > 0)
+        checker_fail(checker, "O1", "%.*s: the outbox was emptied before the log had all of it", STR_ARG(run->ids.run));
+    if (news->what == OUTBOX_LOST && run->outbox_count > 0 && !may_lose)
+        checker_fail(checker, "O1", "%.*s: the outbox was given up", STR_ARG(run->ids.run));
+    if (news->what == OUTBOX_LOST) {
+        run->outbox_count = 0;
+        run->outbox_lost_at = run->events.count + run->ledger.count;
+    }
+    for (size_t i = 0; news->what == OUTBOX_WRITTEN && i < news->count; i++) {
+        struct str text;
+        arena_reset(&checker->scratch);
+        INVARIANT(contract_encode_ledger(&news->moments[i], &checker->scratch, &text, NULL) == OK);
+        run->outbox = grow(checker, run->outbox, run->outbox_count, sizeof(struct str), &run->outbox_capacity);
+        run->outbox[run->outbox_count++] = copy(checker, text);
+    }
+}
+
+void checker_outbox_end(struct checker *checker)
+{
+    for (size_t i = 0; i < checker->run_count; i++)
+        if (checker->runs[i]->outbox_count > 0)
+            checker_fail(checker, "O1", "%.*s: the outbox still has %zu of it", STR_ARG(checker->runs[i]->ids.run),
+                         checker->runs[i]->outbox_count);
+}
+
+// In the outbox stands what orders it.
+static bool is_in_outbox(struct checker *checker, const struct model_run *run, const struct tool_request *request)
+{
+    bool found = run && run->net && run->outbox_count > 0;
+    arena_reset(&checker->scratch);
+    for (size_t i = 0; run && !found && i < run->outbox_count; i++) {
+        struct moment m;
+        INVARIANT(contract_decode_ledger(run->outbox[i], &checker->scratch, &m, NULL) == OK);
+        found = str_eq(m.step, request->step) && m.logical == request->logical && m.engine == request->engine;
+    }
+    return found;
+}
+
 void model_absorb(struct checker *checker, struct model_run *run, const struct model_record *record)
 {
     struct model_list *list = record->ledger ? &run->ledger : &run->events;
@@ -302,6 +358,7 @@ void model_absorb(struct checker *checker, struct model_run *run, const struct m
                      (unsigned long long)record->seq);
     struct error err = {0};
     if (record->ledger && !str_is(record->kind, "moment")) {
+        check_outbox(checker, run, NULL);
         if (record->signal_id.len > 0) INVARIANT(kernel_decided(run->shadow, record->signal_id, &err) == OK);
         return;
     }
@@ -309,7 +366,11 @@ void model_absorb(struct checker *checker, struct model_run *run, const struct m
     struct moment m;
     struct seal seal = {0};
     if (!decode_record(checker, run, record, &m, &seal)) return;
+    bool visited = checker->visited;
+    if (run->outbox_count > 0) checker->visited = false; // it began when the run was driven
+    check_outbox(checker, run, &m);
     absorb_moment(checker, run, &m, run->events.count);
+    checker->visited = visited;
     if (kernel_fold(run->shadow, &m, &err))
         checker_fail(checker, "K1", "%.*s: the log cannot be folded: %s", STR_ARG(run->ids.run), err.message);
     INVARIANT(view_fold(&run->view, &m, record->ledger ? run->events.count : record->seq));
@@ -444,6 +505,7 @@ void checker_tool_start(struct checker *checker, const struct tool_request *requ
     struct model_run *run = checker_run(checker, request->run);
     struct model_step *step = run ? model_step(run, request->step) : NULL;
     checker->checks++;
+    if (is_in_outbox(checker, run, request)) return;
     if (run && run->net && !checker->visited) {
         net_model_start(checker, run, request);
         return;

@@ -116,6 +116,11 @@ struct model_run {
     uint64_t paused_seq;
     enum run_status status;
     uint64_t fed;   // events of it that the feed has told
+    struct str *outbox; // moments that are durable in the outbox and not in the log, in order
+    size_t outbox_count, outbox_capacity;
+    // Records when an engine that was taken for dead gave up what it had there; 0: none did. The one that has the run now may have
+    // found it, and is ahead of the log until the next record.
+    size_t outbox_lost_at;
     bool of_zombie; // made by the engine that lost the others: this one is its own
 };
 
@@ -177,6 +182,9 @@ void checker_feed(struct checker *checker, struct store *store); // a reader loo
 void checker_tool_start(struct checker *checker, const struct tool_request *request);
 void checker_told(struct checker *checker, const struct engine_event *event);
 void checker_decision(struct checker *checker, const struct engine_decision *decision);
+// O1: what the outbox has of a run is what its log goes on with, in order. `may_lose`: another engine has taken the runs.
+void checker_outbox(struct checker *checker, const struct engine_outbox *news, bool may_lose);
+void checker_outbox_end(struct checker *checker);
 void checker_live(struct checker *checker, const struct engine *engine);
 // The store was opened again after a crash.
 void checker_reopened(struct checker *checker, struct store *store);

@@ -131,7 +131,13 @@ static void absorb_routed(const struct net_ask *ask)
     p->phase = VISIT_NONE;
     const struct json *selected = json_key(&ask->m->value, "selected");
     uint32_t count = selected ? selected->count : 0;
-    if (p->failed && count == 0) ask->net->unhandled++;
+    const struct json *matched = json_key(&ask->m->value, "matched");
+    bool asked = false; // an arc that was taken has a condition: the failure is taken care of
+    for (uint32_t i = 0; count > 0 && matched && i < matched->count; i++) {
+        struct str when = json_text(json_key(&matched->items[i], "when"));
+        asked = asked || (when.len > 0 && !str_is(when, "true") && !str_is(when, "{{ true }}"));
+    }
+    if (p->failed && !asked) ask->net->unhandled++;
     if (json_key(&ask->m->value, "error")) ask->net->broken = true;
     if (count > 1 && !ask->net->program->net->steps[ask->place].inclusive)
         wrong(ask, "N1", "two arcs of an exclusive step");

@@ -22,6 +22,7 @@ enum stream {
     STREAM_DISK,
     STREAM_ENTROPY,
     STREAM_FORK,
+    STREAM_BUDGET,
     STREAM_COUNT
 };
 

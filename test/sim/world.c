@@ -59,6 +59,10 @@ static void draw_options(struct world *w)
     w->crashes_left = 1 + (calm ? (uint32_t)twice : choice_pick(choice, STREAM_OPTIONS, 5));
     w->crash_at = calm ? 0 : 1 + choice_pick(choice, STREAM_OPTIONS, 48);
     w->full_at = !calm && choice_pick(choice, STREAM_OPTIONS, 24) == 23 ? 1 + choice_pick(choice, STREAM_OPTIONS, 48) : 0;
+    // A budget, and stores that take nothing for longer than that: half of them fail open.
+    uint32_t budget = calm ? 0 : choice_pick(choice, STREAM_BUDGET, 4);
+    w->budget_ms = budget >= 2 ? 150 : 0;
+    w->fail_open = budget == 3;
     w->disturbs_left = calm ? 0 : choice_pick(choice, STREAM_OPTIONS, 16);
     w->forks_left = !calm && choice_pick(choice, STREAM_FORK, 4) == 3; // each makes the world longer by a run
     uint32_t faults = calm ? 1 : fault_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(fault_rates))];
@@ -110,7 +114,7 @@ static void check_ends(struct world *w)
             *w->options.end = strndup(end.ptr, end.len);
             continue;
         }
-        const char *expected = run->swayed || any_child_swayed(w, run) ? NULL : calm_end(id, w->inline_max);
+        const char *expected = w->budget_ms > 0 || run->swayed || any_child_swayed(w, run) ? NULL : calm_end(id, w->inline_max);
         if (expected) checker_net_same(&w->checker, run, str_from(expected));
     }
 }
@@ -124,6 +128,7 @@ static void finish(struct world *w)
         if (w->engine) process_turn(w);
     }
     if (w->checker.failed) return;
+    checker_outbox_end(&w->checker);
     client_check(w);
     check_ends(w);
     if (w->store) checker_end(&w->checker, w->store, true);

@@ -32,7 +32,7 @@ struct world_result {
     const char *failed; // invariant; NULL = all held
     char message[600];
     uint64_t trace_hash;
-    uint64_t acts, turns, crashes, commits, starts, signals, forks, checks;
+    uint64_t acts, turns, crashes, commits, starts, signals, forks, checks, outboxed;
 };
 
 struct sent_signal {
@@ -64,6 +64,7 @@ struct world {
     struct store_ops ops;          // real_ops with our commit
     struct sim_disk *disk, *image; // image: what would be left of the disk, see world_check_platter
     struct sim_vfs *vfs, *image_vfs;
+    struct sim_disk *outbox; // of every engine of this machine
     uint64_t journal_size;
     bool died;          // the process must not do anything any more
     uint32_t full_left; // commits that still find no space
@@ -88,6 +89,9 @@ struct world {
 
     // drawn at the start (swarm)
     uint32_t commit_fault_rate, disturb_rate, batch_max, inline_max;
+    int64_t budget_ms; // of writes; 0 = none
+    bool fail_open;    // starts do, over the budget
+    bool had_zombie;
     uint32_t crash_at; // act before which the process dies whatever else happens; 0 = not any more
     uint32_t full_at;  // act at which the disk is full, for a thousand turns; 0 = not any more
     uint32_t crashes_left, disturbs_left;

@@ -77,6 +77,7 @@ static void take_over(struct world *w)
         return;
     }
     world_trace(w, "taken over");
+    w->had_zombie = true;
     w->zombie = w->engine;
     w->zombie_tool = w->tool;
     w->zombie_tool->fenced = true;

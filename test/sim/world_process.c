@@ -1,5 +1,6 @@
 // The process that is tested: opened, driven turn by turn, visited, killed and opened again.
 #include "sim/world.h"
+#include "trial/disk.h"
 
 #include <stdio.h>
 
@@ -35,6 +36,14 @@ static void on_refused(void *context, const struct engine_refusal *refusal)
         return;
     }
     checker_fail(&w->checker, "S15", "the start of %.*s was refused: %s", STR_ARG(refusal->run), why->message);
+}
+
+static void on_outbox(void *context, const struct engine_outbox *news)
+{
+    struct world *w = context;
+    world_trace(w, "  %.*s outbox %d: %zu", STR_ARG(news->run), (int)news->what, news->count);
+    w->result.outboxed += news->what == OUTBOX_WRITTEN;
+    checker_outbox(&w->checker, news, w->had_zombie);
 }
 
 // ---- crash and restart
@@ -81,9 +90,16 @@ static enum code open_with(struct world *w, struct sim_tool *tool, bool only_sig
         .tasks = {.tools = &tool->fake.base, .knows = knows_all},
         .limits = engine_limits_default,
         .only_signals = only_signals,
-        .observer = {.context = w, .event = on_event, .decision = on_decision, .refused = on_refused}};
+        .outbox_disk = sim_disk_ops(w->outbox),
+        .observer = {.context = w,
+                     .event = on_event,
+                     .decision = on_decision,
+                     .refused = on_refused,
+                     .outbox = on_outbox}};
     options.limits.inputs_per_turn_max = w->batch_max;
     options.limits.inline_max = w->inline_max;
+    options.limits.write_budget_ms = w->budget_ms;
+    options.limits.starts_fail_open = w->fail_open;
     options.limits.segment_events_max = w->checker.segment_events = SEGMENT_EVENTS;
     return engine_open(&options, out, err);
 }

@@ -175,6 +175,8 @@ static void close_one(struct world *w, struct store **store)
 
 static void make_disks(struct world *w)
 {
+    if (!w->outbox) w->outbox = sim_disk_new();
+    INVARIANT(w->outbox);
     if (w->options.store == SIM_MEMORY || w->options.store == SIM_SHARDS || w->disk) return;
     w->disk = sim_disk_new();
     w->image = sim_disk_new();
@@ -281,6 +283,12 @@ void world_store_zombie_gone(struct world *w)
     close_one(w, &w->zombie_store);
 }
 
+static uint32_t lose(void *context, uint32_t n)
+{
+    (void)context;
+    return n > 1 ? 1 : 0;
+}
+
 static uint32_t pick_fate(void *context, uint32_t n)
 {
     struct world *w = context;
@@ -323,6 +331,8 @@ void world_power_cut(struct world *w)
 {
     static const unsigned flags[] = {0, SIM_LOSE | SIM_LOSE_NAMES, SIM_CRASH_ALL,
                                      SIM_LOSE | SIM_TEAR | SIM_TEAR_BYTES | SIM_LOSE_NAMES};
+    // The outbox loses everything that was not synced, torn or not, and nothing else.
+    sim_disk_crash(w->outbox, (struct sim_choice){lose, NULL}, SIM_LOSE | SIM_LOSE_NAMES);
     if (!w->disk) return;
     sim_disk_heal(w->disk);
     uint32_t how = w->options.calm ? 3 : choice_pick(w->choice, STREAM_DISK, ARRAY_COUNT(flags));
@@ -346,15 +356,10 @@ void world_store_forget(struct world *w)
     if (w->image_vfs) sim_vfs_free(w->image_vfs);
     if (w->disk) sim_disk_free(w->disk);
     if (w->image) sim_disk_free(w->image);
+    if (w->outbox) sim_disk_free(w->outbox);
 }
 
 // ---- the platter
-
-static uint32_t lose(void *context, uint32_t n)
-{
-    (void)context;
-    return n > 1 ? 1 : 0;
-}
 
 static void no_entropy(struct entropy *entropy, void *bytes, size_t size)
 {
@@ -366,7 +371,7 @@ void world_check_platter(struct world *w, const struct tool_request *request)
 {
     const struct model_run *run = checker_run(&w->checker, request->run);
     const struct model_step *step = run ? model_step(run, request->step) : NULL;
-    if (!w->disk || !step || w->died || w->checker.failed) return;
+    if (!w->disk || !step || w->died || w->checker.failed || run->outbox_count > 0) return;
     struct sim_snapshot *snapshot = sim_disk_snapshot(w->disk);
     sim_disk_restore(w->image, snapshot);
     sim_snapshot_free(snapshot);

@@ -102,6 +102,71 @@ heartbeatSeconds = 2'
     has events.jsonl StepRedispatched
 }
 
+# Its executor is no part of the engine: the attempt that goes on there is claimed by the next engine, under its number.
+test_L3_an_attempt_outlives_twenty_five_engines_and_is_the_same_attempt() {
+    temporal_server
+    host
+    temporal_worker w1
+    start lasts "$(shell a "echo \$CAIRN_ENGINE_ATTEMPT >>$PWD/ran; until [ -e $PWD/go ]; do sleep 0.05; done; echo done")" "$(shell b 'echo $a.output' '["a"]')"
+    wait_for test -s ran
+    for _ in $(seq 25); do
+        kill -9 "$server"
+        wait "$server" 2>/dev/null
+        host
+    done
+    touch go
+    wait_for ended lasts COMPLETED
+    wait_for workflow_is lasts COMPLETED
+    stop_serving
+    intact
+    equal "$(cat ran)" 1
+    "$CAIRN" events lasts "${store[@]}" -o jsonl >events.jsonl
+    hasnt events.jsonl StepRedispatched
+    equal "$(activities lasts)" 2
+}
+
+test_L3_a_worker_that_ends_gives_its_attempt_back_once() {
+    temporal_server
+    host
+    temporal_worker w1
+    start back "$(shell a "echo \$CAIRN_ENGINE_ATTEMPT >>$PWD/ran; [ \$CAIRN_ENGINE_ATTEMPT -gt 1 ] || sleep 1000; echo done")"
+    wait_for test -s ran
+    kill -TERM "$worker"
+    kill -TERM "$worker"
+    temporal_worker w2
+    wait_for ended back COMPLETED
+    equal "$(tr '\n' ' ' <ran)" '1 2 '
+    stop_serving
+    intact
+}
+
+test_what_a_run_waits_for_is_a_timer_in_temporal() {
+    temporal_server
+    host
+    temporal_worker w1
+    start waits '{"stepId":"nap","kind":"wait","with":{"duration":"1h"}}'
+    timers() { tctl workflow show -w default/waits -o json | jq -r '.events[].timerStartedEventAttributes.timerId // empty'; }
+    wait_for eval 'timers | grep -q "^wait:nap:1@"'
+    kill -9 "$server" # the next engine finds the timer where it is
+    wait "$server" 2>/dev/null
+    host
+    tctl workflow signal -w default/waits --name CANCEL >/dev/null
+    wait_for ended waits CANCELLED
+    wait_for workflow_is waits CANCELED
+    equal "$(timers | wc -l)" 1
+    stop_serving
+    intact
+}
+
+test_a_worker_says_which_server_it_waits_for() {
+    temporal_server
+    kill -9 "$temporal_pid"
+    temporal_worker w1
+    wait_for grep -q "waiting for Temporal at $temporal: " w1.err
+    temporal_server
+    wait_for grep -q "Temporal at $temporal answers" w1.err
+}
+
 test_L4_a_server_that_is_killed_and_comes_back_ends_what_it_had() {
     temporal_server
     host
@@ -203,34 +268,93 @@ test_L9_a_workflow_whose_run_ended_while_the_host_died_is_closed_by_the_next_one
     intact
 }
 
-test_L10_what_is_too_large_for_temporal_fails_its_step_and_nothing_else() {
+large_plan() { # what is larger than a message of Temporal, in both directions: results of a step, and what a step is given
+    cat >"$1.json" <<'PLAN'
+{"planId":"large","planVersion":"1","schemaVersion":"v1.2","steps":[
+ {"stepId":"a","kind":"shell","with":{"command":"head -c 900000 /dev/zero | tr '\\0' x"}},
+ {"stepId":"b","kind":"shell","dependsOn":["a"],"with":{"command":"head -c 900000 /dev/zero | tr '\\0' y"}},
+ {"stepId":"c","kind":"script","dependsOn":["a","b"],"with":{"runtime":"python3","code":"print(len('$a.output') + len('$b.output'))"}},
+ {"stepId":"d","kind":"script","dependsOn":["c"],"with":{"runtime":"python3","code":"import sys\nsys.stderr.write('told\\n' * 400000)\nprint('fine')"}}]}
+PLAN
+}
+values() { tctl workflow list -q "WorkflowType = 'cairn.value.v1'" -o json --limit 1000 | jq length; }
+test_L10_what_no_message_of_temporal_carries_goes_by_digest() {
     temporal_server
     host
     temporal_worker w1
-    cat >large.json <<'PLAN'
-{"planId":"large","planVersion":"1","schemaVersion":"v1.2","steps":[
- {"stepId":"fits","kind":"shell","with":{"command":"head -c 700000 /dev/zero | tr '\\0' x"}},
- {"stepId":"after","kind":"shell","dependsOn":["fits"],"with":{"command":"echo fine"}}]}
-PLAN
+    large_plan large
     start_file large large.json
     wait_for ended large COMPLETED
     wait_for workflow_is large COMPLETED
-    ask GET /v1/runs/large && equal "$(jq -r '.steps[1].result' body)" fine
-    # An activity with an input of 2 MiB would make the server end the whole workflow: it never gets one.
-    cat >larger.json <<'PLAN'
-{"planId":"larger","planVersion":"1","schemaVersion":"v1.2","steps":[
- {"stepId":"a","kind":"shell","with":{"command":"head -c 900000 /dev/zero | tr '\\0' x"}},
- {"stepId":"b","kind":"shell","dependsOn":["a"],"with":{"command":"head -c 900000 /dev/zero | tr '\\0' y"}},
- {"stepId":"c","kind":"shell","dependsOn":["a","b"],"with":{"command":"true $a.output $b.output"}}]}
-PLAN
-    start_file larger larger.json
-    wait_for ended larger FAILED
-    wait_for workflow_is larger FAILED
-    "$CAIRN" events larger "${store[@]}" -o jsonl | jq -r 'select(.eventType=="StepFailed").payload.errorMessage' >out
-    has out 1572864
+    ask GET /v1/runs/large && equal "$(jq -r '.steps[2].result' body)" 1800000
+    [ "$(values)" -ge 5 ] || fail "by digest went $(values) values"
+    "$CAIRN" logs large/d "${store[@]}" >log 2>err || fail "no log: $(cat err)"
+    equal "$(grep -c told log)" 400000 'lines of a step that ran at a worker'
+    stop_serving
+    intact
+    same_as_embedded large large.json
+    host # and with the run the values end
+    wait_for eval '[ "$(values)" = 0 ]'
+    stop_serving
+}
+
+test_L10_results_by_digest_that_an_engine_was_not_there_to_hear_are_heard_by_the_next() {
+    temporal_server
+    host
+    temporal_worker w1
+    start unheard "$(shell a "touch $PWD/up; until [ -e $PWD/go ]; do sleep 0.05; done; head -c 500000 /dev/zero | tr '\\0' x")" "$(shell b 'echo $CAIRN_STEP_ID' '["a"]')"
+    wait_for test -e up
+    kill -9 "$server"
+    wait "$server" 2>/dev/null
+    touch go
+    wait_for eval '[ "$(values)" -ge 1 ]' # the worker needs no engine for it
+    host
+    wait_for ended unheard COMPLETED
+    equal "$("$CAIRN" get unheard "${store[@]}" -o json | jq '.steps[0].resultRef.sizeBytes')" 500002
     stop_serving
     intact
 }
+
+test_files_of_a_run_go_with_its_steps_and_artifacts_come_back() {
+    temporal_server
+    host
+    temporal_worker w1
+    cat >files.json <<'PLAN'
+{"planId":"files","planVersion":"1","schemaVersion":"v1.2","steps":[
+ {"stepId":"a","kind":"shell","with":{"command":"cd $ARTIFACTS_DIR && mkdir -p deep/er && echo small >deep/er/small && head -c 3000000 /dev/urandom >large && printf '#!/bin/sh\\necho ran' >tool && chmod +x tool && sha256sum <large"},
+  "artifacts":[{"path":"large"},{"path":"deep/er/small"}]},
+ {"stepId":"b","kind":"shell","dependsOn":["a"],"with":{"command":"cd $ARTIFACTS_DIR && ./tool && cat deep/er/small && sha256sum <large"}},
+ {"stepId":"missing","kind":"shell","dependsOn":["b"],"with":{"command":"true"},"artifacts":[{"path":"never"}]}]}
+PLAN
+    start_file files files.json
+    wait_for ended files FAILED
+    ask GET /v1/runs/files
+    equal "$(jq -r '.steps[1].result' body)" "$(printf 'ran\nsmall\n%s' "$(jq -r '.steps[0].result' body)")"
+    equal "$("$CAIRN" events files "${store[@]}" -o jsonl | jq -r 'select(.eventType=="StepCompleted" and .stepId=="a").payload.artifacts | length')" 2
+    stop_serving
+    intact
+}
+
+test_every_example_runs_on_temporal_and_leaves_the_log_of_the_embedded_engine() {
+    temporal_server
+    host
+    slots=8 temporal_worker w1
+    touch gate
+    names=()
+    for file in "$root"/examples/*.json "$root"/examples/*.yaml; do
+        case $file in */runtimes.yaml) command -v node >/dev/null || continue ;; esac
+        name=$(basename "${file%.*}")
+        names+=("$name")
+        files[${#names[@]}]=$file
+        start_file "$name" "$file" $(flags_of "$name")
+    done
+    for name in "${names[@]}"; do wait_for ended "$name" COMPLETED; done
+    for name in "${names[@]}"; do wait_for workflow_is "$name" COMPLETED; done
+    stop_serving
+    intact
+    for i in "${!names[@]}"; do blur='s/sha256[^a-z]*[0-9a-f]{12}/sha256/g' same_as_embedded_unordered "${names[i]}" "${files[i + 1]}" $(flags_of "${names[i]}"); done
+}
+flags_of() { [ "$1" != hold ] || echo --set "gate=$PWD/gate"; }
 
 test_L13_a_function_of_a_plan_is_served_by_a_worker_of_temporals_own_sdk() {
     python=${TEMPORAL_PYTHON:-python3}

@@ -66,7 +66,8 @@ open(f"{home}/cairn.toml", "w").write('[serve.temporal]\naddress = "127.0.0.1:1"
 parts = [Part("server", server), Part("host", host), Part("w1", worker), Part("w2", worker)]
 for part in parts: part.start()
 steps = [{"stepId": f"s{i}", "kind": "shell", "dependsOn": [f"s{i - 1}"] if i else [],
-          "with": {"command": f'echo "$CAIRN_RUN_ID $CAIRN_STEP_ID $CAIRN_ATTEMPT $CAIRN_ENGINE_ATTEMPT" >> {home}/ran; echo ok'}} for i in range(args.steps)]
+          "with": {"command": f'echo "$CAIRN_RUN_ID $CAIRN_STEP_ID $CAIRN_ATTEMPT $CAIRN_ENGINE_ATTEMPT" >> {home}/ran; '
+                              + ("head -c 40000 /dev/zero | tr '\\0' x" if i % 5 == 4 else "echo ok")}} for i in range(args.steps)]  # some go by digest
 json.dump({"planId": "storm", "planVersion": "1", "schemaVersion": "v1.2", "steps": steps}, open(f"{home}/plan.json", "w"))
 
 

@@ -146,8 +146,8 @@ static void every_command_has_a_section_of_help_with_an_example(void)
 
 static void every_section_of_help_is_of_a_command_a_topic_or_a_problem(void)
 {
-    static const char *const topics[] = {"exit-codes", "formats", "environment", "targets",
-                                         "query",      "config",  "errors",      "problems"};
+    static const char *const topics[] = {"exit-codes", "formats", "environment", "targets",  "query",
+                                         "config",     "errors",  "problems",    "schedules"};
     struct help_cursor cursor = {0};
     struct str name, section;
     size_t problems = 0;

@@ -1,6 +1,9 @@
 // The vocabulary of playbooks: the examples of its model, the shape of every type, keys, references, other words.
 #include "support/contract_kit.h"
 
+#define TASK_OF_VISIT "task:fetch_page:step:fetch_all_endpoints:run:7:run:1"
+#define TASK_OF_ITERATION "task:fetch_page:step:fetch_all_endpoints:run:7:iteration:2:run:1"
+
 static const char *const noetl_words[] = {
     "playbook.execution.requested",
     "playbook.request.evaluated",
@@ -81,7 +84,7 @@ static void a_failed_attempt_as_in_the_example_NX_7_1_NX_2l_NX_2r(void)
     CHECK_TEXTS(&record, {"event_type", "task.attempt.failed"}, {"event_alias", "TaskAttemptFailed"},
                 {"source", "worker"}, {"entity_type", "task"}, {"entity_id", "fetch_page"},
                 {"parent_id", "step:fetch_all_endpoints:run:7"}, {"step_run_id", "step:fetch_all_endpoints:run:7"},
-                {"task_run_id", "task:fetch_page:run:1"}, {"status", "error"});
+                {"task_run_id", TASK_OF_VISIT}, {"status", "error"});
     CHECK_INT(json_integer(json_key(&record, "attempt"), 0), 2);
     CHECK_INT(json_integer(json_key(&record, "duration_ms"), 0), 312);
     CHECK(json_equal(json_at(&record, STR("payload.outcome")), &moment.value));
@@ -97,7 +100,7 @@ static void a_decision_as_in_the_example_NX_7_2_NX_3_6b_NX_2s(void)
     moment.due_ms = 1770829260000;
     struct json record = record_of(VOCABULARY_NOETL, moment);
     CHECK_TEXTS(&record, {"entity_type", "policy"}, {"entity_id", "task:fetch_page"},
-                {"parent_id", "task:fetch_page:run:1"}, {"status", "success"}, {"payload.action.do", "retry"},
+                {"parent_id", TASK_OF_VISIT}, {"status", "success"}, {"payload.action.do", "retry"},
                 {"payload.action.backoff", "exponential"});
     CHECK_INT(json_integer(json_at(&record, STR("payload.matched_rule_index")), 9), 0);
     check_text(&record, "payload.meta.due_at", "2026-02-11T17:01:00.000Z");
@@ -116,7 +119,7 @@ static void a_stored_result_as_in_the_example_NX_7_3_NX_3_7a_NX_2q(void)
     moment.extracted = parsed("{\"has_more\":true,\"page\":1}");
     struct json record = record_of(VOCABULARY_NOETL, moment);
     CHECK_TEXTS(&record, {"entity_type", "result"}, {"entity_id", "task:fetch_page:attempt:3"},
-                {"parent_id", "task:fetch_page:run:1"}, {"payload.result_ref.kind", "result_ref"},
+                {"parent_id", TASK_OF_VISIT}, {"payload.result_ref.kind", "result_ref"},
                 {"payload.result_ref.store", "object"}, {"payload.result_ref.scope", "execution"},
                 {"payload.result_ref.ref",
                  "noetl://execution/run-001/step/fetch_all_endpoints/visit/7/task/fetch_page/run/1/attempt/3"});
@@ -142,7 +145,7 @@ static void a_manifest_lists_stored_results_NX_3_7b(void)
                "\"total_parts\":1,\"total_bytes\":9}");
     struct json record = record_of(VOCABULARY_NOETL, moment);
     CHECK_TEXTS(&record, {"event_type", "result.manifest.updated"}, {"entity_type", "result"},
-                {"parent_id", "task:fetch_page:run:1"});
+                {"parent_id", TASK_OF_VISIT});
     CHECK(json_equal(json_at(&record, STR("payload.manifest")), &moment.value));
     struct json other = with_member(&record, "payload", parsed("{\"manifest\":{\"kind\":\"result_ref\"}}"));
     check_refused(VOCABULARY_NOETL, &other, "manifest");
@@ -305,12 +308,12 @@ static void ids_in_loops_and_parents_NX_2h_NX_2j_NX_2k_NX_3_4n1(void)
     struct json record = record_of(VOCABULARY_NOETL, moment);
     CHECK_INT(json_integer(json_key(&record, "iteration"), 9), 2); // an index
     CHECK_TEXTS(&record, {"iteration_id", "step:fetch_all_endpoints:run:7:iteration:2"},
-                {"task_run_id", "task:fetch_page:iteration:2:run:1"}, {"parent_id", "step:fetch_all_endpoints:run:7"},
+                {"task_run_id", TASK_OF_ITERATION}, {"parent_id", "step:fetch_all_endpoints:run:7"},
                 {"workflow_run_id", "workflow:run:1"});
     moment.kind = MOMENT_ATTEMPT_STARTED;
     moment.logical = 2;
     struct json later = record_of(VOCABULARY_NOETL, moment);
-    check_text(&later, "task_run_id", "task:fetch_page:iteration:2:run:1");
+    check_text(&later, "task_run_id", TASK_OF_ITERATION);
     moment.engine = 2; // after a restart
     later = record_of(VOCABULARY_NOETL, moment);
     CHECK_INT(json_integer(json_key(&later, "iteration"), 9), 2);
@@ -444,7 +447,7 @@ static void plans_in_words_of_playbooks_C_31_C_27(void)
     record = shown(VOCABULARY_NOETL,
                    (struct moment){.kind = MOMENT_ATTEMPT_FAILED, .step = STR("load"), .fault = exit_fault()});
     check_text(&record, "event_type", "task.attempt.failed");
-    check_text(&record, "task_run_id", "task:load:run:1");
+    check_text(&record, "task_run_id", "task:load:step:load:run:1:run:1");
     struct start_facts start = story_start("plan");
     record = shown(VOCABULARY_NOETL, (struct moment){.kind = MOMENT_RUN_STARTED, .start = &start});
     check_text(&record, "event_type", "playbook.started");

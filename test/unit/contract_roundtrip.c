@@ -25,13 +25,13 @@ static void check_ids(const struct run_ids *ids, enum vocabulary vocabulary, enu
 {
     CHECK_STR(ids->run, test_ids.run);
     enum moment_kind tells = vocabulary == VOCABULARY_NODES ? MOMENT_RUN_STARTED : MOMENT_RUN_REQUESTED;
-    if (vocabulary != VOCABULARY_RUN && kind != tells) {
-        CHECK_INT(ids->tenant.len, 0);
-        return;
-    }
-    CHECK_STR(ids->tenant, test_ids.tenant);
+    CHECK_STR(ids->tenant, test_ids.tenant); // in every record of every document
     CHECK_STR(ids->project, test_ids.project);
     CHECK_STR(ids->environment, test_ids.environment);
+    if (vocabulary != VOCABULARY_RUN && kind != tells) {
+        CHECK_INT(ids->plan_id.len, 0);
+        return;
+    }
     CHECK_STR(ids->plan_id, test_ids.plan_id);
     CHECK_STR(ids->plan_version, test_ids.plan_version);
 }

@@ -47,7 +47,7 @@ static void a_slow_append_is_noticed_and_counts_as_stored_ES_5a_C_18(void)
     kit_close(&k);
 }
 
-static void a_start_over_budget_is_parked_and_never_outruns_its_event_ES_5b(void)
+static void the_start_of_a_run_never_outruns_its_event_I11(void)
 {
     struct kit k;
     open_with_budget(&k, LINEAR, 300);
@@ -146,46 +146,68 @@ static void without_a_budget_results_wait_as_long_as_it_takes_I9(void)
     kit_close(&k);
 }
 
-static enum code parse(const char *text, int64_t *budget_ms)
+static char said[512];
+
+static enum code parse(const char *text, struct engine_limits *out)
 {
     struct arena arena;
     struct json config;
     struct error err = {0};
     arena_init(&arena, 4096, 1 << 20);
     CHECK_OK(json_parse(str_from(text), NULL, &arena, &config, &err), &err);
-    enum code rc = engine_write_budget_parse(&config, budget_ms, &err);
+    enum code rc = engine_write_budget_parse(&config, out, &err);
     CHECK((rc == OK) == (err.message[0] == '\0'));
+    snprintf(said, sizeof(said), "%s", err.message);
     arena_release(&arena);
     return rc;
 }
 
 static void defaults_and_refusals_of_the_budget_ES_5d(void)
 {
-    int64_t budget_ms = 0;
-    CHECK_INT(engine_write_budget_parse(NULL, &budget_ms, NULL), OK);
-    CHECK_INT(budget_ms, 3000);
-    CHECK_INT(parse("{}", &budget_ms), OK);
-    CHECK_INT(budget_ms, 3000);
-    CHECK_INT(parse("{\"writeLatencyBudgetMs\":500,\"failOpenForEventClass\":[],\"neverFailOpen\":[\"StepFailed\","
-                    "\"StepCompleted\"]}",
-                    &budget_ms),
+    struct engine_limits limits = {0};
+    CHECK_INT(engine_write_budget_parse(NULL, &limits, NULL), OK);
+    CHECK_INT(limits.write_budget_ms, 3000);
+    CHECK(limits.starts_fail_open);
+    limits = (struct engine_limits){0};
+    CHECK_INT(parse("{}", &limits), OK);
+    CHECK_INT(limits.write_budget_ms, 3000);
+    CHECK(limits.starts_fail_open);
+    // As the contract writes it.
+    CHECK_INT(parse("{\"writeLatencyBudgetMs\":500,\"failOpenForEventClass\":[\"StepStarted\"],"
+                    "\"neverFailOpen\":[\"StepCompleted\",\"StepFailed\"]}",
+                    &limits),
               OK);
-    CHECK_INT(budget_ms, 500);
-    static const char *const wrong[] = {"[]",
-                                        "{\"writeLatencyBudgetMs\":0}",
-                                        "{\"writeLatencyBudgetMs\":\"3s\"}",
-                                        "{\"failOpenForEventClass\":[\"StepStarted\"]}",
-                                        "{\"failOpenForEventClass\":[\"StepCompleted\"]}",
-                                        "{\"neverFailOpen\":[\"StepCompleted\"]}",
-                                        "{\"budget\":1}"};
-    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) CHECK_INT(parse(wrong[i], &budget_ms), E_INVALID);
+    CHECK_INT(limits.write_budget_ms, 500);
+    CHECK(limits.starts_fail_open);
+    CHECK_INT(parse("{\"failOpenForEventClass\":[],\"neverFailOpen\":[\"StepStarted\",\"StepCompleted\",\"StepFailed\"]}", &limits),
+              OK);
+    CHECK(!limits.starts_fail_open);
+    static const char *const wrong[][2] = {
+        {"[]", "must be an object"},
+        {"{\"writeLatencyBudgetMs\":0}", "from 1 to 3600000"},
+        {"{\"writeLatencyBudgetMs\":\"3s\"}", "from 1 to 3600000"},
+        {"{\"failOpenForEventClass\":\"StepStarted\"}", "a list of event classes"},
+        {"{\"failOpenForEventClass\":[\"StepStarted\",\"StepCompleted\"]}", "StepCompleted may not fail open: an outcome"},
+        {"{\"failOpenForEventClass\":[\"StepFailed\"]}", "StepFailed may not fail open: an outcome"},
+        {"{\"failOpenForEventClass\":[\"SignalAccepted\"]}", "SignalAccepted may not fail open: who has sent a signal"},
+        {"{\"failOpenForEventClass\":[\"RunCompleted\"]}", "RunCompleted may not fail open: a run begins and ends"},
+        {"{\"failOpenForEventClass\":[\"StepStartd\"]}", "no event class \"StepStartd\""},
+        {"{\"failOpenForEventClass\":[7]}", "no event class"},
+        {"{\"neverFailOpen\":[\"StepCompleted\"]}", "must hold StepCompleted and StepFailed"},
+        {"{\"neverFailOpen\":[\"StepCompleted\",\"StepFailed\",\"Nothing\"]}", "no event class \"Nothing\""},
+        {"{\"neverFailOpen\":[\"StepCompleted\",\"StepFailed\",\"StepStarted\"]}", "in failOpenForEventClass and in"},
+        {"{\"budget\":1}", "not known"}};
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        CHECK_INT(parse(wrong[i][0], &limits), E_INVALID);
+        if (!strstr(said, wrong[i][1])) test_fail(__FILE__, __LINE__, "%s: %s", wrong[i][0], said);
+    }
 }
 
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(a_slow_append_is_noticed_and_counts_as_stored_ES_5a_C_18),
-        TEST(a_start_over_budget_is_parked_and_never_outruns_its_event_ES_5b),
+        TEST(the_start_of_a_run_never_outruns_its_event_I11),
         TEST(a_result_over_budget_fails_its_attempt_ES_5c),
         TEST(an_append_may_wait_for_what_is_left_of_the_budget_ES_5a),
         TEST(an_append_that_waits_over_the_budget_fails_the_attempt_ES_5c),

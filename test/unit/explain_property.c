@@ -427,8 +427,8 @@ static void random_documents_are_explained(void)
     }
     if (loaded < tried / 2) test_fail(__FILE__, __LINE__, "only %zu of %zu documents are valid", loaded, tried);
     buf_release(&text);
-    for (int i = 1; i <= STATE_NOT_RUN; i++)
-        if (!explained_seen[i])
+    for (int i = 1; i <= STATE_NOT_RUN; i++) // what waits for a slot or a worker, only the present knows
+        if (!explained_seen[i] && i != STATE_QUEUED)
             test_fail(__FILE__, __LINE__, "no step was ever %s", explain_state_name((enum explain_state)i));
     report();
 }

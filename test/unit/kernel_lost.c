@@ -151,6 +151,33 @@ static void crash_after_a_loss_goes_on_counting(void)
     story_close(&s);
 }
 
+// Its executor is apart from the engine and knows it by its number: however many engines die, it is the same attempt.
+static void an_attempt_that_is_executed_apart_is_claimed_under_its_number(void)
+{
+    struct story s;
+    struct input claim = {.kind = INPUT_RECOVER, .apart = true};
+    story_open(&s, ONE);
+    story_start(&s);
+    lose(&s, "a");
+    buf_clear(&s.told);
+    for (int i = 0; i < 2 * ENGINE_ATTEMPTS_MAX; i++) {
+        story_crash_as(&s, claim);
+        story_expect(&s, "");
+        CHECK_INT(s.effect_count, 1);
+        CHECK_INT(s.effects[0].kind, EFFECT_EXECUTE);
+        CHECK_INT(s.effects[0].engine, 2);
+    }
+    COVERED(attempt_claimed);
+    lose(&s, "a"); // a loss is one all the same
+    story_expect(&s, "[0] STEP_REDISPATCHED a 1.3\n");
+    story_signal(&s, SIGNAL_PAUSE, "");
+    buf_clear(&s.told);
+    story_crash_as(&s, claim);
+    story_expect(&s, ""); // a pause starts nothing
+    for (size_t i = 0; i < s.effect_count; i++) CHECK(s.effects[i].kind != EFFECT_EXECUTE);
+    story_close(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -162,6 +189,7 @@ int main(int argc, char **argv)
         TEST(a_step_that_kills_its_engines_fails_in_the_end_C_34),
         TEST(a_service_may_be_restarted_any_number_of_times_during_a_long_step),
         TEST(crash_after_a_loss_goes_on_counting),
+        TEST(an_attempt_that_is_executed_apart_is_claimed_under_its_number),
     };
     return test_main("kernel_lost", tests, ARRAY_COUNT(tests), argc, argv);
 }

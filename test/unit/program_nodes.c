@@ -62,14 +62,13 @@ static void nodes_for_a_language_model_are_refused_one_by_one(void)
              STR("nodes:\n  - {id: a, prompt: write, model: big}\n"
                  "  - {id: b, command: review, depends_on: [a]}\n"
                  "  - {id: c, loop: {prompt: x, until: DONE, max_iterations: 3}}\n"
-                 "  - {id: d, include: other}\n"
+                 "  - {id: d, agent: {name: x}}\n"
                  "  - {id: e, bash: ls, depends_on: [a, b, c]}\n"));
     CHECK_INT(kit.diagnostics.error_count, 4);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         CHECK_TEXT(kit.diagnostics.items[i].id, "E0216");
         CHECK(strstr(kit.diagnostics.items[i].message.ptr, "needs an AI provider"));
     }
-    CHECK_TEXT(kit.diagnostics.items[3].id, "E0217");
     CHECK_INT(kit.diagnostics.warning_count, 0);
 }
 

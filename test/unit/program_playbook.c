@@ -522,7 +522,7 @@ static void result_controls_C_62(void)
                   "\"ttl\"");
     kit_must_warn(&kit, STEP("    output: {store: {scope: permanent}}\n    tool: {kind: noop}\n"), "E0219",
                   "\"scope\"");
-    refuse(STEP("    output: {output_select: ['$']}\n    tool: {kind: noop}\n"), "E0206", "a path");
+    refuse(STEP("    output: {output_select: ['$']}\n    tool: {kind: noop}\n"), "E0206", "is no path");
 }
 
 static void children_are_parts_of_the_program(void)

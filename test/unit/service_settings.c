@@ -63,7 +63,7 @@ static void members_become_settings(void)
     CHECK_STR(settings.routes[0].pool, STR("p"));
     CHECK_STR(settings.routes[1].kind, STR("shell"));
     CHECK_INT(settings.routes[1].tenant.len, 0);
-    CHECK_INT(settings.write_budget_ms, 1500);
+    CHECK_INT(settings.limits.write_budget_ms, 1500);
     CHECK_INT(settings.connections, 5);
     CHECK_INT(settings.calls_per_tenant, 9);
     CHECK(settings.adapters.strict && settings.adapters.usual == PROVIDER_MOCK);

@@ -28,7 +28,7 @@ static struct json told(void)
     struct error err = {0};
     struct schema_fault fault = {0};
     summary_read(&head.summary);
-    CHECK(service_status(NULL, &head, &arena, &out));
+    CHECK(service_status(NULL, NULL, &head, &arena, &out));
     CHECK_OK(schema_set_embedded(&arena, &set, &err), &err);
     CHECK_OK(schema_compile(set, STR("run-status.json"), &schema, &err), &err);
     if (!schema_valid(schema, &out, &fault)) test_fail(__FILE__, __LINE__, "%s %s", fault.pointer, fault.message);

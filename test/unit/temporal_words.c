@@ -1,7 +1,12 @@
 // What hosts and workers of Temporal agree on: names, payloads, settings, and tasks and results that go through another server's hands.
 #include "harness/test.h"
 #include "remote/remote.h"
-#include "temporal/temporal.h"
+#include "temporal/parcel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void names_of_workflows_and_activities_come_apart_again(void)
 {
@@ -28,6 +33,77 @@ static void pools_have_queues_of_their_own(void)
     CHECK_STR(temporal_activity_queue(STR("cairn"), STR(""), &arena), STR("cairn"));
     CHECK_STR(temporal_activity_queue(STR("cairn"), STR("gpu"), &arena), STR("cairn.gpu"));
     CHECK_STR(temporal_runs_queue(STR("cairn"), &arena), STR("cairn.runs"));
+    arena_release(&arena);
+}
+
+static void values_name_the_workflow_that_they_belong_to(void)
+{
+    struct str workflow;
+    struct str hex = STR("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    struct arena arena = arena_of(1024, 1 << 16);
+    struct str id = arena_format(&arena, "acme/odd#name#%.*s.12", STR_ARG(hex));
+    CHECK(temporal_value_parse(id, &workflow));
+    CHECK_STR(workflow, STR("acme/odd#name"));
+    CHECK(!temporal_value_parse(STR("acme/run"), &workflow));
+    CHECK(!temporal_value_parse(STR("acme/run#12.1"), &workflow));
+    CHECK(!temporal_value_parse(arena_format(&arena, "acme/run#%.*s", STR_ARG(hex)), &workflow)); // no piece
+    CHECK(temporal_text_is_kept(STR("{\"cairn.value\":{}}")));
+    CHECK(!temporal_text_is_kept(STR("{\"token\":\"\"}")));
+    CHECK(!temporal_text_is_kept(STR("{")));
+    arena_release(&arena);
+}
+
+static struct str packed_files(const char *dir, const struct json *known, size_t *count, struct arena *arena)
+{
+    struct buf out = buf_of(1 << 20);
+    struct error err = {0};
+    CHECK_INT(parcel_pack(NULL, STR("acme/run"), dir, known, &out, count, &err), OK);
+    return buf_keep(&out, arena);
+}
+
+// Small files need no server: they are in the message itself.
+static void files_come_out_of_a_parcel_as_they_went_in_and_links_stay_behind(void)
+{
+    char from[] = "/tmp/cairn-parcel.XXXXXX", to[] = "/tmp/cairn-parcel.XXXXXX", path[128];
+    struct arena arena = arena_of(4096, 1 << 20);
+    struct error err = {0};
+    struct str text;
+    struct json files;
+    struct stat info;
+    size_t count = 0;
+    CHECK(mkdtemp(from) && mkdtemp(to));
+    CHECK(parcel_is_empty(from));
+    snprintf(path, sizeof(path), "%s/deep/er", from);
+    CHECK_INT(os_make_dirs(path, &err), OK);
+    CHECK(parcel_is_empty(from)); // directories alone are nothing
+    snprintf(path, sizeof(path), "%s/deep/er/tool", from);
+    CHECK_INT(os_write_file(path, STR("#!/bin/sh"), 0644, true, &err), OK);
+    CHECK_INT(chmod(path, 0755), 0);
+    snprintf(path, sizeof(path), "%s/link", from);
+    CHECK_INT(symlink("/etc/passwd", path), 0);
+    CHECK(!parcel_is_empty(from));
+    struct str sent = packed_files(from, NULL, &count, &arena);
+    CHECK_INT(count, 1);
+    CHECK_INT(json_parse(sent, NULL, &arena, &files, &err), OK);
+    CHECK_INT(parcel_unpack(NULL, STR("acme/run"), &files, to, &err), OK);
+    snprintf(path, sizeof(path), "%s/deep/er/tool", to);
+    CHECK_INT(os_read_file(path, 100, &arena, &text, &err), OK);
+    CHECK_STR(text, STR("#!/bin/sh"));
+    CHECK(stat(path, &info) == 0 && (info.st_mode & S_IXUSR));
+    CHECK_STR(packed_files(to, &files, &count, &arena), STR("[]")); // nothing is new
+    CHECK_INT(os_write_file(path, STR("#!/bin/bash"), 0755, true, &err), OK);
+    (void)packed_files(to, &files, &count, &arena);
+    CHECK_INT(count, 1);
+    static const char *const bad[] = {"[{}]", "[{\"path\":\"a\",\"bytes\":1,\"sha256\":\"x\"}]",
+                                      "[{\"path\":\"../a\",\"bytes\":0,\"content\":\"\","
+                                      "\"sha256\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"}]"};
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        CHECK_INT(json_parse(str_from(bad[i]), NULL, &arena, &files, &err), OK);
+        CHECK(parcel_unpack(NULL, STR("acme/run"), &files, to, &err) != OK);
+        err = (struct error){0};
+    }
+    os_remove_tree(from);
+    os_remove_tree(to);
     arena_release(&arena);
 }
 
@@ -133,6 +209,8 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(names_of_workflows_and_activities_come_apart_again),
         TEST(pools_have_queues_of_their_own),
+        TEST(values_name_the_workflow_that_they_belong_to),
+        TEST(files_come_out_of_a_parcel_as_they_went_in_and_links_stay_behind),
         TEST(payloads_are_json_or_nothing),
         TEST(durations_keep_their_milliseconds),
         TEST(settings_say_what_is_wrong_with_them),

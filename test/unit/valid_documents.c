@@ -119,12 +119,10 @@ static void broken_documents_do_not_fit(void)
         "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {}\nworkflow: [{step: a, tool: {kind: noop}}]\n",
         "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: p}\nvars: {}\nworkflow: [{step: a, tool: {kind: "
         "noop}}]\n",
-        BOOK("{step: b}"),
         BOOK("{tool: {kind: noop}}"),
         BOOK("{step: b, tool: []}"),
         BOOK("{step: b, tool: {code: x}}"),
         BOOK("{step: b, tool: {kind: noop}, when: x}"),
-        BOOK("{step: b, tool: {kind: noop, retry: 3}}"),
         BOOK("{step: b, tool: {kind: noop, spec: {policy: {}}}}"),
         BOOK("{step: b, tool: {kind: noop, spec: {policy: {rules: [{when: a, then: {do: stop}}]}}}}"),
         BOOK("{step: b, loop: {in: []}, tool: {kind: noop}}"),

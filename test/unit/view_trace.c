@@ -103,6 +103,27 @@ static void what_has_not_ended_has_no_span(void)
     buf_release(&text);
 }
 
+// The span of an attempt that waited for a slot begins with the work, as the snapshot and the lists say it.
+static void a_wait_for_a_place_is_not_work(void)
+{
+    started();
+    tell_step(MOMENT_STEP_STARTED, "a", 1);
+    tell((struct moment){.kind = MOMENT_STEP_COMPLETED, .step = STR("a"), .logical = 1, .duration_ms = 200});
+    const struct step_view *a = step("a");
+    CHECK_INT(a->ended_ms - a->began_ms, 200);
+    CHECK_INT(a->began_ms - a->started_ms, 800);
+    CHECK_INT(a->attempts[0].began_ms, a->began_ms);
+    struct json json = trace(), snapshot;
+    const struct json *span = &spans_of(&json)->items[0];
+    int64_t from, to;
+    CHECK(str_int64(json_text(json_key(span, "startTimeUnixNano")), &from));
+    CHECK(str_int64(json_text(json_key(span, "endTimeUnixNano")), &to));
+    CHECK_INT(to - from, 200 * 1000000);
+    CHECK(view_json(&view, &arena, &snapshot));
+    CHECK_INT(json_integer(json_at(&snapshot, STR("steps.0.durationMs")), 0), 200);
+    CHECK_INT(json_integer(json_at(&snapshot, STR("steps.0.attempts.0.durationMs")), 0), 200);
+}
+
 // Each span once, whatever was told before; what was told does not change when more is known.
 static void spans_are_told_the_same_later(void)
 {
@@ -166,6 +187,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(retries_a_crash_and_a_skip),    TEST(a_loop_a_child_and_a_failure), TEST(what_has_not_ended_has_no_span),
         TEST(spans_are_told_the_same_later), TEST(ids_follow_from_the_run),      TEST(every_allocation_may_fail),
+        TEST(a_wait_for_a_place_is_not_work),
     };
     return test_main("view_trace", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -130,6 +130,8 @@ export function mayAs(role: string): boolean {
     return roles.some((own) => ROLES.indexOf(own) >= ROLES.indexOf(role) && ROLES.includes(own));
 }
 // What the token may do, in the server's own words (GET /v1/whoami).
+// Whoever reads is "you": a token has a long name.
+export const nameOf = (id: string): string => (id === me.value?.id ? "you" : id);
 export const mayDo = (operation: string): boolean => me.value?.operations?.includes(operation) ?? false;
 export const idOf = encodeURIComponent;
 // Letters of a UUID are random even where crypto.randomUUID is kept for secure origins.

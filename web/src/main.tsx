@@ -20,6 +20,7 @@ const later: Record<string, View> = {
     outbox: { crumb: "Outbox", load: () => import("./admin").then((m) => m.Outbox) },
     alerts: { crumb: "Alerts", load: () => import("./admin").then((m) => m.Alerts) },
     audit: { crumb: "Audit", load: () => import("./admin").then((m) => m.Audit) },
+    store: { crumb: "Store", load: () => import("./admin").then((m) => m.Store) },
     integrity: { crumb: "Integrity", load: () => import("./integrity").then((m) => m.Integrity) },
 };
 const loaded = new Map<string, ComponentType>();

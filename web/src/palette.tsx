@@ -82,7 +82,7 @@ export function palette(): void {
 }
 
 const keys: [string, string][] = [
-    ["⌘K", "Search, commands"], ["/", "Query"], ["j k", "Next, previous row"], ["Enter", "Open"], ["x", "Select a run"], ["g r", "Go to runs; i inbox, d definitions, c compare, q queues, o outbox, a alerts, u audit, v integrity"],
+    ["⌘K", "Search, commands"], ["/", "Query"], ["j k", "Next, previous row"], ["Enter", "Open"], ["x", "Select a run"], ["g r", "Go to runs; i inbox, d definitions, c compare, q queues, o outbox, a alerts, u audit, v integrity, s store"],
     ["1 – 6", "Tabs of a run"], ["w l", "Why, logs of the step"], ["[ ]", "One moment back, forward"], ["{ }", "One state change"], ["Home End", "First, last moment"], ["Space", "Play; + − change the speed"], ["n", "Back to now"], ["f", "Fork from here"],
     ["+ − 0", "Zoom of the graph"], ["y Y", "Copy the command, the link"], ["t", "Theme"], ["Esc", "Close, leave the past, back"],
 ];
@@ -95,7 +95,7 @@ export function help(): void {
     );
 }
 
-const goKeys: Record<string, string> = { r: "/runs", i: "/inbox", d: "/definitions", c: "/compare", q: "/queues", o: "/outbox", a: "/alerts", u: "/audit", v: "/integrity" };
+const goKeys: Record<string, string> = { r: "/runs", i: "/inbox", d: "/definitions", c: "/compare", q: "/queues", o: "/outbox", a: "/alerts", u: "/audit", v: "/integrity", s: "/store" };
 let gAt = 0;
 window.addEventListener("keydown", (e) => {
     if ((e.metaKey || e.ctrlKey) && e.key.toLowerCase() === "k") {

@@ -1,17 +1,17 @@
 // Runs: the list that lives and never moves under the pointer.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { getJson, Refusal } from "./api";
+import { getJson, nameOf, Refusal } from "./api";
 import { bulk } from "./acts";
 import { follow, resyncs } from "./live";
 import { viewKeys } from "./palette";
-import { views } from "./prefs";
+import { now, views } from "./prefs";
 import { go, place, setQuery } from "./route";
 import { moved, useCommand } from "./shell";
 import { Glyph, rowState, runSub, type State, tones, word } from "./states";
-import type { RunRow } from "./types";
+import type { HeadlinePart, RunRow } from "./types";
 import { Bar, Button, Empty, explain, Failure, Icon, Seg, Since, Skeleton, Time, toast } from "./ui";
-import { count, oneLine, sha7, shellWord, short, strip } from "./words";
+import { count, left, sha7, shellWord, short, strip } from "./words";
 
 // Counts are queries, so that they mean on the page what they mean to `cairn ls`.
 const groups = [
@@ -45,19 +45,24 @@ export function parts(query: string): string[] {
 }
 const joined = (a: string, b: string) => (a && b ? `(${a}) (${b})` : a || b);
 
-// What is going on, in one sentence: the server's, or what the row itself says. A row that is fine has none.
+// What is going on, in one sentence: the server's parts, with times as the page writes them. A row that is fine has none.
+const verbs: Partial<Record<State, [string, string]>> = { running: ["runs", "run"], approval: ["waits for a person", "wait for a person"], held: ["failed and waits for you", "failed and wait for you"], failed: ["failed", "failed"] };
+function phrase(p: HeadlinePart): string {
+    const who = p.step + (p.count ? ` and ${count(p.count - 1, "more", "more")}` : ""), many = (p.count ?? 1) > 1, ms = p.due ? Date.parse(p.due) - now.value : 0;
+    if (p.state === "retrying") return `${who} ${many ? "retry" : "retries"}${ms > 0 ? " in " + left(ms) : ""}${p.attempt && p.attempts ? `, attempt ${p.attempt + 1} of ${p.attempts}` : ""}`;
+    const [one, more] = verbs[p.state as State] ?? [p.state, p.state];
+    return `${who} ${many ? more : one}${p.state === "approval" && ms > 0 ? `, ${left(ms)} left` : ""}`;
+}
 export function sentence(row: RunRow): [string, string] {
-    const state = rowState(row), tone = { bad: "bad", warn: "warn", done: "", running: "", dim: "" }[tones[state]];
-    const head = row.headline;
-    if (head && typeof head.text === "string") return [state === "cancelled" ? "" : tone, strip(head.text)];
-    if (row.cause) {
-        const at = /^failed at (\S+?): (?:[A-Z_]+ )?(?:exit \d+: )?(.*)$/s.exec(strip(row.cause));
-        return [tone || "bad", at ? `${at[1]}: ${oneLine(at[2]!.replace(/^exit \d+:\s*/, ""))}` : oneLine(row.cause)];
-    }
-    if (state === "approval") return ["warn", "waits for a person"];
-    if (state === "retrying") return ["warn", "a step is tried again"];
-    if (state === "running") return ["", row.running ? count(row.running, "step runs", "steps run") : ""];
-    return ["", ""];
+    const state = rowState(row), tone = { bad: "bad", warn: "warn", done: "", running: "", dim: "" }[tones[state]], head = row.headline;
+    if (!head) return ["", ""];
+    const detail = strip(head.detail), own = head.state as State;
+    if (own === "cancelled" || own === "paused") return [own === "paused" ? "warn" : "", [head.by ? "by " + nameOf(head.by) : "", detail].filter(Boolean).join(": ") || head.text];
+    if (own === "failed" && head.parts[0]) return ["bad", `${head.parts[0].step}: ${detail || head.parts[0].code || "failed"}`];
+    if (own === "held" && head.parts[0]) return ["bad", phrase(head.parts[0]) + (detail ? ": " + detail : "")];
+    if (own === "running") return ["", head.parts.map(phrase).join(" · ") || head.text];
+    if (head.parts.length && own !== "done") return [tone, [...head.parts].sort((a, b) => Number(b.state === "running") - Number(a.state === "running")).map(phrase).join(" · ")];
+    return [own === "done" ? "" : tone, head.text + (detail ? ": " + detail : "")];
 }
 
 const rows = signal<RunRow[] | null>(null);

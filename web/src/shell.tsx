@@ -56,6 +56,7 @@ export const entries: (Entry | null)[] = [
     { name: "Alerts", icon: "bell", path: "/alerts", key: "g a", extra: true },
     { name: "Audit", icon: "audit", path: "/audit", key: "g u", extra: true },
     { name: "Integrity", icon: "shield", path: "/integrity", key: "g v", extra: true },
+    { name: "Store", icon: "store", path: "/store", key: "g s", extra: true },
 ];
 
 function Mark() {

@@ -81,5 +81,5 @@ export function stepState(step: Step, run: Snapshot, kind: string | undefined): 
 }
 
 export function rowState(row: RunRow): State {
-    return runState(row);
+    return row.headline?.state === "held" ? "held" : runState(row); // between attempts, but only a person lets it go on
 }

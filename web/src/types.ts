@@ -3,7 +3,10 @@
 import type { components } from "./gen/api";
 
 type S = components["schemas"];
-export type RunRow = S["RunRow"] & { headline?: Headline | null };
+export type RunRow = S["RunRow"];
+export type StoreUsage = S["StoreUsage"];
+export type Headline = S["Headline"];
+export type HeadlinePart = S["HeadlinePart"];
 export type Snapshot = S["RunSnapshot"];
 export type Step = S["Step"] & { loop?: { done: number; failed: number; started: number; total: number }; visit?: number; tasks?: { label: string; attempts: number; done: number; failed: number; runs: number }[] };
 export type Attempt = S["Attempt"];
@@ -16,16 +19,16 @@ export type ForkPreview = S["ForkPreview"];
 export type Queue = S["Queue"];
 export type Fault = S["Fault"];
 
-export interface Headline { text: string; state?: string; step?: string; [more: string]: unknown }
-
+// A sentence of the server in its parts: each has one member.
+export interface Part { text?: string; step?: string; since?: string; due?: string; by?: string; code?: string; expr?: string; said?: string }
 export interface Fail { code: string; message: string; retryable?: boolean; exitCode?: number; detail?: string }
 export interface WhyAtom { text: string; joined?: string; reference: string; operator: string; right: unknown; left?: unknown; result?: boolean | null; error?: string }
 export interface WhyArc { from?: string; to?: string; visit?: number; seq: number; taken: boolean; merged?: boolean; when?: string; holds?: boolean; values?: Record<string, unknown> }
 export interface WhySignal { type: string; step?: string; decision: string; by: string; role: string; reason?: string; at: string; seq: number; errorCode?: string; errorMessage?: string }
 export interface Why {
-    runId: string; step?: string; kind?: string; at: { seq: number; time: string }; runStatus: string; substatus?: string; state?: string; reason: string; verdict: string;
+    runId: string; step?: string; kind?: string; at: { seq: number; time: string }; runStatus: string; substatus?: string; state?: string; reason: string; verdict: string; verdictParts?: Part[]; visit?: number; visits?: number;
     since?: string; seq?: number; reproduced: boolean; decisions?: { checked: number; reproduced: number; doubt?: string };
-    cause?: { step: string; state: string; seq?: number; verdict: string };
+    cause?: { step: string; state: string; seq?: number; verdict: string; verdictParts?: Part[] };
     dependencies?: { step: string; state: string; reason?: string; seq?: number; errorCode?: string }[];
     rule?: { name: string; needs: string; success: number; failed: number; skipped: number; open: number; row: string; passes?: boolean; outlook?: string };
     when?: { text: string; broken?: boolean; decided: boolean; result?: boolean | null; atoms?: WhyAtom[] };
@@ -38,7 +41,7 @@ export interface Why {
     due?: string; timeoutMs?: number; onFailure?: string; childRun?: string; reusedFrom?: string; givenBy?: string;
     pause?: { cycle: number; since: string; seq: number; by?: string; reason?: string; inFlight: number };
     signals?: WhySignal[]; owner?: { alive: boolean; pid?: number }; next?: string[];
-    counts?: Record<string, number>; error?: Fail; failedStep?: string; steps?: { step: string; state: string; reason: string; seq?: number; verdict: string }[]; stepsLeftOut?: number;
+    counts?: Record<string, number>; error?: Fail; failedStep?: string; steps?: { step: string; state: string; reason: string; seq?: number; verdict: string; verdictParts?: Part[] }[]; stepsLeftOut?: number;
 }
 export interface DecisionRecord {
     signalId: string; signalType: string; decision: string; policyDecisionId: string; signalDecisionId?: string; reason?: string; signalPayload?: Record<string, unknown>;

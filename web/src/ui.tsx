@@ -194,7 +194,8 @@ export function Field({ label, hint, error, children }: { label: string; hint?: 
 
 interface VirtualProps { count: number; estimate: number; render: (index: number) => ComponentChildren; class?: string; head?: ComponentChildren; keyOf?: (index: number) => string | number; showIndex?: number | null; role?: AriaRole; label?: string; stick?: boolean; foot?: ComponentChildren }
 // Only what is on the screen is in the document. Rows may have any height: each is measured when it is shown.
-export class Virtual extends Component<VirtualProps> {
+export class Virtual extends Component<VirtualProps, { turn: number }> {
+    override state = { turn: 0 }; // never empty: a component that reads signals is not drawn again for a state without members
     box = createRef<HTMLDivElement>();
     list: Virtualizer<HTMLDivElement, Element> | null = null;
     stop: (() => void) | undefined;
@@ -202,7 +203,7 @@ export class Virtual extends Component<VirtualProps> {
     options() {
         return {
             count: this.props.count, getScrollElement: () => this.box.current, estimateSize: () => this.props.estimate, overscan: 12,
-            observeElementRect, observeElementOffset, scrollToFn: elementScroll, onChange: () => this.setState({}),
+            observeElementRect, observeElementOffset, scrollToFn: elementScroll, onChange: () => this.setState((s) => ({ turn: s.turn + 1 })),
             getItemKey: (i: number) => this.props.keyOf?.(i) ?? i, initialRect: { width: 800, height: 800 },
         };
     }
@@ -210,7 +211,7 @@ export class Virtual extends Component<VirtualProps> {
         this.list = new Virtualizer(this.options());
         this.stop = this.list._didMount();
         this.list._willUpdate();
-        this.setState({});
+        this.setState({ turn: 1 });
     }
     override componentDidUpdate() {
         this.list?._willUpdate();

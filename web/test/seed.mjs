@@ -9,12 +9,22 @@ const node = (id, bash, more = {}) => ({ id, ...more, bash });
 const step = (id, after, command = 'true', more = {}) => ({ stepId: id, kind: 'shell', dependsOn: after, with: { command }, ...more });
 const plan = (planId, steps, more = {}) => ({ metadata: { planId, planVersion: '1.0', schemaVersion: 'v1.2' }, steps, ...more });
 
-export const attacks = [
-  '<script>window.pwned=1</script>', '<img src=x onerror=window.pwned=1>', '"><svg onload=window.pwned=1>', "'-window.pwned=1-'",
-  '<iframe srcdoc="<script>parent.pwned=1</script>">', '</title><script>window.pwned=1</script>', '<a href="javascript:window.pwned=1">x</a>',
-  '{{constructor.constructor("window.pwned=1")()}}', '${window.pwned=1}', '<style>*{display:none}</style>', '<base href=//evil.invalid>',
-  '<math><mtext></p><script>window.pwned=1</script>', '\u202eevil\u202c', '<details open ontoggle=window.pwned=1>', '<!--<img src="--><img src=x onerror=window.pwned=1>',
-];
+// 200 strings that would run or show something, were they taken for markup: handlers of elements, places where a text ends and markup begins,
+// addresses that are scripts, templates, and ways to hide any of them.
+const js = 'window.pwned=1';
+const handlers = ['img src=x onerror', 'svg onload', 'body onload', 'input autofocus onfocus', 'details open ontoggle', 'video src=x onerror', 'audio src=x onerror', 'marquee onstart', 'select autofocus onfocus', 'textarea autofocus onfocus', 'iframe onload', 'object data=x onerror', 'embed src=x onerror', 'style onload', 'link rel=stylesheet href=x onerror', 'math onmouseover', 'a id=x tabindex=1 onfocus', 'form onsubmit', 'keygen autofocus onfocus', 'isindex type=image src=1 onerror'];
+const ends = ['', '">', "'>", '</title>', '</textarea>', '</script>', '</style>', '-->'];
+const addresses = ['javascript:' + js, 'JaVaScRiPt:' + js, 'java\tscript:' + js, '&#106;avascript:' + js, 'data:text/html,<script>' + js + '</script>', 'vbscript:' + js];
+export const attacks = [...new Set([
+  `<script>${js}</script>`, `'-${js}-'`, '\u202eevil\u202c', '<style>*{display:none}</style>', '<base href=//evil.invalid>', `<math><mtext></p><script>${js}</script>`, `<!--<img src="--><img src=x onerror=${js}>`, `<iframe srcdoc="<script>parent.pwned=1</script>">`,
+  ...handlers.flatMap(h => [`<${h}=${js}>`, `<${h}="${js}" x=`, `<${h.toUpperCase()}=${js}//`, `<${h.replace(' ', '/')}=${js}>`]),
+  ...ends.slice(1).flatMap(e => [`${e}<script>${js}</script>`, `${e}<svg onload=${js}>`, `${e}<img src=x onerror=${js}>`, `${e}<script src=//evil.invalid/x.js></script>`]),
+  ...addresses.flatMap(a => [`<a href="${a}">x</a>`, `<iframe src="${a}"></iframe>`, `<form action="${a}"><button>x</button></form>`, `<object data="${a}"></object>`]),
+  ...['constructor.constructor("' + js + '")()', '7*7', '$eval("' + js + '")', '[].constructor.constructor("' + js + '")()'].flatMap(e => [`{{${e}}}`, `\${${e}}`, `<%=${e}%>`, `#{${e}}`]),
+  ...['<', '<<', '< ', '<\u0000', '&lt;', '&#60;', '\\u003c', '\uff1c', '%3C', '<!'].flatMap(o => [`${o}script>${js}${o}/script>`, `${o}img src=x onerror=${js}>`]),
+  ...['onclick', 'onmouseover', 'style'].flatMap(n => [`" ${n}="${js}`, `' ${n}='${js}`, `\` ${n}=\`${js}`]),
+  '<svg><animate onbegin=' + js + ' attributeName=x dur=1s>', '<svg><set onbegin=' + js + ' attributeName=x to=0>', '<svg><use href="data:image/svg+xml,<svg onload=' + js + '>">', '<template><script>' + js + '</script></template>', '<noscript><p title="</noscript><img src=x onerror=' + js + '>">', '<meta http-equiv=refresh content="0;url=javascript:' + js + '">', '<xmp><script>' + js + '</script></xmp>', '<plaintext>', '<frameset onload=' + js + '>', '<x contenteditable onblur=' + js + '>x', '<div style="position:fixed;inset:0;background:red">', '<link rel=import href=//evil.invalid>', '<img src=`x` onerror=' + js + '>', '<image src=x onerror=' + js + '>', '<svg/onload=' + js + '//', '<script>/*\u2028*/' + js + '</script>', '<img srcset=x onerror=' + js + '>', '<bdo dir=rtl>evil</bdo>', '<portal src=//evil.invalid onload=' + js + '>', 'https://evil.invalid/?q=<script>' + js + '</script>',
+].filter(t => !t.includes('\u0000')))].slice(0, 200);
 
 export const documents = {
   orders: {
@@ -79,6 +89,11 @@ export const documents = {
 export const hostile = text => ({
   name: 'x ' + text, description: text, inputs: { text },
   nodes: [node('say', "cat <<'EOF' >&2\n" + text + "\nEOF\ncat <<'EOF'\n" + JSON.stringify({ text }) + '\nEOF'), node('fail', "cat <<'EOF' >&2\n" + text + "\nEOF\nexit 1", { depends_on: ['say'] })],
+});
+// All of them through one run: inputs, description, tags, outputs, logs and the error.
+export const hostileAll = () => ({
+  name: 'x ' + attacks[0], description: attacks[1], tags: attacks.slice(2, 8), inputs: { all: attacks },
+  nodes: [node('say', "cat <<'EOF' >&2\n" + attacks.join('\n') + "\nEOF\ncat <<'EOF'\n" + JSON.stringify({ all: attacks }) + '\nEOF'), node('fail', "cat <<'EOF' >&2\n" + attacks.join('\n') + "\n<b>" + attacks[2] + "</b>\nEOF\nexit 1", { depends_on: ['say'] })],
 });
 export const fan = n => plan('fan-' + n, [step('first', [], 'true', { kind: 'echo', with: { message: 'go' } }), ...Array.from({ length: n - 2 }, (_, i) => ({ stepId: 'part-' + i, kind: 'echo', dependsOn: ['first'], with: { message: String(i) } })), { stepId: 'last', kind: 'merge', dependsOn: Array.from({ length: n - 2 }, (_, i) => 'part-' + i) }]);
 

@@ -1,8 +1,7 @@
 #include "host.h"
 
 #include "os/os.h"
-#include "store/backend.h"
-#include "store/verify.h"
+#include "store/store.h"
 
 struct str host_file;
 
@@ -63,17 +62,4 @@ enum code store_plan(struct store *store, const struct run_head *head, struct st
 void store_patience_close(struct store *store)
 {
     (void)store;
-}
-
-// One run on one thread, as src/store/verify_all.c does for a run that is named.
-enum code store_verify(struct store *store, struct str tenant, struct str run, struct arena *arena,
-                       struct verify_report *out, struct error *err)
-{
-    struct verify verify;
-    struct run_head head;
-    verify_begin(&verify, store, arena, out, err);
-    verify.rc = store_head(store, tenant, run, arena, &head, err);
-    if (!verify.rc) verify_run(&verify, &head);
-    verify_end(&verify);
-    return verify.rc;
 }

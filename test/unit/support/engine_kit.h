@@ -43,6 +43,7 @@ struct kit {
     const struct store_ops *real_ops;
     struct store_ops ops;
     uint32_t full_left; // commits that find no space
+    enum code refuses;  // how they say so; 0 = E_FULL
     uint32_t full_in;   // the n-th commit from now finds none; 0 = none does
     int slow_ms;        // what each commit takes longer
     int64_t wait_ms;    // for how long the last one might have waited for others
@@ -62,6 +63,8 @@ struct kit {
     bool cut_off;            // nothing may be started
     enum code start_refused; // the last one
     bool parent_refused;     // it was the start of a child
+    struct disk *outbox;     // NULL: there is no outbox
+    char outbox_told[64];    // WRITTEN w, LOGGED g, LOST l
 };
 
 UNUSED static struct kit *kit_of_tools(struct tools *tools)
@@ -122,6 +125,13 @@ UNUSED static void kit_refused(void *context, const struct engine_refusal *refus
     ((struct kit *)context)->parent_refused = refusal->parent.len > 0;
 }
 
+UNUSED static void kit_outbox(void *context, const struct engine_outbox *news)
+{
+    struct kit *k = context;
+    size_t len = strlen(k->outbox_told);
+    if (len + 1 < sizeof(k->outbox_told)) k->outbox_told[len] = " wgl"[news->what];
+}
+
 UNUSED static bool kit_may_start(void *context)
 {
     return !((struct kit *)context)->cut_off;
@@ -134,7 +144,7 @@ UNUSED static enum code kit_commit(struct store *store, struct commit *commit, s
     nanosleep(&(struct timespec){.tv_nsec = (long)k->slow_ms * 1000000}, NULL);
     if (k->full_left > 0 || (k->full_in > 0 && --k->full_in == 0)) {
         if (k->full_left > 0) k->full_left--;
-        return error_set(err, E_FULL, "no space left");
+        return error_set(err, k->refuses ? k->refuses : E_FULL, "no space left");
     }
     k->commit_count++;
     return k->real_ops->log.commit(store, commit, turn, err);
@@ -148,9 +158,11 @@ UNUSED static void kit_open_engine(struct kit *k)
         .entropy = os_entropy(),
         .tools = &k->tools,
         .limits = k->limits,
+        .outbox_disk = k->outbox,
         .may_start = kit_may_start,
         .may_start_context = k,
-        .observer = {.context = k, .event = kit_event, .decision = kit_decision, .refused = kit_refused}};
+        .observer = {.context = k, .event = kit_event, .decision = kit_decision, .refused = kit_refused,
+                     .outbox = kit_outbox}};
     struct error err = {0};
     CHECK_OK(engine_open(&options, &k->engine, &err), &err);
 }

@@ -328,15 +328,19 @@ UNUSED static void story_signal(struct story *s, enum signal_type type, const ch
 }
 
 // The process dies: what is not stored is gone, nothing is in flight, timers are forgotten.
-UNUSED static void story_crash(struct story *s)
+UNUSED static void story_crash_as(struct story *s, struct input input) // what the next driver begins with
 {
     struct run *run = story_refold(s);
     run_free(s->run);
     holds_release(&s->holds);
     s->run = run;
     s->effect_count = 0;
-    struct input input = {.kind = INPUT_RECOVER};
     story_step(s, &input);
+}
+
+UNUSED static void story_crash(struct story *s)
+{
+    story_crash_as(s, (struct input){.kind = INPUT_RECOVER});
 }
 
 UNUSED static void story_expect(struct story *s, const char *text)

@@ -287,7 +287,7 @@ export class RunModel {
             const plain = step.stepId.replace(/\[\d+\]/g, ""), def = defs.get(plain), kind = def ? (def.kind === "tasks" ? (def.loop ? "loop over items" : (def.tasks?.[0]?.kind ?? "route")) : def.kind) : "step";
             const state = stepState(step, run, def?.kind);
             const first = step.attempts?.[0]?.startedAt ?? step.startedAt, last = step.completedAt;
-            out.set(step.stepId, { id: step.stepId, step, def, kind, state, took: first && last ? Date.parse(last) - Date.parse(first) : null, children: [], known: true });
+            out.set(step.stepId, { id: step.stepId, step, def, kind, state, took: step.durationMs ?? (first && last ? Date.parse(last) - Date.parse(first) : null), children: [], known: true });
         }
         for (const [id, item] of out) {
             const parent = /^(.*)\[\d+\]\.[^[\]]+$/.exec(id)?.[1];

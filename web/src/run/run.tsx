@@ -100,7 +100,7 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
             return true;
         };
     }, [items, step, past, at, live.status]);
-    const state = runState(run), sub = runSub(run);
+    const state = [...items.values()].some((i) => i.state === "held") ? "held" : runState(run), sub = runSub(run);
     const spoken = useSpoken(past ? "" : `${live.planId ?? "run"} is ${word(runState(live))}${live.failedSteps ? `, ${live.failedSteps} failed` : ""}`);
     if (tab === "why") return <WhyPage model={model} run={run} />;
     const counts = new Map<State, number>();

@@ -1,13 +1,14 @@
 // What I may send now, by form; what I may not, and why; and what was decided before.
 import { useState } from "preact/hooks";
 import { act, sendSignal, signals, whyNot } from "../acts";
-import { getJson, idOf, mayAs } from "../api";
+import { getJson, idOf, mayAs, mayDo } from "../api";
 import { now } from "../prefs";
 import { visible } from "../redacted";
 import { Glyph } from "../states";
 import type { DecisionRecord, Snapshot } from "../types";
-import { Button, Clock, Empty, explain, Failure, Field, Skeleton, toast, useAsked } from "../ui";
+import { Button, Clock, closeDialog, Dialog, dialog, Empty, explain, Failure, Field, Skeleton, toast, useAsked } from "../ui";
 import { clock, count, left, short } from "../words";
+import { SchemaForm } from "./schemaform";
 import type { TabProps } from "./run";
 
 export function Decision({ record }: { record: DecisionRecord }) {
@@ -27,8 +28,28 @@ export function Decision({ record }: { record: DecisionRecord }) {
     );
 }
 
+// Signals whose payload a person writes: the form is the schema of the server.
+const written: [string, string, string, string, boolean][] = [
+    ["UPDATE_PARAMS", "Change inputs", "Steps that start later get other inputs.", "signal.update_params", false],
+    ["INJECT_OVERRIDE", "Override a step", "The next execution of a step gets other members of its `with`.", "signal.inject_override", true],
+    ["UPDATE_TARGET", "Move a step", "A step is executed by another queue from now on.", "signal.update_target", true],
+    ["ESCALATE_ALERT", "Tell the people on duty", "The run does not change.", "signal.escalate_alert", false],
+];
+function write(type: string, verb: string, run: string, steps: string[], then: () => void): void {
+    dialog.value = () => (
+        <Dialog title={verb + "?"} onClose={closeDialog} command={`cairn signal ${short(run)} ${type} --json '{…}'`}>
+            <SchemaForm name={type + ".json"} steps={steps} verb={verb} close={closeDialog} send={async (payload, reason) => {
+                const d = await sendSignal(run, type, payload, reason);
+                closeDialog();
+                toast(d.decision === "ACCEPTED" ? `${verb}: accepted${d.causedSeq ? `, event ${d.causedSeq}` : ""}.` : `The signal waits: ${d.decision.toLowerCase().replaceAll("_", " ")}.`);
+                then();
+            }} />
+        </Dialog>
+    );
+}
+
 export function SignalsTab({ model, live, items, past, open }: TabProps & { live: Snapshot }) {
-    const records = useAsked(() => getJson<{ items: DecisionRecord[] }>(`/v1/runs/${idOf(model.id)}/signals`), [model.id, live.lastEventSeq, live.status, live.substatus]);
+    const records = useAsked(() => getJson<{ items: DecisionRecord[] }>(`/v1/runs/${idOf(model.id)}/signals`), [model.id, live.lastEventSeq, live.status, live.substatus, model.entries.value.length]);
     const it = { runId: model.id, planId: live.planId ?? "" }, off = past ? "You look at the past" : undefined;
     const held = [...items.values()].filter((i) => i.state === "held"), open2 = [...items.values()].filter((i) => ["waiting", "held", "retrying"].includes(i.state)), gates = [...items.values()].filter((i) => i.state === "approval");
     return (
@@ -39,7 +60,8 @@ export function SignalsTab({ model, live, items, past, open }: TabProps & { live
                     {gates.map((g) => <div class="sig" key={g.id}><div class="grow"><b dir="auto">Answer {g.id}</b><div class="muted">An approval waits for a person.</div></div><Button kind="pri" why={off} onClick={() => open(g.id)}>Answer…</Button></div>)}
                     {signals.filter((s) => !s.step).map((s) => { const why = off ?? whyNot(s.type, live); return <div class="sig" key={s.type}><div class="grow"><b>{s.verb}</b><div class="muted">{why ?? s.about}</div></div><Button why={why} onClick={() => act(s.type, it, undefined, () => void model.refresh())}>{s.verb}…</Button></div>; })}
                     {held.map((i) => <div class="sig" key={"r" + i.id}><div class="grow"><b dir="auto">Retry {i.id}</b><div class="muted">It failed and waits.</div></div><Button why={off ?? (mayAs("Engineer") ? undefined : "Needs the role Engineer")} onClick={() => act("RETRY_STEP", it, i.id, () => void model.refresh())}>Retry…</Button></div>)}
-                    {open2.slice(0, 20).map((i) => <div class="sig" key={"s" + i.id}><div class="grow"><b dir="auto">Skip {i.id}</b></div><Button why={off ?? (["COMPLETED", "FAILED", "CANCELLED"].includes(live.status) ? "The run has ended" : mayAs("Engineer") ? undefined : "Needs the role Engineer")} onClick={() => act("SKIP_STEP", it, i.id, () => void model.refresh())}>Skip…</Button></div>)}
+                    {open2.slice(0, 20).map((i) => <div class="sig" key={"s" + i.id}><div class="grow"><b dir="auto">Skip {i.id}</b><div class="muted">It counts as skipped, and the run goes on without it.</div></div><Button why={off ?? (["COMPLETED", "FAILED", "CANCELLED"].includes(live.status) ? "The run has ended" : mayAs("Engineer") ? undefined : "Needs the role Engineer")} onClick={() => act("SKIP_STEP", it, i.id, () => void model.refresh())}>Skip…</Button></div>)}
+                    {written.map(([type, verb, about, operation, ofStep]) => { const why = off ?? (["COMPLETED", "FAILED", "CANCELLED"].includes(live.status) ? "The run has ended" : mayDo(operation) ? undefined : "Your role may not send it"), steps = ofStep ? [...items.values()].filter((i) => !["done", "reused", "skipped"].includes(i.state)).map((i) => i.id).slice(0, 500) : []; return <div class="sig" key={type}><div class="grow"><b>{verb}</b><div class="muted">{why ?? about}</div></div><Button why={why} onClick={() => write(type, verb, model.id, steps, () => void model.refresh())}>{verb}…</Button></div>; })}
                 </section>
                 <section class="card" aria-label="Decisions">
                     <h3>Decisions{records.value?.items.length ? " · " + count(records.value.items.length, "record") : ""}</h3>

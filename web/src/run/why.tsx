@@ -1,21 +1,28 @@
 // Why: the verdict in words, then the chain of what it hangs on. Every link names the event that proves it.
 import type { ComponentChildren } from "preact";
-import { getJson, idOf } from "../api";
+import { getJson, idOf, nameOf } from "../api";
 import { type By, byTitle, byWords } from "../log";
+import { now } from "../prefs";
+import { hidden } from "../redacted";
 import { go, place, withQuery } from "../route";
 import { Chip, Glyph, runState, type State, word } from "../states";
-import type { Snapshot, Why, WhyArc } from "../types";
-import { Clock, Cmd, Failure, Skeleton, useAsked } from "../ui";
-import { clock, count, short, span, strip } from "../words";
+import type { Part, Snapshot, Why, WhyArc } from "../types";
+import { Clock, Cmd, Failure, Hidden, Skeleton, useAsked } from "../ui";
+import { absolute, ago, clock, count, left, short, span, strip } from "../words";
 import type { RunModel } from "./model";
 import { Due } from "./run";
 import { Decision, Gate } from "./signals";
 
+// A step that was visited again is, by its name alone, its last visit; the page has the first one by that name.
+function visitOf(model: RunModel, step: string): string {
+    return model.items.value.has(step + ":run:2") ? step + ":run:1" : step;
+}
+
 // Of a moment of the past: folded here where that can be, else by the server. Of now: by the server, which knows more than the log (who owns the run).
 export function useWhy(model: RunModel, step: string | null) {
-    const at = model.at.value, live = model.snapshot.value, path = `/v1/runs/${idOf(model.id)}${step ? "/steps/" + idOf(step) : ""}/why`;
+    const at = model.at.value, live = model.snapshot.value, named = step === null ? null : visitOf(model, step), path = `/v1/runs/${idOf(model.id)}${named ? "/steps/" + idOf(named) : ""}/why`;
     const asked = useAsked(async (): Promise<{ why: Why; by: By | null }> => {
-        const here = at ? await model.own.why(step, at) : null;
+        const here = at ? await model.own.why(named, at) : null;
         return here ? { why: here, by: "browser" } : { why: await getJson<Why>(path + (at ? "?at=" + at : "")), by: at ? "server" : null };
     }, [path, at, at ? 0 : live?.lastEventSeq, at ? 0 : live?.substatus, at ? 0 : model.entries.value.length]);
     return { ...asked, value: asked.value?.why, by: asked.value?.by ?? null };
@@ -23,8 +30,20 @@ export function useWhy(model: RunModel, step: string | null) {
 
 const states = new Set(["waiting", "running", "retrying", "approval", "held", "paused", "done", "reused", "skipped", "failed", "cancelled", "not_run"]);
 const stateOf = (text: string | undefined): State => (text && states.has(text) ? (text as State) : "unknown");
-// The verdict's times are for terminals: here they are written as everywhere on the page.
-export const said = (text: string) => strip(text).replace(/(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?Z/g, "$2 UTC");
+// A sentence of the server: its steps lead to them, its times are written as everywhere on the page and go on counting.
+function Told({ parts, text, open, own, past }: { parts: Part[] | undefined; text: string; open?: (step: string) => void; own?: string | undefined; past: boolean }) {
+    if (!parts?.length) return <>{strip(text)}</>;
+    return <>{parts.map((p, i) => {
+        if (p.step !== undefined) return p.step === own || !open ? <b key={i} dir="auto">{p.step}</b> : <button key={i} class="link" dir="auto" onClick={() => open(p.step!)}>{p.step}</button>;
+        if (p.since !== undefined) return <time key={i} dateTime={p.since} title={absolute(p.since)}>{clock(p.since).slice(0, 8)} UTC{past ? "" : ` (${span(now.value - Date.parse(p.since))})`}</time>;
+        if (p.due !== undefined) return <time key={i} dateTime={p.due} title={absolute(p.due)}>{clock(p.due).slice(0, 8)} UTC{past ? "" : Date.parse(p.due) > now.value ? ` (in ${left(Date.parse(p.due) - now.value)})` : ` (${ago(p.due, now.value)})`}</time>;
+        if (p.code !== undefined) return <span key={i} class="mono">{p.code}</span>;
+        if (p.expr !== undefined) return <span key={i} class="mono" dir="auto">{p.expr}</span>;
+        if (p.by !== undefined) return <span key={i} dir="auto" title={p.by}>{nameOf(p.by)}</span>;
+        if (p.said !== undefined) return hidden(p.said) ? <Hidden key={i} /> : <span key={i} dir="auto">{strip(p.said)}</span>;
+        return <span key={i}>{p.text}</span>;
+    })}</>;
+}
 
 function Seq({ n }: { n: number | undefined }) {
     return n ? <button class="seq" title={"Go to event " + n} onClick={(e) => { e.stopPropagation(); go(withQuery({ at: String(n) }, place.value.path[2] === "why" ? "/runs/" + encodeURIComponent(place.value.path[1]!) : location.pathname)); }}>event {n}</button> : null;
@@ -50,11 +69,11 @@ export function Chain({ why, by, model, open, past }: { why: Why; by: By | null;
     const id = short(model.id);
     return (
         <>
-            <p class="verdict" dir="auto">{said(why.verdict)}</p>
+            <p class="verdict" dir="auto"><Told parts={why.verdictParts} text={why.verdict} open={open} own={why.step} past={past} /></p>
             {why.gate && !why.gate.answer && !past && why.step ? <Gate run={model.id} step={why.step} message={why.gate.message} role={why.gate.role} deadline={why.gate.deadline} onTimeout={why.gate.onTimeout} then={() => void model.refresh()} /> : null}
             <ul class="chain">
-                {why.cause ? <Link state={stateOf(why.cause.state)} title="The cause"><div class="dep"><button class="link" dir="auto" onClick={() => open(why.cause!.step)}>{why.cause.step}</button><Seq n={why.cause.seq} /></div><div class="muted" dir="auto">{said(why.cause.verdict)}</div></Link> : null}
-                {why.steps?.length ? <Link state={stateOf(why.steps[0]!.state)} title="The steps that matter">{why.steps.map((s) => <div key={s.step} class="matter"><div class="dep"><Glyph state={stateOf(s.state)} /><button class="link" dir="auto" onClick={() => open(s.step)}>{s.step}</button><span class="muted">{word(s.state)}</span><Seq n={s.seq} /></div><div class="muted" dir="auto">{said(s.verdict)}</div></div>)}{why.stepsLeftOut ? <div class="faint">{count(why.stepsLeftOut, "more step")}</div> : null}</Link> : null}
+                {why.cause ? <Link state={stateOf(why.cause.state)} title="The cause"><div class="dep"><button class="link" dir="auto" onClick={() => open(why.cause!.step)}>{why.cause.step}</button><Seq n={why.cause.seq} /></div><div class="muted" dir="auto"><Told parts={why.cause.verdictParts} text={why.cause.verdict} past={past} /></div></Link> : null}
+                {why.steps?.length ? <Link state={stateOf(why.steps[0]!.state)} title="The steps that matter">{why.steps.map((s) => <div key={s.step} class="matter"><div class="dep"><Glyph state={stateOf(s.state)} /><button class="link" dir="auto" onClick={() => open(s.step)}>{s.step}</button><span class="muted">{word(s.state)}</span><Seq n={s.seq} /></div><div class="muted" dir="auto"><Told parts={s.verdictParts} text={s.verdict} past={past} /></div></div>)}{why.stepsLeftOut ? <div class="faint">{count(why.stepsLeftOut, "more step")}</div> : null}</Link> : null}
                 {deps.length ? <Link state={bad ? stateOf(bad.state) : "done"} title="It depends on">{deps.slice(0, 40).map((d) => <div class="dep" key={d.step}><Glyph state={stateOf(d.state)} /><button class="link" dir="auto" onClick={() => open(d.step)}>{d.step}</button><span class="muted">{word(d.state)}{d.errorCode ? ` · ${d.errorCode}` : ""}</span><Seq n={d.seq} /></div>)}{deps.length > 40 ? <div class="faint">{deps.length - 40} more</div> : null}</Link> : null}
                 {why.arcs?.length ? <Arcs arcs={why.arcs} title="Arcs that led here" open={open} /> : null}
                 {why.rule ? <Link state={why.rule.passes === false ? "skipped" : why.rule.passes ? "done" : "waiting"} title="Rule"><div><span class="mono">{why.rule.name}</span> needs {why.rule.needs} · {why.rule.passes === undefined ? (why.rule.outlook === "will_not_pass" ? "cannot pass any more" : "still open") : why.rule.passes ? "passes" : "does not pass"}</div></Link> : null}
