@@ -35,6 +35,7 @@ struct process_stat {
     char state;
     pid_t parent, group, session;
     uint64_t start; // in ticks since the machine was started
+    bool dying;     // it has given its memory back: a zombie, or on its way there
 };
 bool os_process_stat(pid_t pid, struct process_stat *out); // false: gone, or it cannot be looked at
 // Who is unknown is not taken for dead.

@@ -21,10 +21,13 @@ static bool parse_stat(const char *text, struct process_stat *out)
     out->parent = parent;
     out->group = group;
     out->session = session;
-    // The start is the 22nd field; the state was the 3rd.
+    // The start is the 22nd field, the size of the memory the 23rd; the state was the 3rd.
     const char *at = after + 1;
     for (int field = 3; field < 22 && at; field++) at = strchr(at + 1, ' ');
-    return at && sscanf(at, " %" SCNu64, &out->start) == 1;
+    uint64_t memory;
+    if (!at || sscanf(at, " %" SCNu64 " %" SCNu64, &out->start, &memory) != 2) return false;
+    out->dying = memory == 0;
+    return true;
 }
 
 bool os_process_stat(pid_t pid, struct process_stat *out)

@@ -17,6 +17,7 @@ enum { PASSES_MAX = 50, HUNT_MAX = 512, WAIT_MS = 5000, ANCESTORS_MAX = 64 };
 struct target {
     pid_t pid, group;
     int pidfd;
+    bool dying; // waited for, not counted: its own engine's end has killed it
 };
 
 struct hunt {
@@ -102,9 +103,9 @@ static bool is_known(const struct hunt *hunt, pid_t pid)
     return false;
 }
 
-static void add_target(struct hunt *hunt, pid_t pid, pid_t group, int pidfd)
+static void add_target(struct hunt *hunt, pid_t pid, const struct process_stat *stat, int pidfd)
 {
-    hunt->targets[hunt->count++] = (struct target){pid, group, pidfd};
+    hunt->targets[hunt->count++] = (struct target){pid, stat->group, pidfd, stat->dying};
 }
 
 static void visit_marked(void *context, pid_t pid)
@@ -118,7 +119,7 @@ static void visit_marked(void *context, pid_t pid)
     int pidfd = pidfd_open(pid, 0);
     if (pidfd < 0) return;
     if (proc_mark(pid, &hunt->scratch, &mark) && is_wanted(hunt, mark) && os_process_stat(pid, &stat) && stat.state != 'Z')
-        add_target(hunt, pid, stat.group, pidfd);
+        add_target(hunt, pid, &stat, pidfd);
     else
         close(pidfd);
 }
@@ -140,7 +141,7 @@ static void visit_member(void *context, pid_t pid)
     int pidfd = pidfd_open(pid, 0);
     if (pidfd < 0) return;
     if (os_process_stat(pid, &stat) && is_hunted_group(hunt, stat.group))
-        add_target(hunt, pid, stat.group, pidfd);
+        add_target(hunt, pid, &stat, pidfd);
     else
         close(pidfd);
 }
@@ -176,7 +177,7 @@ static size_t kill_targets(struct hunt *hunt)
     for (size_t i = 0; i < hunt->count; i++) {
         hit[i] = pidfd_send_signal(hunt->targets[i].pidfd, SIGKILL, NULL, 0) == 0;
         if (!hit[i] && errno == EPERM) os_log(LOG_WARN, "an orphan cannot be killed pid=%d", (int)hunt->targets[i].pid);
-        killed += hit[i];
+        killed += hit[i] && !hunt->targets[i].dying;
     }
     for (size_t i = 0; i < hunt->count; i++) {
         if (hit[i]) wait_until_gone(&hunt->targets[i]);

@@ -63,8 +63,8 @@ test_killed_engine_leaves_a_log_that_is_told_lost() {
         kill -9 $pid; wait $pid 2>/dev/null
         cairn_is 0 logs r1/a "${store[@]}"; equal "$(cat out)" 'up 1'; has err 'not whole: the process that ran it is gone'
         "$CAIRN" logs -f r1 "${store[@]}" >followed 2>told & local follower=$!
-        wait_for grep -q 'nobody drives it' told
-        has told "recover r1"
+        wait_for grep -q 'recover r1' told
+        has told 'nobody drives it'
         touch go
         cairn_is 0 recover r1 "${store[@]}"
         wait $follower || fail "the follower gave $?"

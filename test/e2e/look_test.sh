@@ -209,8 +209,8 @@ test_wait_notices_a_dead_owner() {
     wait_for step_is s1 x RUNNING
     "$CAIRN" wait s1 "${store[@]}" >waited 2>told & local waiter=$!
     wait_for has_open $waiter store.db; kill -9 $owner; wait $owner 2>/dev/null
-    wait_for grep -q 'nobody drives it' told
-    has told 'recover s1'
+    wait_for grep -q 'recover s1' told
+    has told 'nobody drives it'
     cairn_is 13 wait s1 --exit-on-wait "${store[@]}"
     touch go; cairn_is 0 recover s1 "${store[@]}"
     wait $waiter || fail "wait gave $? after the recovery"

@@ -475,17 +475,26 @@ static void what_is_larger_than_the_server_takes_is_not_sent(void)
     bus_kit_close(&kit);
 }
 
+// Connections behind the first on which so many messages came. On a slow machine a connection may end before it carries one.
+static int fake_carried(int messages)
+{
+    int count = 0;
+    pthread_mutex_lock(&fake.mutex);
+    for (size_t i = 1; i < ARRAY_COUNT(fake.per); i++) count += fake.per[i] == messages;
+    pthread_mutex_unlock(&fake.mutex);
+    return count;
+}
+
 static void a_server_that_comes_back_is_met_with_one_message_then_two_then_four_ES_4i(void)
 {
     struct bus_kit kit;
     begin_fake(&kit, NULL, NULL, 0);
     fake.hold = 1;
     bus_kit_bulk(&kit, 50, 0, 4);
-    bus_kit_open(&kit, SINK(",\"timeoutMs\":60"), fake.server.port);
-    BUS_WAIT(fake_number(&fake.connections) == 4);
+    bus_kit_open(&kit, SINK(",\"timeoutMs\":500"), fake.server.port);
+    BUS_WAIT(fake_carried(1) >= 2);
     CHECK_INT(fake_number(&fake.per[0]), 50); // one of each run at once: there was no reason to be careful
-    CHECK_INT(fake_number(&fake.per[1]), 1);
-    CHECK_INT(fake_number(&fake.per[2]), 1);
+    CHECK_INT(fake_carried(0) + fake_carried(1), (int)ARRAY_COUNT(fake.per) - 1);
     pthread_mutex_lock(&fake.mutex);
     fake.hold = 0;
     pthread_mutex_unlock(&fake.mutex);
