@@ -225,6 +225,16 @@ enum code outbox_collect(struct batch *batch, struct group *group, struct error 
     return OK;
 }
 
+// The last run that was ahead of its log is not any more. The next owner of a lost run may have read its entry and not yet logged it.
+static void outbox_done(struct engine *engine)
+{
+    if (engine->outboxed > 0) return;
+    if (engine->outbox.left)
+        outbox_leave(&engine->outbox);
+    else
+        outbox_clear(&engine->outbox);
+}
+
 void outbox_logged(struct batch *batch, struct group *group)
 {
     struct engine *engine = batch->engine;
@@ -237,7 +247,7 @@ void outbox_logged(struct batch *batch, struct group *group)
     tell_items(batch, resident, group->outbox_first, group->outbox_count, 0);
     tell(engine, OUTBOX_LOGGED, &resident->ids, outbox->moments, outbox->count);
     run_outbox_free(engine, resident);
-    if (engine->outboxed == 0) outbox_clear(&engine->outbox);
+    outbox_done(engine);
     if (engine->outbox.disk) engine->outbox.next_sweep_mono = engine->now.mono_ms;
 }
 
@@ -250,7 +260,8 @@ void outbox_lost(struct engine *engine, struct resident *resident)
            STR_ARG(resident->ids.run), outbox->count);
     tell(engine, OUTBOX_LOST, &resident->ids, outbox->moments, outbox->count);
     run_outbox_free(engine, resident);
-    if (engine->outboxed == 0) outbox_clear(&engine->outbox);
+    engine->outbox.left = true;
+    outbox_done(engine);
 }
 
 // When nothing else is stored of such a run, its outbox is.

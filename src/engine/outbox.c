@@ -151,6 +151,17 @@ void outbox_clear(struct outbox *outbox)
     outbox->size = 0;
 }
 
+void outbox_leave(struct outbox *outbox)
+{
+    if (!outbox->file || outbox->size == 0) return;
+    outbox->disk->ops->close(outbox->file);
+    outbox->file = NULL;
+    outbox->name[0] = '\0';
+    outbox->size = 0;
+    outbox->left = false;
+    outbox->next_sweep_mono = INT64_MIN;
+}
+
 // ---- reading
 
 static bool parse_position(const struct json *json, struct replay_cursor *out)

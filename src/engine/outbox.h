@@ -19,6 +19,7 @@ struct outbox {
     char name[48];
     uint64_t size;
     bool broken;             // nobody knows what is in the file: nothing more is written to it
+    bool left;               // an entry of ours is another owner's to log or to give up
     int64_t next_sweep_mono; // when files that others left are looked at; INT64_MAX: there is no directory
 };
 
@@ -39,7 +40,10 @@ bool outbox_takes(const struct outbox *outbox); // an entry may be written
 enum code outbox_line(const struct outbox_entry *entry, struct buf *out, struct error *err) MUST_CHECK;
 // Durable on OK. Otherwise nothing of it counts: E_FULL, E_LIMIT, E_DENIED, E_IO, E_NOMEM.
 enum code outbox_write(struct outbox *outbox, struct str lines, struct entropy *entropy, struct error *err) MUST_CHECK;
-void outbox_clear(struct outbox *outbox); // all entries of ours are in the log, or never will be
+void outbox_clear(struct outbox *outbox); // all entries of ours are in the log
+// Our file is nobody's from now on: the next entry is written to another, and the sweep of a living process removes this one when the log
+// has settled all of it.
+void outbox_leave(struct outbox *outbox);
 
 typedef enum code (*outbox_visit)(void *context, const struct outbox_entry *entry);
 // Every entry of a run, of all files, in the order in which they were written: by epoch, then by line. Texts live in `arena`. An entry

@@ -201,7 +201,14 @@ static void an_engine_that_lost_its_runs_tells_what_it_had_in_the_outbox_ES_5b(v
     engine_let_go(k.engine, UINT64_MAX);
     COVERED(outbox_of_a_lost_run);
     CHECK_TEXT(k.outbox_told, "wl");
-    CHECK_INT(outbox_size(), 1);
+    CHECK(outbox_size() > 1); // the next owner may have read it and not yet logged it
+    reopen(&k);
+    k.full_left = 0;
+    adopt(&k);
+    kit_idle(&k);
+    kit_expect(&k, "r1 STEP_STARTED a 2.1\nr1 STEP_REDISPATCHED a 2.2\n");
+    kit_pass(&k, 20000);
+    CHECK_INT(outbox_size(), 0); // the log has settled it
     close_with_outbox(&k);
 }
 
