@@ -1,9 +1,9 @@
 # Objects, the archive of everything but main, and the binary.
 SRCS := $(foreach m,$(MODULES),$(sort $(wildcard src/$(m)/*.c)))
 LIB_SRCS := $(filter-out src/cli/main.c,$(SRCS))
-GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/tables.c $(B)/gen/templates.c $(B)/gen/scripts.c $(B)/gen/helps.c $(B)/gen/page.c
+GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/tables.c $(B)/gen/templates.c $(B)/gen/scripts.c $(B)/gen/sqls.c $(B)/gen/helps.c $(B)/gen/page.c
 LIB_OBJS := $(LIB_SRCS:%.c=$(B)/%.o) $(if $(filter schema,$(MODULES)),$(B)/gen/embedded.o) $(if $(filter author,$(MODULES)),$(B)/gen/templates.o) \
-  $(if $(filter auth,$(MODULES)),$(B)/gen/tables.o) $(if $(filter task,$(MODULES)),$(B)/gen/scripts.o) $(if $(filter cli,$(MODULES)),$(B)/gen/helps.o) \
+  $(if $(filter auth,$(MODULES)),$(B)/gen/tables.o) $(if $(filter task,$(MODULES)),$(B)/gen/scripts.o) $(if $(filter store,$(MODULES)),$(B)/gen/sqls.o) $(if $(filter cli,$(MODULES)),$(B)/gen/helps.o) \
   $(if $(filter api,$(MODULES)),$(B)/gen/page.o)
 
 .DEFAULT_GOAL := all
@@ -24,7 +24,7 @@ $(B)/src/%.o: src/%.c Makefile | $(B)/gen/.dir
 	$(SAY)$(CC) $(if $(filter $(firstword $(subst /, ,$*)),$(PURE)),$(CFLAGS_PURE),$(CFLAGS_EFFECT)) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # Files carried inside the binary: schemas and examples, written as byte arrays by tools/embed.
-TABLES := schemas/authorization.json schemas/openapi-components.json
+TABLES := schemas/authorization.json schemas/conductor.json schemas/openapi-components.json
 EMBED := $(sort $(filter-out $(TABLES),$(wildcard schemas/*.json schemas/*/*.json)))
 $(B)/gen/.dir:
 	@mkdir -p $(B)/gen && touch $@
@@ -38,6 +38,9 @@ $(B)/gen/templates.c: tools/embed $(TEMPLATES) | $(B)/gen/.dir
 SCRIPTS := $(sort $(wildcard src/task/*.py))
 $(B)/gen/scripts.c: tools/embed $(SCRIPTS) | $(B)/gen/.dir
 	@sh tools/embed --as script $(SCRIPTS) > $@.tmp && mv $@.tmp $@
+SQLS := $(sort $(wildcard src/store/*.sql src/store/postgres/*.sql))
+$(B)/gen/sqls.c: tools/embed $(SQLS) | $(B)/gen/.dir
+	@sh tools/embed --as sql $(SQLS) > $@.tmp && mv $@.tmp $@
 HELPS := $(sort $(wildcard src/cli/help/*.txt))
 $(B)/gen/helps.c: tools/embed $(HELPS) | $(B)/gen/.dir
 	@sh tools/embed --as help $(HELPS) > $@.tmp && mv $@.tmp $@

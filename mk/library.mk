@@ -2,7 +2,7 @@
 #   build/libcairn.so.0   only cairn_ names, version CAIRN_0.1 (mk/libcairn.map)
 #   build/libcairn.a      one object whose inner names are local
 LIBRARY_MODULES := base json schedule schema expr template doc program executor contract kernel view explain http auth os fetch reach store bus tool task engine reading lib
-LIBRARY_OBJS := $(patsubst %.c,build/release/%.o,$(foreach m,$(LIBRARY_MODULES),$(sort $(wildcard src/$(m)/*.c)))) $(addprefix build/release/gen/,embedded.o tables.o scripts.o)
+LIBRARY_OBJS := $(patsubst %.c,build/release/%.o,$(foreach m,$(LIBRARY_MODULES),$(sort $(wildcard src/$(m)/*.c)))) $(addprefix build/release/gen/,embedded.o tables.o scripts.o sqls.o)
 SOVERSION := 0
 LIBRARY_VERSION = $(shell sed -n 's/^\#define CAIRN_VERSION "\(.*\)"/\1/p' include/cairn/cairn.h)
 

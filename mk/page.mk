@@ -2,12 +2,14 @@
 # Everything that may be missing on a machine is asked for here, so that a message can say what to do about it.
 PAGE ?= yes
 PAGE_SRCS := $(shell find web/src web/static -type f 2>/dev/null) web/build.mjs web/tsconfig.json
+DOCS_SRCS := $(shell find docs -name '*.md') docs/man/cairn.1 src/cli/help/problems.txt README.md ARCHITECTURE.md SECURITY.md $(wildcard clients/*.md clients/*/*.md bindings/*/*.md) web/docs.mjs $(wildcard web/docs/*)
 NPM_STAMP := web/node_modules/.cairn
 PAGE_STAMP := web/dist/.cairn
+DOCS_STAMP := web/dist/docs/.cairn
 PAGE_HINT := "make PAGE=no" builds without the page
 
 .PHONY: page page-clean
-page: $(PAGE_STAMP)
+page: $(PAGE_STAMP) $(DOCS_STAMP)
 
 # Packages as package-lock.json names them, and nothing else. npm removes what was there before, the stamp with it.
 $(NPM_STAMP): web/package.json web/package-lock.json web/.npmrc
@@ -62,6 +64,16 @@ $(PAGE_STAMP): $(NPM_STAMP) $(PAGE_SRCS) $(WASM)
 	@node web/build.mjs || { echo 'make: the page was not built; $(PAGE_HINT)' >&2; exit 1; }
 	@touch $@
 
+# The guides: make docs leaves the whole site in build/docs, to be opened from there; the binary carries it below /docs without pictures,
+# decisions and history. A link that leads nowhere fails both.
+.PHONY: docs
+docs:
+	@node web/docs.mjs build/docs
+$(DOCS_STAMP): $(PAGE_STAMP) $(DOCS_SRCS)
+	@echo "  DOCS web/dist/docs"
+	@node web/docs.mjs web/dist/docs --carried >build/docs.log || { cat build/docs.log >&2; echo 'make: the guides were not built; $(PAGE_HINT)' >&2; exit 1; }
+	@touch $@
+
 # Which of the two is in the object: another word than the last one makes it again.
 $(B)/gen/page.mode: FORCE | $(B)/gen/.dir
 	@[ "$$(cat $@ 2>/dev/null)" = "$(PAGE)" ] || echo "$(PAGE)" >$@
@@ -72,7 +84,7 @@ ifeq ($(PAGE),no)
 $(B)/gen/page.c: $(B)/gen/page.mode
 	@printf '// Written by mk/page.mk; not edited.\n#include "api/page.h"\n\nconst struct page_file page_files[] = {{0}};\nconst size_t page_file_count = 0;\n' >$@.tmp && mv $@.tmp $@
 else
-$(B)/gen/page.c: $(PAGE_STAMP) $(B)/gen/page.mode web/build.mjs
+$(B)/gen/page.c: $(PAGE_STAMP) $(DOCS_STAMP) $(B)/gen/page.mode web/build.mjs
 	@node web/build.mjs --carry $@
 endif
 

@@ -15,6 +15,7 @@ bench:
 	@python3 bench/playbook.py build/cairn $(PLAYBOOK_ARGS)
 	@python3 bench/service.py build/cairn $(SERVICE_ARGS)
 	@python3 bench/postgres.py build/cairn $(POSTGRES_ARGS)
+	@python3 bench/temporal.py build/cairn $(TEMPORAL_ARGS)
 
 # What fills a store for the bench of lists.
 build/bench/%: bench/%.c build/release/libcairn-all.a

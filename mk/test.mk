@@ -14,6 +14,11 @@ TEST_BINS = $(PICK:test/%.c=$(B)/test/%)
 FUZZ_BINS = $(FUZZ:test/%.c=$(B)/test/%)
 HARNESS_OBJS = $(HARNESS:test/%.c=$(B)/test/%.o)
 
+# The programs of test/unit and test/conformance run for milliseconds: the compiler takes longer to optimise them than they gain.
+ifeq ($(V),test)
+$(UNIT:test/%.c=$(B)/test/%.o) $(CONF:test/%.c=$(B)/test/%.o): CFLAGS += -O0
+endif
+
 $(B)/test/%.o: test/%.c Makefile
 	@mkdir -p $(@D)
 	$(SAY)$(CC) $(CFLAGS_EFFECT) $(CFLAGS) -Itest -MMD -MP -c -o $@ $<
@@ -45,12 +50,19 @@ test:
 	@tools/run-tests build/test
 
 # ---- longer targets, each stands alone
+# Drawn documents: 10,000 on the engine against the model of test/equiv, 500 on every store and on a server.
+.PHONY: equiv-soak
+equiv-soak:
+	@$(MAKE) -j2 WERROR=1 all
+	@test/equiv/hosts_test.sh
+
 .PHONY: check asan tsan soak storm engines-storm fuzz tidy lint objects model canaries oidc
 asan tsan:
 	@$(MAKE) -j2 V=$@ WERROR=1 programs
 	@tools/run-tests --quick build/$@
 tidy:
 	@tools/tidy build/test
+	@test/mutations/run --check
 lint:
 	@./setup tools
 	@tools/lint
@@ -85,8 +97,21 @@ engines-storm:
 live-temporal:
 	@$(MAKE) -j2 all
 	@tools/temporal-server build
+	@tools/temporal-server sdk build/temporal-sdk
 	@test/e2e/temporal_test.sh
 	@test/temporal/live_test.sh
+	@test/temporal/hosts_test.sh
+	@$(MAKE) -j2 V=test build/test/cairn
+	@EQUIV_DRAWN=100 EQUIV_KILLED=5 E2E_SECONDS=1800 test/e2e/equiv_hosts_test.sh temporal_records_what_the_engine_alone_does \
+		temporal_hosts_that_are_killed_come_to_the_same_end a_difference_of_temporal_is_found
+# Attempts carried by a real Conductor server, which is fetched first when it is not there (458 MB): the suite of the fake, and what the fake
+# says against what the server says
+.PHONY: live-conductor
+live-conductor:
+	@$(MAKE) -j2 all
+	@$(MAKE) -j2 V=test build/test/cairn
+	@tools/conductor-server fetch
+	@test/conductor/live
 # Times of schedules as cronsim and zoneinfo have them, made again and held against the table that tests use (test/schedule/vectors.py).
 .PHONY: schedule-vectors storm-schedules
 schedule-vectors:
@@ -103,6 +128,12 @@ storm-temporal:
 	@$(MAKE) -j2 all
 	@tools/temporal-server build
 	@python3 test/temporal/storm.py build/cairn --kills $(or $(KILLS),300) --runs $(or $(RUNS),200)
+# Hosts, the server of Cairn and the Conductor server killed at random while runs go on: make storm-conductor KILLS=100 RUNS=60
+.PHONY: storm-conductor
+storm-conductor:
+	@$(MAKE) -j2 all
+	@tools/conductor-server fetch
+	@python3 test/conductor/storm.py build/cairn --kills $(or $(KILLS),100) --runs $(or $(RUNS),60)
 # Secrets of every kind of provider in so many runs, searched for in everything that is kept, sent or shown
 canaries:
 	@$(MAKE) -j2 all
@@ -126,3 +157,9 @@ check: lint asan tsan test
 .PHONY: ci-long
 ci-long:
 	@tools/ci-long
+
+# `cairn mcp` with the client of the protocol's own SDK, which holds every answer against the public schema (npm).
+.PHONY: mcp
+mcp:
+	@$(MAKE) all
+	@test/mcp/run

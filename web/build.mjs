@@ -63,13 +63,14 @@ function emit(name, bytes) {
     return "/" + path;
 }
 
-// A worker is a bundle of its own: it shares no module with the page.
+// A worker is a bundle of its own: it shares no module with the page. Paths of namespaces of our own are part of the hashes in names: they
+// begin at the root of the tree, so that the same sources give the same names wherever they lie.
 const workers = {
     name: "workers",
     setup(build) {
-        build.onResolve({ filter: /^worker:/ }, (args) => ({ path: resolve(args.resolveDir, args.path.slice(7)), namespace: "worker" }));
+        build.onResolve({ filter: /^worker:/ }, (args) => ({ path: relative(root, resolve(args.resolveDir, args.path.slice(7))), namespace: "worker" }));
         build.onLoad({ filter: /.*/, namespace: "worker" }, async (args) => {
-            const made = await esbuild.build({ ...common, entryPoints: [args.path], write: false, metafile: true, outdir: dist, plugins: [fold], sourcemap: false });
+            const made = await esbuild.build({ ...common, entryPoints: [join(root, args.path)], write: false, metafile: true, outdir: dist, plugins: [fold], sourcemap: false });
             const script = made.outputFiles.find((file) => file.path.endsWith(".js"));
             const name = posix.basename(args.path).replace(/\.worker\.tsx?$/, "").replace(/\.tsx?$/, "");
             return {
@@ -83,7 +84,7 @@ const workers = {
 const fold = {
     name: "fold",
     setup(build) {
-        build.onResolve({ filter: /^cairn\.wasm$/ }, () => ({ path: wasm, namespace: "fold" }));
+        build.onResolve({ filter: /^cairn\.wasm$/ }, () => ({ path: relative(root, wasm), namespace: "fold" }));
         build.onLoad({ filter: /.*/, namespace: "fold" }, () => {
             if (!existsSync(wasm)) return { errors: [{ text: `${wasm} is not there: "make page" builds it` }] };
             return { contents: `export default ${JSON.stringify(emit("cairn.wasm", readFileSync(wasm)))}`, watchFiles: [wasm] };
@@ -163,9 +164,10 @@ function carry(out) {
         if (!type) throw new Error(`${path}: build.mjs does not know the media type of this kind of file`);
         const tag = createHash("sha256").update(bytes).digest("hex").slice(0, 16);
         const size = (end) => statSync(join(dist, path + end)).size;
-        for (const end of ["br", "gz"])
-            blobs.push(`BLOB(page_${i}_${end}, "web/dist/${path}.${end}")`);
-        rows.push(`    {"/${path}", "${type}", "\\"${tag}\\"", ${path.startsWith("assets/")}, ${bytes.length}, {(const char *)page_${i}_br, ${size(".br")}}, {(const char *)page_${i}_gz, ${size(".gz")}}},`);
+        const ends = path.startsWith("docs/") ? ["gz"] : ["br", "gz"]; // guides are read seldom: once is enough
+        for (const end of ends) blobs.push(`BLOB(page_${i}_${end}, "web/dist/${path}.${end}")`);
+        const packed = ["br", "gz"].map((end) => (ends.includes(end) ? `{(const char *)page_${i}_${end}, ${size("." + end)}}` : "{0}")).join(", ");
+        rows.push(`    {"/${path}", "${type}", "\\"${tag}\\"", ${path.startsWith("assets/")}, ${bytes.length}, ${packed}},`);
     });
     const text = `// Written by web/build.mjs; not edited.
 #include "api/page.h"
@@ -187,8 +189,9 @@ const size_t page_file_count = ${rows.length};
 if (flags[0] === "--carry") {
     carry(flags[1]);
 } else {
-    rmSync(dist, { recursive: true, force: true });
+    // Emptied, not made anew: a server with --page-dir keeps the directory open.
     mkdirSync(dist, { recursive: true });
+    for (const name of readdirSync(dist)) rmSync(join(dist, name), { recursive: true, force: true });
     const options = { ...common, entryPoints: [join(web, "src/main.tsx")], outdir: dist, splitting: true, metafile: true, entryNames: "assets/[name]-[hash]", chunkNames: "assets/[name]-[hash]", plugins: [workers, fold, pages] };
     if (watching) {
         const context = await esbuild.context(options);

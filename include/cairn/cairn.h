@@ -62,6 +62,7 @@ enum cairn_code {
     CAIRN_E_TERMINAL = 16,    // the run has ended
     CAIRN_E_UNSUPPORTED = 17, // a function that is not registered, processes when they are off, a forked child
     CAIRN_E_UNREACHABLE = 18, // a server that does not answer
+    CAIRN_E_AWAY = 19,        // the server of the store, in the middle of the work; nothing was stored
     CAIRN_END = 100           // an iterator has no more
 };
 

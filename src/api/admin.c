@@ -32,7 +32,7 @@ static bool read_roles(struct ask *ask, uint32_t *out)
     }
     if (*out) return true;
     return call_problem(ask->call, 400, "INVALID_REQUEST",
-                        "roles is needed: some of Operator, Engineer, Admin, System, Worker, Auditor");
+                        "roles is needed: some of Operator, Engineer, Admin, System, Worker, Host, Auditor");
 }
 
 static bool read_expiry(struct ask *ask, int64_t *out)
@@ -43,42 +43,39 @@ static bool read_expiry(struct ask *ask, int64_t *out)
     return call_problem(ask->call, 400, "INVALID_REQUEST", "expiresAt must be a time to come");
 }
 
-void handle_token_create(struct ask *ask)
+bool handle_token_create(struct ask *ask)
 {
     struct token_call token = {.name = json_text(json_key(&ask->body, "name")),
                                .tenant = json_text(json_key(&ask->body, "tenantId")),
                                .pool = json_text(json_key(&ask->body, "pool")),
                                .audience = json_text(json_key(&ask->body, "audience")),
                                .replaces = json_text(json_key(&ask->body, "replaces"))};
-    if (read_roles(ask, &token.roles) && read_names(ask, "projects", &token.projects) &&
-        read_names(ask, "environments", &token.environments) && read_expiry(ask, &token.expires_ms))
-        service_token_create(ask->call, &token);
+    return read_roles(ask, &token.roles) && read_names(ask, "projects", &token.projects) &&
+           read_names(ask, "environments", &token.environments) && read_expiry(ask, &token.expires_ms) &&
+           service_token_create(ask->call, &token);
 }
 
-void handle_token_revoke(struct ask *ask)
+bool handle_token_revoke(struct ask *ask)
 {
-    service_token_revoke(ask->call, ask->params[0]);
+    return service_token_revoke(ask->call, ask->params[0]);
 }
 
-static void list_tokens(struct call *call, struct store *store)
+static bool list_tokens(struct call *call, struct store *store)
 {
     struct error err = {0};
     struct json items;
-    if (service_token_list(call, store, &items, &err))
-        call_failed(call, &err);
-    else
-        answer_page(call->context, items, (struct str){0});
+    if (service_token_list(call, store, &items, &err)) return call_failed(call, &err);
+    return answer_page(call->context, items, (struct str){0});
 }
 
-void handle_token_list(struct ask *ask)
+bool handle_token_list(struct ask *ask)
 {
-    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
-    if (service_may(ask->call, OPERATION_TOKEN_LIST, &all, (struct str){0})) service_read(ask->call, list_tokens);
+    return service_may_all(ask->call, OPERATION_TOKEN_LIST) && service_read(ask->call, list_tokens);
 }
 
 // ---- audit
 
-static void list_audit(struct call *call, struct store *store)
+static bool list_audit(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct error err = {0};
@@ -87,95 +84,97 @@ static void list_audit(struct call *call, struct store *store)
     int64_t after, limit;
     if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) || !query_cursor(ask, &cursor) ||
         !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit) || !query_text(ask, "sort", &sort))
-        return;
+        return false;
     bool newest = str_is(sort, "-timestamp");
-    if ((sort.len > 0 && !newest) || (newest && after > 0)) {
-        call_problem(call, 400, "INVALID_REQUEST", "sort can be -timestamp, and then goes without after");
-        return;
-    }
+    if ((sort.len > 0 && !newest) || (newest && after > 0))
+        return call_problem(call, 400, "INVALID_REQUEST", "sort can be -timestamp, and then goes without after");
     if (newest ? service_audit_newest(call, store, cursor, (size_t)limit, &items, &next, &err)
                : service_audit_list(call, store, cursor, (uint64_t)after, (size_t)limit, &items, &next, &err))
-        call_failed(call, &err);
-    else
-        answer_page(ask, items, next);
+        return call_failed(call, &err);
+    return answer_page(ask, items, next);
 }
 
-void handle_audit_list(struct ask *ask)
+bool handle_audit_list(struct ask *ask)
 {
-    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
-    if (service_may(ask->call, OPERATION_AUDIT_READ, &all, (struct str){0})) service_read(ask->call, list_audit);
+    return service_may_all(ask->call, OPERATION_AUDIT_READ) && service_read(ask->call, list_audit);
 }
 
 // ---- the store
 
-static void tell_store(struct call *call, struct store *store)
+static bool tell_store(struct call *call, struct store *store)
 {
     struct store_stats stats;
     struct error err = {0};
     struct json body;
     // Whose store it is all of: who sees the metrics of the service sees the runs of all tenants counted.
-    if (reading_stats(store, STR(""), os_now().wall_ms, &call->arena, &stats, &err))
-        call_failed(call, &err);
-    else if (!store_stats_json(&stats, &call->arena, &body) ||
-             !json_put(&call->arena, &body, STR("kind"), json_word(store_kind(store))))
-        call_nomem(call);
-    else
-        call_answer(call, 200, body);
+    if (reading_stats(store, STR(""), os_now().wall_ms, &call->arena, &stats, &err)) return call_failed(call, &err);
+    if (!store_stats_json(&stats, &call->arena, &body) ||
+        !json_put(&call->arena, &body, STR("kind"), json_word(store_kind(store))))
+        return call_nomem(call);
+    return call_answer(call, 200, body);
 }
 
-void handle_store_usage(struct ask *ask)
+bool handle_store_usage(struct ask *ask)
 {
-    if (service_may(ask->call, OPERATION_METRICS, NULL, (struct str){0})) service_read(ask->call, tell_store);
+    return service_may(ask->call, OPERATION_METRICS, NULL, (struct str){0}) && service_read(ask->call, tell_store);
 }
 
-void handle_audit_verify(struct ask *ask)
+bool handle_audit_verify(struct ask *ask)
 {
-    service_audit_verify(ask->call);
+    return service_audit_verify(ask->call);
 }
 
 // ---- alerts
 
-static void list_alerts(struct call *call, struct store *store)
+static bool list_alerts(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct json items;
-    if (!service_alerts(call->service, ask->state, &call->arena, &items)) {
-        call_nomem(call);
-        return;
-    }
+    if (!service_alerts(call->service, ask->state, &call->arena, &items)) return call_nomem(call);
     service_keep_seen(call, store, &items);
-    answer_page(ask, items, (struct str){0});
+    return answer_page(ask, items, (struct str){0});
 }
 
-void handle_alert_list(struct ask *ask)
+bool handle_alert_list(struct ask *ask)
 {
-    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
     struct str state;
-    if (!service_may(ask->call, OPERATION_ALERT_LIST, &all, (struct str){0})) return;
+    if (!service_may_all(ask->call, OPERATION_ALERT_LIST)) return false;
     struct alert_filter *filter = CALL_NEW(ask->call, struct alert_filter);
-    if (!filter) return;
+    if (!filter) return false;
     filter->tenant = ask->call->who.tenant;
     filter->of_none = ask->call->who.roles & ROLE_PLATFORM;
-    if (!query_text(ask, "run", &filter->run) || !query_text(ask, "state", &state)) return;
+    if (!query_text(ask, "run", &filter->run) || !query_text(ask, "state", &state)) return false;
     filter->open = str_is(state, "open");
     ask->state = filter;
-    service_read(ask->call, list_alerts);
+    return service_read(ask->call, list_alerts);
 }
 
 // ---- documents
 
-static void validate(struct call *call, struct store *store)
+static bool validate(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     (void)store;
     struct validate_call given = {.file = json_text(json_key(&ask->body, "file")),
                                   .target_adapter = json_text(json_key(&ask->body, "targetAdapter")),
                                   .parts = json_key(&ask->body, "parts")};
-    if (body_document(ask, &given.document)) service_validate(call, &given);
+    return body_document(ask, &given.document) && service_validate(call, &given);
 }
 
-void handle_plan_validate(struct ask *ask)
+bool handle_plan_validate(struct ask *ask)
 {
-    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
-    if (service_may(ask->call, OPERATION_PLAN_VALIDATE, &all, (struct str){0})) service_read(ask->call, validate);
+    return service_may_all(ask->call, OPERATION_PLAN_VALIDATE) && service_read(ask->call, validate);
+}
+
+static bool draw(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    (void)store;
+    struct validate_call given = {.file = json_text(json_key(&ask->body, "file")), .parts = json_key(&ask->body, "parts")};
+    return body_document(ask, &given.document) && service_draw(call, &given);
+}
+
+bool handle_plan_graph(struct ask *ask)
+{
+    return service_may_all(ask->call, OPERATION_PLAN_VALIDATE) && service_read(ask->call, draw);
 }

@@ -215,20 +215,17 @@ static struct ask *ask_new(struct api *api, struct net_exchange *exchange)
     return ask;
 }
 
-static void handle(struct ask *ask)
+static bool handle(struct ask *ask)
 {
     const struct route *route = ask->route;
-    if ((route->flags & (ROUTE_BODY | ROUTE_JSON)) && !read_body(ask)) return;
-    if (route_takes(route, STR("fields")) && !fields_read(ask)) return;
-    if (route->handle)
-        route->handle(ask);
-    else
-        with_run(ask, route->operation, route->tell);
+    if ((route->flags & (ROUTE_BODY | ROUTE_JSON)) && !read_body(ask)) return false;
+    if (route_takes(route, STR("fields")) && !fields_read(ask)) return false;
+    return route->handle ? route->handle(ask) : with_run(ask, route->operation, route->tell);
 }
 
-static void handle_large(struct call *call, struct store *store UNUSED)
+static bool handle_large(struct call *call, struct store *store UNUSED)
 {
-    handle(call->context);
+    return handle(call->context);
 }
 
 void api_handle(void *context, struct net_exchange *exchange)

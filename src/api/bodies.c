@@ -83,3 +83,17 @@ bool body_document(struct ask *ask, struct str *out)
     if (!out->ptr) call_nomem(ask->call);
     return out->ptr != NULL;
 }
+
+bool body_ref(struct ask *ask, struct plan_ref *out)
+{
+    const struct json *value = json_key(&ask->body, "planRef");
+    struct error err = {0};
+    if (!value || fetch_plan_ref(value, out, &err) == OK) return true;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "planRef: %s", err.message);
+}
+
+bool body_one(struct ask *ask, const char *one, const char *other)
+{
+    if (!json_key(&ask->body, one) || !json_key(&ask->body, other)) return true;
+    return call_problem(ask->call, 400, "INVALID_REQUEST", "%s and %s: one of them", one, other);
+}

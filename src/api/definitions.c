@@ -11,16 +11,16 @@ static struct definition_call definition_of(struct ask *ask)
                                     .text = ask->request->body};
 }
 
-void handle_definition_put(struct ask *ask)
+bool handle_definition_put(struct ask *ask)
 {
     struct definition_call definition = definition_of(ask);
-    service_definition_put(ask->call, &definition);
+    return service_definition_put(ask->call, &definition);
 }
 
-void handle_definition_approve(struct ask *ask)
+bool handle_definition_approve(struct ask *ask)
 {
     struct definition_call definition = definition_of(ask);
-    service_definition_approve(ask->call, &definition);
+    return service_definition_approve(ask->call, &definition);
 }
 
 // ---- one
@@ -38,37 +38,34 @@ static bool find(struct ask *ask, struct store *store, struct json *out)
     return service_may(call, OPERATION_PLAN_GET, &object, (struct str){0});
 }
 
-static void tell_definition(struct call *call, struct store *store)
+static bool tell_definition(struct call *call, struct store *store)
 {
-    struct json definition;
-    if (!find(call->context, store, &definition)) return;
+    struct json definition = {0};
+    if (!find(call->context, store, &definition)) return false;
     call->answer.etag = call_text(call, "\"%.*s\"", STR_ARG(((struct ask *)call->context)->params[1]));
-    call_answer(call, 200, definition);
+    return call_answer(call, 200, definition);
 }
 
-static void tell_document(struct call *call, struct store *store)
+static bool tell_document(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct json definition;
     struct error err = {0};
     struct str text;
-    if (!find(ask, store, &definition)) return;
-    if (service_definition_text(call, store, ask->params[1], &text, &err)) {
-        call_failed(call, &err);
-        return;
-    }
+    if (!find(ask, store, &definition)) return false;
+    if (service_definition_text(call, store, ask->params[1], &text, &err)) return call_failed(call, &err);
     call->answer.etag = call_text(call, "\"%.*s\"", STR_ARG(ask->params[1]));
-    answer_text(ask, 200, "application/octet-stream", text);
+    return answer_text(ask, 200, "application/octet-stream", text);
 }
 
-void handle_definition_get(struct ask *ask)
+bool handle_definition_get(struct ask *ask)
 {
-    service_read(ask->call, tell_definition);
+    return service_read(ask->call, tell_definition);
 }
 
-void handle_definition_document(struct ask *ask)
+bool handle_definition_document(struct ask *ask)
 {
-    service_read(ask->call, tell_document);
+    return service_read(ask->call, tell_document);
 }
 
 // ---- all of a tenant, or of one name
@@ -109,36 +106,31 @@ static enum code collect(struct ask *ask, struct store *store, struct json *item
     }
 }
 
-static void tell_list(struct call *call, struct store *store)
+static bool tell_list(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct json items = json_array();
     struct error err = {0};
     struct str next = {0};
-    if (collect(ask, store, &items, &next, &err))
-        call_failed(call, &err);
-    else
-        answer_page(ask, items, next);
+    if (collect(ask, store, &items, &next, &err)) return call_failed(call, &err);
+    return answer_page(ask, items, next);
 }
 
-void handle_definition_list(struct ask *ask)
+bool handle_definition_list(struct ask *ask)
 {
     struct call *call = ask->call;
-    struct auth_object all = {.tenant = call->who.tenant, .exists = true};
     struct listing *listing = ARENA_NEW(&call->arena, struct listing);
     int64_t limit;
-    if (!listing) {
-        call_nomem(ask->call);
-        return;
-    }
-    if (!service_may(call, OPERATION_PLAN_LIST, &all, (struct str){0}) ||
-        !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit) || !query_cursor(ask, &listing->after))
-        return;
-    struct str name = ask->params[0];
+    if (!listing) return call_nomem(ask->call);
+    if (!service_may_all(call, OPERATION_PLAN_LIST) || !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit) ||
+        !query_cursor(ask, &listing->after))
+        return false;
+    struct str name = definition_key(call, ask->params[0]);
+    if (ask->params[0].len && !name.ptr) return call_nomem(call);
     listing->prefix = name.len ? call_text(call, "%.*s/%.*s/", STR_ARG(call->who.tenant), STR_ARG(name))
                                : call_text(call, "%.*s/", STR_ARG(call->who.tenant));
     if (listing->after.len == 0) listing->after = listing->prefix;
     listing->limit = (size_t)limit;
     ask->state = listing;
-    service_read(call, tell_list);
+    return service_read(call, tell_list);
 }

@@ -147,7 +147,7 @@ static struct str next_page(struct ask *ask, const struct paging *paging, uint64
     return buf_keep(&path, &ask->call->arena);
 }
 
-static void tell_page(struct ask *ask, const struct run_head *head, const struct paging *paging, struct page *page)
+static bool tell_page(struct ask *ask, const struct run_head *head, const struct paging *paging, struct page *page)
 {
     struct call *call = ask->call;
     struct buf whole = buf_of((size_t)256 << 20);
@@ -165,20 +165,19 @@ static void tell_page(struct ask *ask, const struct run_head *head, const struct
     }
     call->answer.etag = call_text(call, "\"r-%llu\"", (unsigned long long)head->last_seq);
     if (page->more) call->answer.next = next_page(ask, paging, page->last);
-    answer_kept(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", &whole);
+    return answer_kept(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", &whole);
 }
 
-static void tell_after_wait(struct call *call, struct store *store);
+static bool tell_after_wait(struct call *call, struct store *store);
 
-static void tell_events(struct ask *ask, struct store *store, const struct run_head *head)
+static bool tell_events(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct paging *paging = ask->state;
     struct error err = {0};
     struct page page = {0};
     if (paging->wait_ms > 0 && !paging->waited && !head->terminal && head->last_seq <= paging->stream.after) {
         paging->waited = true;
-        service_wait(ask->call, head, paging->wait_ms, tell_after_wait);
-        return;
+        return service_wait(ask->call, head, paging->wait_ms, tell_after_wait);
     }
     paging->stream.redacted = ask->call->decision.payload_redacted;
     buf_init(&page.text, (size_t)256 << 20);
@@ -188,43 +187,41 @@ static void tell_events(struct ask *ask, struct store *store, const struct run_h
     else
         tell_page(ask, head, paging, &page);
     buf_release(&page.text);
+    return true;
 }
 
 // The run has moved, or the time is over: look again.
-static void tell_after_wait(struct call *call, struct store *store)
+static bool tell_after_wait(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct run_head head;
     struct error err = {0};
-    if (store_head(store, call->who.tenant, ask->params[0], &call->arena, &head, &err))
-        call_failed(call, &err);
-    else
-        tell_events(ask, store, &head);
+    if (store_head(store, call->who.tenant, ask->params[0], &call->arena, &head, &err)) return call_failed(call, &err);
+    return tell_events(ask, store, &head);
 }
 
-static void begin_stream(struct ask *ask, struct store *store, const struct run_head *head)
+static bool begin_stream(struct ask *ask, struct store *store, const struct run_head *head)
 {
     const struct paging *paging = ask->state;
     struct stream_ask stream = paging->stream;
     (void)store;
-    if (paging->returns && head->terminal && stream.after == head->last_seq) {
-        answer_text(ask, 204, NULL, (struct str){0}); // what makes an EventSource not come back: it has seen the end
-        return;
-    }
+    if (paging->returns && head->terminal && stream.after == head->last_seq)
+        return answer_text(ask, 204, NULL,
+                           (struct str){0});       // what makes an EventSource not come back: it has seen the end
     stream.resync = stream.after > head->last_seq; // what it has seen is not of this log
     if (stream.resync) stream.after = head->last_seq;
     stream.redacted = ask->call->decision.payload_redacted;
-    events_stream(ask, &stream);
+    return events_stream(ask, &stream);
 }
 
-void handle_run_events(struct ask *ask)
+bool handle_run_events(struct ask *ask)
 {
     struct paging *paging = CALL_NEW(ask->call, struct paging);
-    if (!paging) return;
-    if (!read_paging(ask, paging)) return;
+    if (!paging) return false;
+    if (!read_paging(ask, paging)) return false;
     ask->state = paging;
-    with_run(ask, paging->stream.sse ? OPERATION_RUN_STREAM : OPERATION_RUN_EVENTS,
-             paging->stream.sse ? begin_stream : tell_events);
+    return with_run(ask, paging->stream.sse ? OPERATION_RUN_STREAM : OPERATION_RUN_EVENTS,
+                    paging->stream.sse ? begin_stream : tell_events);
 }
 
 // ---- everything
@@ -257,7 +254,7 @@ bool stream_sees(const struct stream_ask *stream, struct store *store, struct st
     return known->seen;
 }
 
-static void tell_feed(struct call *call, struct store *store)
+static bool tell_feed(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     const struct paging *paging = ask->state;
@@ -265,7 +262,7 @@ static void tell_feed(struct call *call, struct store *store)
     struct feed feed;
     struct feed_known known = {0};
     enum code rc = store_feed(store, paging->stream.after, (size_t)paging->limit, &call->arena, &feed, &err);
-    struct buf text = buf_of((size_t)256 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)256 << 20);
     if (!paging->lines) begin_page(&text);
     for (size_t i = 0, count = 0; !rc && i < feed.count; i++) {
         const struct feed_item *item = &feed.items[i];
@@ -280,39 +277,28 @@ static void tell_feed(struct call *call, struct store *store)
     if (!rc && !paging->lines) buf_printf(&text, "],\"nextCursor\":\"%llu\"}", (unsigned long long)feed.next);
     if (!rc && paging->lines && text.len > 0) buf_byte(&text, '\n');
     if (!rc && feed.next > paging->stream.after) call->answer.next = next_page(ask, paging, feed.next);
-    if (!rc) {
-        answer_kept(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", &text);
-        return;
-    }
-    buf_release(&text);
-    call_failed(call, &err);
+    if (!rc) return answer_kept(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", &text);
+    return call_failed(call, &err);
 }
 
 // As begin_stream: a store that was restored ends before what the reader has seen.
-static void begin_feed(struct call *call, struct store *store)
+static bool begin_feed(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct stream_ask *stream = &((struct paging *)ask->state)->stream;
     struct error err = {0};
     uint64_t end;
-    if (store_feed_end(store, &end, &err)) {
-        call_failed(call, &err);
-        return;
-    }
+    if (store_feed_end(store, &end, &err)) return call_failed(call, &err);
     stream->resync = stream->after > end;
     if (stream->resync) stream->after = end;
-    events_stream(ask, stream);
+    return events_stream(ask, stream);
 }
 
-void handle_events_all(struct ask *ask)
+bool handle_events_all(struct ask *ask)
 {
-    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
     struct paging *paging = ARENA_NEW(&ask->call->arena, struct paging);
-    if (!paging) {
-        call_nomem(ask->call);
-        return;
-    }
-    if (!service_may(ask->call, OPERATION_RUN_STREAM, &all, (struct str){0}) || !read_paging(ask, paging)) return;
+    if (!paging) return call_nomem(ask->call);
+    if (!service_may_all(ask->call, OPERATION_RUN_STREAM) || !read_paging(ask, paging)) return false;
     const struct call *call = ask->call;
     ask->state = paging;
     paging->stream.run = (struct str){0};
@@ -321,5 +307,5 @@ void handle_events_all(struct ask *ask)
     paging->stream.environments = call->who.environments;
     paging->stream.project = call->place.project;
     paging->stream.environment = call->place.environment;
-    service_read(ask->call, paging->stream.sse ? begin_feed : tell_feed);
+    return service_read(ask->call, paging->stream.sse ? begin_feed : tell_feed);
 }

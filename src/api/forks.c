@@ -28,7 +28,7 @@ static bool read_outputs(struct ask *ask, struct fork_request *out)
     return true;
 }
 
-void handle_fork(struct ask *ask)
+bool handle_fork(struct ask *ask)
 {
     const char *how = ask->route->how;
     const struct json *body = &ask->body, *inputs = json_key(body, "inputs");
@@ -42,16 +42,14 @@ void handle_fork(struct ask *ask)
                              .body = ask->body,
                              .wait_ms = prefer_wait_ms(ask->request)};
     struct fork_request *request = &fork.request;
-    if (!idempotency_key(ask, &fork.request_id)) return;
-    if (!read_from(ask, request) || !read_outputs(ask, request)) {
-        call_nomem(ask->call);
-        return;
-    }
+    if (!body_one(ask, "document", "planRef") || !body_one(ask, "parts", "planRef")) return false;
+    if (!body_ref(ask, &fork.ref) || !idempotency_key(ask, &fork.request_id)) return false;
+    if (!read_from(ask, request) || !read_outputs(ask, request)) return call_nomem(ask->call);
     if (inputs) request->inputs = *inputs;
     request->results_only = strcmp(how, "fork") != 0;
     int64_t at = json_integer(json_key(body, "fromSeq"), -1);
     request->at = at >= 0 ? (uint64_t)at : UINT64_MAX;
     // A rerun from nowhere takes nothing over.
     if (strcmp(how, "rerun") == 0 && request->from_count == 0) request->at = 0;
-    service_fork(ask->call, ask->params[0], &fork);
+    return service_fork(ask->call, ask->params[0], &fork);
 }

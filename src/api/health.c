@@ -4,9 +4,9 @@
 #include "contract/profile.h"
 #include "schema/embedded.h"
 
-void handle_live(struct ask *ask)
+bool handle_live(struct ask *ask)
 {
-    answer_text(ask, 200, "text/plain", STR("ok\n"));
+    return answer_text(ask, 200, "text/plain", STR("ok\n"));
 }
 
 static struct json check_json(struct ask *ask, const char *name, bool ok, struct str detail)
@@ -16,18 +16,15 @@ static struct json check_json(struct ask *ask, const char *name, bool ok, struct
 }
 
 // With ?verbose each check is listed, for callers who could ask for more: all others get yes or no.
-void handle_ready(struct ask *ask)
+bool handle_ready(struct ask *ask)
 {
     struct service_health health = service_health(ask->call->service);
     bool ok = health.turns && health.writes && !health.stopping;
     struct error err = {0};
     enum code rc;
     bool verbose = false;
-    if (ask_is_known(ask, &rc, &err) && !query_flag(ask, "verbose", &verbose)) return;
-    if (!verbose) {
-        answer_text(ask, ok ? 200 : 503, "text/plain", ok ? STR("ok\n") : STR("not ready\n"));
-        return;
-    }
+    if (ask_is_known(ask, &rc, &err) && !query_flag(ask, "verbose", &verbose)) return false;
+    if (!verbose) return answer_text(ask, ok ? 200 : 503, "text/plain", ok ? STR("ok\n") : STR("not ready\n"));
     struct json checks = json_array();
     struct call *call = ask->call;
     struct arena *arena = &call->arena;
@@ -46,16 +43,16 @@ void handle_ready(struct ask *ask)
                            call_text(call, "%lld ms and %llu events behind; %zu of %zu runs are read again",
                                      (long long)projection.lag_ms, (unsigned long long)projection.waiting,
                                      projection.stale, projection.runs)));
-    call_answer(call, ok ? 200 : 503, JSON_OF(arena, {"ready", json_bool(ok)}, {"checks", checks}));
+    return call_answer(call, ok ? 200 : 503, JSON_OF(arena, {"ready", json_bool(ok)}, {"checks", checks}));
 }
 
-void handle_metrics(struct ask *ask)
+bool handle_metrics(struct ask *ask)
 {
     struct service *service = ask->call->service;
     struct metrics *metrics = service_metrics(service);
     struct net_stats net;
     struct buf text;
-    if (!service_may(ask->call, OPERATION_METRICS, NULL, (struct str){0})) return;
+    if (!service_may(ask->call, OPERATION_METRICS, NULL, (struct str){0})) return false;
     static const char *const types[] = {"application/openmetrics-text", "text/plain"};
     enum metrics_format format =
         accept_best(ask->request, types, ARRAY_COUNT(types)) == 0 ? METRICS_OPENMETRICS : METRICS_PROMETHEUS;
@@ -65,7 +62,7 @@ void handle_metrics(struct ask *ask)
     metric_set(metrics, METRIC_HTTP_STREAMS, NULL, (int64_t)net.streams);
     buf_init(&text, (size_t)16 << 20);
     metrics_write(metrics, format, ask->call->who.roles & ROLE_PLATFORM, &text);
-    answer_kept(ask, 200, metrics_content_type(format), &text);
+    return answer_kept(ask, 200, metrics_content_type(format), &text);
 }
 
 struct json principal_json(struct ask *ask)
@@ -86,16 +83,17 @@ struct json principal_json(struct ask *ask)
                    {"sessionExpiresAt", json_time_some(arena, who->session_ms)});
 }
 
-void handle_whoami(struct ask *ask)
+bool handle_whoami(struct ask *ask)
 {
     if (service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0}))
         call_answer(ask->call, 200, principal_json(ask));
+    return true;
 }
 
 // Which ways of signing in there are: for clients that have none of them yet.
-void handle_sign_in(struct ask *ask)
+bool handle_sign_in(struct ask *ask)
 {
-    call_answer(ask->call, 200, service_sign_in(ask->call->service, &ask->call->arena));
+    return call_answer(ask->call, 200, service_sign_in(ask->call->service, &ask->call->arena));
 }
 
 // The matrix (requirements §3.2): who can do what, or has something that stands in for it.
@@ -113,12 +111,12 @@ static struct json matrix_json(enum provider first, struct arena *arena)
     return rows;
 }
 
-void handle_capabilities(struct ask *ask)
+bool handle_capabilities(struct ask *ask)
 {
     static const char *const schema[] = {"v1.0", "v1.1", "v1.2"};
     struct arena *arena = &ask->call->arena;
     struct json versions = json_array(), kinds = json_array(), providers = json_array();
-    if (!service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
+    if (!service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0})) return false;
     for (size_t i = 0; i < ARRAY_COUNT(schema); i++) json_append(arena, &versions, json_word(schema[i]));
     for (int kind = DOCUMENT_PLAN; kind <= DOCUMENT_PLAYBOOK; kind++)
         json_append(arena, &kinds, json_word(document_kind_name((enum document_kind)kind)));
@@ -127,24 +125,24 @@ void handle_capabilities(struct ask *ask)
     enum provider first = service_is_strict(ask->call->service) ? PROVIDER_TEMPORAL : PROVIDER_CAIRN;
     for (int p = (int)first; p <= PROVIDER_MOCK; p++)
         json_append(arena, &providers, json_word(provider_name((enum provider)p)));
-    call_answer(ask->call, 200,
-                JSON_OF(arena, {"provider", json_word(provider_name(usual))}, {"documents", kinds}, {"schemaVersions", versions},
-                        {"providers", providers}, {"capabilities", matrix_json(first, arena)},
-                        {"startedAt", json_time_some(arena, service_started_ms(ask->call->service))}));
+    return call_answer(ask->call, 200,
+                       JSON_OF(arena, {"provider", json_word(provider_name(usual))}, {"documents", kinds},
+                               {"schemaVersions", versions}, {"providers", providers},
+                               {"capabilities", matrix_json(first, arena)},
+                               {"startedAt", json_time_some(arena, service_started_ms(ask->call->service))}));
 }
 
 // /schemas/run-snapshot.json: as they are carried in the binary.
-void handle_schema_get(struct ask *ask)
+bool handle_schema_get(struct ask *ask)
 {
-    if (!service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
+    if (!service_may(ask->call, OPERATION_DISCOVERY, NULL, (struct str){0})) return false;
     for (size_t i = 0; i < embedded_file_count; i++) {
         const struct embedded_file *file = &embedded_files[i];
         struct str name = str_from(file->name);
         size_t slash = name.len;
         while (slash > 0 && name.ptr[slash - 1] != '/') slash--;
         if (!str_eq(ask->params[0], name) && !str_eq(ask->params[0], str_slice(name, slash, name.len))) continue;
-        answer_text(ask, 200, "application/schema+json", (struct str){(const char *)file->bytes, file->size});
-        return;
+        return answer_text(ask, 200, "application/schema+json", (struct str){(const char *)file->bytes, file->size});
     }
-    call_problem(ask->call, 404, "NOT_FOUND", "there is no such schema");
+    return call_problem(ask->call, 404, "NOT_FOUND", "there is no such schema");
 }

@@ -24,7 +24,7 @@ struct ask {
     int64_t began_us;
     struct str params[PARAMS_MAX]; // of the pattern, in order
     struct json body;              // of a request with one; type 0 = none was read
-    void (*with_run)(struct ask *ask, struct store *store, const struct run_head *head);
+    bool (*with_run)(struct ask *ask, struct store *store, const struct run_head *head);
     enum operation operation;
     struct str reason;
     int looked;           // how often the run was looked at
@@ -46,8 +46,8 @@ enum route_flags {
     ROUTE_RAW = 128,    // its writer leaves out what those may not see who see no payloads
 };
 
-typedef void route_handler(struct ask *ask); // net thread, or a reader's after a large body: must be quick
-typedef void route_tell(struct ask *ask, struct store *store, const struct run_head *head);
+typedef bool route_handler(struct ask *ask); // net thread, or a reader's after a large body: must be quick
+typedef bool route_tell(struct ask *ask, struct store *store, const struct run_head *head);
 
 #define DOCUMENT_BODY_MAX (8u << 20)
 
@@ -77,8 +77,12 @@ const struct route *route_find(struct str method, struct str path, struct str pa
 enum code bodies_open(struct api *api, struct error *err) MUST_CHECK;
 // Answers the ask and gives false when its body is not what the route says.
 bool body_fits(struct ask *ask);
+// What the path says counts when the body says nothing, and must not differ from it. False: it does, answered.
+bool body_place(struct ask *ask, const char *name, struct str path, struct str *out);
 // The member "document" as text, which may also be a plan as JSON. False: no memory, answered.
 bool body_document(struct ask *ask, struct str *out);
+bool body_ref(struct ask *ask, struct plan_ref *out);                    // planRef; uri empty: there is none
+bool body_one(struct ask *ask, const char *one, const char *other);      // of two members that say the same thing one may be there
 
 struct api {
     struct api_options options;
@@ -116,9 +120,9 @@ void reply_now(struct net_exchange *exchange, int status, const char *code, cons
 void count_answer(const struct ask *ask, int status); // for the metrics; before the exchange is answered
 void count_page(struct api *api, const struct http_request *request, int status); // of the page, which has no route
 // A JSON page {items, nextCursor} and its Link header. The cursor is sealed here.
-void answer_page(struct ask *ask, struct json items, struct str next_cursor);
-void answer_text(struct ask *ask, int status, const char *type, struct str text);
-void answer_kept(struct ask *ask, int status, const char *type, struct buf *text); // and releases it
+bool answer_page(struct ask *ask, struct json items, struct str next_cursor);
+bool answer_text(struct ask *ask, int status, const char *type, struct str text);
+bool answer_kept(struct ask *ask, int status, const char *type, struct buf *text); // and releases it
 
 // query parameters; a bad one answers the ask and gives false
 bool route_takes(const struct route *route, struct str name);
@@ -146,18 +150,17 @@ bool etag_wanted(struct ask *ask, uint64_t *seq);                 // If-Match; 0
 bool min_seq(struct ask *ask, int64_t *out);                      // Cairn-Min-Seq; 0 = none
 
 // Looks up the run of params[0] on a reader thread, asks whether the caller may do `operation` with it, then calls `then` there.
-void with_run(struct ask *ask, enum operation operation,
-              void (*then)(struct ask *ask, struct store *store, const struct run_head *head));
+bool with_run(struct ask *ask, enum operation operation,
+              bool (*then)(struct ask *ask, struct store *store, const struct run_head *head));
 
 // Parameter `at` of a run: READING_NOW when absent. One behind the end of the log answers the ask and gives false.
 bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out);
 
 // Looks again when the run has moved, at the latest after so long.
-void with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms);
-
+bool with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms);
 
 // Asks the engine where the run waits, and looks at the run again (call->queue_place).
-void with_queue_place(struct ask *ask);
+bool with_queue_place(struct ask *ask);
 
 // present.c: what only the present knows of a run. none: it has ended, a past moment was asked for, or nothing of it is here. False: the
 // engine is asked first, and the run looked at again.
@@ -195,7 +198,7 @@ struct byte_range {
 // What of `size` bytes is asked for; false: nothing of them, and the ask is answered.
 bool range_of(struct ask *ask, uint64_t size, struct byte_range *out);
 // These bytes, which the range means; as a file when it has a name.
-void answer_slice(struct ask *ask, const char *type, struct str bytes, const struct byte_range *range, struct str name);
+bool answer_slice(struct ask *ask, const char *type, struct str bytes, const struct byte_range *range, struct str name);
 
 // pump.c: answers that go on
 struct pump *pump_new(struct api *api);
@@ -256,10 +259,9 @@ struct stream_source {
 
 // A stream that is not open yet, for its source to fill in; NULL: answered.
 struct stream *stream_new(struct ask *ask, const struct stream_source *source, struct str tenant, struct str run);
-bool stream_keep(struct stream *stream, struct str *text) MUST_CHECK; // a copy in its memory
 void stream_drop(struct ask *ask, struct stream *stream);             // no memory: answered
 // Begins the answer, unless the token has as many streams as it may have: then it is 429. `first` is in the stream's memory.
-void stream_begin(struct ask *ask, struct stream *stream, const char *type, struct str first);
+bool stream_begin(struct ask *ask, struct stream *stream, const char *type, struct str first);
 bool stream_send(struct stream *stream, struct str bytes); // false: it is closed, or will be
 
 // stream.c: of events
@@ -282,7 +284,7 @@ struct feed_known {
 };
 bool stream_sees(const struct stream_ask *stream, struct store *store, struct str run, struct arena *arena,
                  struct feed_known *known);
-void events_stream(struct ask *ask, const struct stream_ask *wanted);
+bool events_stream(struct ask *ask, const struct stream_ask *wanted);
 
 // handlers: one file for each family
 route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_schema_get, handle_whoami, handle_sign_in,
@@ -290,9 +292,10 @@ route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_
     handle_capabilities, handle_run_list, handle_run_start, handle_run_status, handle_run_events, handle_signal_post,
     handle_signal_put, handle_run_delete, handle_fork, handle_events_all, handle_definition_list,
     handle_definition_get, handle_definition_put, handle_definition_document, handle_definition_approve,
-    handle_store_list, handle_plan_validate, handle_worker_list, handle_worker, handle_worker_read,
+    handle_store_list, handle_plan_validate, handle_plan_graph, handle_worker_list, handle_worker, handle_worker_read,
     handle_worker_artifact, handle_token_list, handle_token_create, handle_token_revoke, handle_run_resolve,
     handle_run_status_far, handle_ref_status, handle_ref_cancel, handle_ref_signal,
+    handle_event_send, handle_incoming_list, handle_incoming_get, handle_hook,
     handle_schedule_list, handle_schedule_get, handle_schedule_put, handle_schedule_delete, handle_schedule_pause,
     handle_schedule_resume, handle_schedule_trigger, handle_schedule_next, handle_schedule_ticks,
     handle_schedule_backfill, handle_schedule_backfills, handle_schedule_backfill_end,

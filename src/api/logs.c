@@ -153,18 +153,17 @@ static off_t place_of(struct str path, int64_t bytes)
     return there ? (off_t)bytes : 0;
 }
 
-static void begin_following(struct ask *ask, const struct run_head *head, struct str path, enum form form,
+static bool begin_following(struct ask *ask, const struct run_head *head, struct str path, enum form form,
                             uint32_t attempt, uint32_t engine)
 {
     struct seen seen;
-    if (!read_seen(ask, &seen)) return;
+    if (!read_seen(ask, &seen)) return false;
     bool same = seen.attempt == attempt && seen.engine == engine;
     if (same && seen.end) { // what makes an EventSource not come back
-        answer_text(ask, 204, NULL, (struct str){0});
-        return;
+        return answer_text(ask, 204, NULL, (struct str){0});
     }
     struct stream *stream = stream_new(ask, &log_source, head->ids.tenant, head->ids.run);
-    if (!stream) return;
+    if (!stream) return false;
     struct follower *f = CONTAINER_OF(stream, struct follower, stream);
     stream->sse = form == FORM_SSE;
     f->form = form;
@@ -172,10 +171,11 @@ static void begin_following(struct ask *ask, const struct run_head *head, struct
     f->engine = engine;
     f->at = same ? place_of(path, seen.bytes) : 0;
     f->path = path;
-    if (stream_keep(stream, &f->path))
+    if (ARENA_KEEP(&stream->memory, &f->path))
         stream_begin(ask, stream, type_of(form), (struct str){0});
     else
         stream_drop(ask, stream);
+    return true;
 }
 
 // ---- as it is now
@@ -191,7 +191,7 @@ static bool write_lines(struct ask *ask, struct str file, enum form form, struct
     return out->ptr != NULL;
 }
 
-static void tell_whole(struct ask *ask, struct str path, int64_t attempt, enum form form)
+static bool tell_whole(struct ask *ask, struct str path, int64_t attempt, enum form form)
 {
     struct call *call = ask->call;
     struct error err = {0};
@@ -207,13 +207,14 @@ static void tell_whole(struct ask *ask, struct str path, int64_t attempt, enum f
         call_nomem(ask->call);
     else if (range_of(ask, out.len, &range))
         answer_slice(ask, type_of(form), str_slice(out, range.from, range.from + range.size), &range, (struct str){0});
+    return true;
 }
 
 // Of what the caller leaves open, the latest: attempt, and engine attempt of that attempt (0 = open). False: answered.
 static bool choose_attempt(struct ask *ask, struct store *store, const struct run_head *head, int64_t *attempt,
                            int64_t *engine)
 {
-    struct folded folded;
+    struct folded folded SCOPED(folded_release) = {0};
     struct error err = {0};
     if (*attempt > 0 && *engine > 0) return true;
     if (reading_fold(store, head, READING_NOW, &ask->call->arena, &folded, &err)) return call_failed(ask->call, &err);
@@ -224,7 +225,6 @@ static bool choose_attempt(struct ask *ask, struct store *store, const struct ru
         last = step->attempts[k].logical;
         tries = step->attempts[k].engine;
     }
-    folded_release(&folded);
     if (!step)
         return call_problem(ask->call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
     if (*attempt == 0) *attempt = last;
@@ -232,7 +232,7 @@ static bool choose_attempt(struct ask *ask, struct store *store, const struct ru
     return true;
 }
 
-void tell_logs(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_logs(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct str dir;
@@ -245,20 +245,12 @@ void tell_logs(struct ask *ask, struct store *store, const struct run_head *head
     if (!query_number(ask, "attempt", 1, INT32_MAX, 0, &attempt) ||
         !query_number(ask, "engineAttempt", 1, INT32_MAX, 0, &engine) || !query_flag(ask, "follow", &follow) ||
         !choose_attempt(ask, store, head, &attempt, &engine))
-        return;
-    if (store_logs_dir(store, &head->ids, &call->arena, &dir)) {
-        call_nomem(ask->call);
-        return;
-    }
-    if (dir.len == 0) {
-        call_problem(call, 404, "LOG_NOT_FOUND", "this store keeps no logs");
-        return;
-    }
+        return false;
+    if (store_logs_dir(store, &head->ids, &call->arena, &dir)) return call_nomem(ask->call);
+    if (dir.len == 0) return call_problem(call, 404, "LOG_NOT_FOUND", "this store keeps no logs");
     tool_log_name(ask->params[1], (uint32_t)attempt, (uint32_t)engine, name);
     struct str path = call_text(call, "%.*s/%s", STR_ARG(dir), name);
-    if (form == FORM_SSE || follow)
-        begin_following(ask, head, path, form, (uint32_t)attempt, (uint32_t)engine);
-    else
-        tell_whole(ask, path, attempt, form);
+    if (form == FORM_SSE || follow) return begin_following(ask, head, path, form, (uint32_t)attempt, (uint32_t)engine);
+    return tell_whole(ask, path, attempt, form);
 }
 

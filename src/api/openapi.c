@@ -165,7 +165,7 @@ static struct json description_json(struct ask *ask)
 }
 
 // Everybody may ask, and it is always the same: it is made once.
-void handle_openapi(struct ask *ask)
+bool handle_openapi(struct ask *ask)
 {
     struct api *api = ask->api;
     if (!api->description.ptr) {
@@ -175,8 +175,6 @@ void handle_openapi(struct ask *ask)
         api->description = json_ok(&made) ? buf_keep(&text, &api->arena) : (struct str){0};
         if (!json_ok(&made)) buf_release(&text);
     }
-    if (api->description.ptr)
-        answer_text(ask, 200, "application/json", api->description);
-    else
-        call_nomem(ask->call);
+    if (api->description.ptr) return answer_text(ask, 200, "application/json", api->description);
+    return call_nomem(ask->call);
 }

@@ -104,7 +104,7 @@ static int send_carried(struct page *page, struct net_exchange *exchange, size_t
         net_reply(exchange, 304, answer.headers, answer.count, body);
         return 304;
     }
-    if (coding_taken(request, "br")) {
+    if (file->br.len > 0 && coding_taken(request, "br")) {
         add(&answer, "Content-Encoding", STR("br"));
         body = file->br;
     } else if (coding_taken(request, "gzip")) {
@@ -165,6 +165,25 @@ static bool is_of_api(struct str path)
     return false;
 }
 
+// The guides, below /docs: addresses are those of a site of files, so that it can be read from a disk, too.
+static bool docs_answer(struct page *page, struct net_exchange *exchange, struct str path, int *status)
+{
+    if (str_is(path, "/docs")) {
+        struct page_answer answer = {.count = 0};
+        add(&answer, "Location", STR("/docs/"));
+        net_reply(exchange, 308, answer.headers, answer.count, (struct str){0});
+        *status = 308;
+        return true;
+    }
+    if (!str_starts(path, STR("/docs/"))) return false;
+    struct buf file SCOPED(buf_release) = buf_of(4096);
+    buf_add(&file, path);
+    if (str_ends(path, STR("/"))) buf_text(&file, "index.html");
+    if (file.failed || !send_file(page, exchange, buf_str(&file), status))
+        *status = send_text(exchange, 404, STR("there is no such page; the guides begin at /docs/\n"));
+    return true;
+}
+
 bool page_answer(struct page *page, struct net_exchange *exchange, int *status)
 {
     const struct http_request *request = net_request(exchange);
@@ -179,6 +198,7 @@ bool page_answer(struct page *page, struct net_exchange *exchange, int *status)
                                 "The API is below /v1, and described in /openapi.json.\n"));
         return true;
     }
+    if (docs_answer(page, exchange, path, status)) return true;
     if (!start && send_file(page, exchange, path, status)) return true;
     if (str_starts(path, STR("/assets/"))) { // of another version: the page says so, and loads itself again
         *status = send_text(exchange, 404, STR("this server has no such file\n"));

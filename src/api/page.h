@@ -5,6 +5,7 @@
 //
 //   /                      index.html
 //   /assets/NAME-HASH.js   kept by browsers for ever: other bytes have another name
+//   /docs/                 the guides (web/docs.mjs): /docs/ and below it, /docs/format/ is index.html there
 //   /runs/3f2a, ...        index.html, for browsers that want a document, wherever no route and no file is
 #ifndef CAIRN_API_PAGE_H
 #define CAIRN_API_PAGE_H
@@ -22,7 +23,7 @@ struct page_file {
     const char *etag; // with its quotes
     bool forever;     // its name has its hash in it
     size_t size;      // unpacked
-    struct str br, gz;
+    struct str br, gz; // br is empty where the file is carried once
 };
 extern const struct page_file page_files[]; // at least one element; only page_file_count are files
 extern const size_t page_file_count;

@@ -12,70 +12,59 @@ static const struct json *step_of(struct ask *ask, const struct json *whole)
 
 // ---- attempts
 
-void tell_attempts(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_attempts(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct error err = {0};
     struct json whole, found = json_array();
     int64_t wanted = 0;
     bool one = ask->params[2].len > 0;
-    if (one && (!str_int64(ask->params[2], &wanted) || wanted < 1)) {
-        call_problem(ask->call, 404, "ATTEMPT_NOT_FOUND", "attempts have numbers from 1");
-        return;
-    }
-    if (reading_snapshot(store, head, READING_NOW, &ask->call->arena, &whole, &err)) {
-        call_failed(ask->call, &err);
-        return;
-    }
+    if (one && (!str_int64(ask->params[2], &wanted) || wanted < 1))
+        return call_problem(ask->call, 404, "ATTEMPT_NOT_FOUND", "attempts have numbers from 1");
+    if (reading_snapshot(store, head, READING_NOW, &ask->call->arena, &whole, &err))
+        return call_failed(ask->call, &err);
     const struct json *step = step_of(ask, &whole);
-    if (!step) return;
+    if (!step) return false;
     const struct json *attempts = json_key(step, "attempts");
     for (uint32_t i = 0; attempts && i < attempts->count; i++) {
         if (one && json_integer(json_key(&attempts->items[i], "logicalAttemptId"), 0) != wanted) continue;
         json_append(&ask->call->arena, &found, attempts->items[i]);
     }
-    if (!one || !json_ok(&found))
-        answer_page(ask, found, (struct str){0});
-    else if (found.count == 0)
-        call_problem(ask->call, 404, "ATTEMPT_NOT_FOUND", "the step has no attempt %lld", (long long)wanted);
-    else
-        call_answer(ask->call, 200, found.items[found.count - 1]); // of those of one number, the last one counts
+    if (!one || !json_ok(&found)) return answer_page(ask, found, (struct str){0});
+    if (found.count == 0)
+        return call_problem(ask->call, 404, "ATTEMPT_NOT_FOUND", "the step has no attempt %lld", (long long)wanted);
+    return call_answer(ask->call, 200, found.items[found.count - 1]); // of those of one number, the last one counts
 }
 
 // ---- what a step gave
 
-void tell_output(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_output(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
     struct step_output output;
     enum code rc = reading_output(store, head, ask->params[1], &call->arena, &output, &err);
     // Large results are kept as the text of what they are.
-    if (!rc && output.bytes.ptr && json_parse(output.bytes, NULL, &call->arena, &output.value, &err))
+    if (!rc && output.bytes.ptr && json_parse(output.bytes, &json_limits_result, &call->arena, &output.value, &err))
         output.value = json_string(output.bytes);
     if (rc == E_NOT_FOUND || rc == E_UNREACHABLE)
-        call_problem(call, rc == E_NOT_FOUND ? 404 : 503, "REFERENCE_NOT_AVAILABLE", "%s", err.message);
-    else if (rc)
-        call_failed(call, &err);
-    else if (!output.known)
-        call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
-    else if (!output.value.type)
-        call_problem(call, 404, "OUTPUT_NOT_FOUND", "the step has given nothing yet");
-    else
-        call_answer(call, 200,
-                    JSON_OF(&call->arena, {"stepId", json_some(ask->params[1])}, {"result", output.value},
-                            {"truncated", json_bool(output.truncated)}));
+        return call_problem(call, rc == E_NOT_FOUND ? 404 : 503, "REFERENCE_NOT_AVAILABLE", "%s", err.message);
+    if (rc) return call_failed(call, &err);
+    if (!output.known)
+        return call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
+    if (!output.value.type) return call_problem(call, 404, "OUTPUT_NOT_FOUND", "the step has given nothing yet");
+    return call_answer(call, 200,
+                       JSON_OF(&call->arena, {"stepId", json_some(ask->params[1])}, {"result", output.value},
+                               {"truncated", json_bool(output.truncated)}));
 }
 
 // ---- what a run was given
 
-void tell_payload(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_payload(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
     struct json body;
-    if (reading_payload(store, head, &call->arena, &body, &err))
-        call_failed(call, &err);
-    else
-        call_answer(call, 200, body);
+    if (reading_payload(store, head, &call->arena, &body, &err)) return call_failed(call, &err);
+    return call_answer(call, 200, body);
 }
 

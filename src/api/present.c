@@ -39,13 +39,13 @@ void present_into(struct ask *ask, const struct json *present, struct json *snap
     if (queue) JSON_ADD(&ask->call->arena, snapshot, {"queue", *queue});
 }
 
-void tell_places(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_places(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct arena *arena = &ask->call->arena;
     struct json present;
     (void)store;
-    if (!present_of(ask, head, READING_NOW, &present)) return;
+    if (!present_of(ask, head, READING_NOW, &present)) return false;
     if (present.type == 0)
         present = JSON_OF(arena, {"runId", json_some(head->ids.run)}, {"attempts", json_array()});
-    call_answer(ask->call, 200, present);
+    return call_answer(ask->call, 200, present);
 }

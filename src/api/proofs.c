@@ -14,7 +14,7 @@ static enum code collect(void *context, struct str bytes, struct error *err)
     return buf_ok(out) ? OK : error_set(err, E_LIMIT, "the bundle is larger than an answer may be");
 }
 
-void tell_bundle(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_bundle(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
@@ -23,8 +23,8 @@ void tell_bundle(struct ask *ask, struct store *store, const struct run_head *he
     struct str bytes = {0};
     bool redact;
     struct byte_range range;
-    if (!query_flag(ask, "redact", &redact)) return;
-    struct buf out = buf_of(BUNDLE_MAX);
+    if (!query_flag(ask, "redact", &redact)) return false;
+    struct buf out SCOPED(buf_release) = buf_of(BUNDLE_MAX);
     struct export_options options = {.runs = &name,
                                      .run_count = 1,
                                      .children = true,
@@ -34,7 +34,6 @@ void tell_bundle(struct ask *ask, struct store *store, const struct run_head *he
                                      .context = &out};
     enum code rc = archive_export(store, &options, &call->arena, &report, &err);
     if (!rc) bytes = arena_copy(&call->arena, buf_str(&out));
-    buf_release(&out);
     if (rc == E_LIMIT) {
         call->answer.hint = STR("cairn log export, on the machine of the store, has no limit");
         call_problem(call, 413, "BUNDLE_TOO_LARGE", "the bundle is larger than an answer may be");
@@ -46,11 +45,12 @@ void tell_bundle(struct ask *ask, struct store *store, const struct run_head *he
         answer_slice(ask, "application/vnd.cairn.bundle", str_slice(bytes, range.from, range.from + range.size), &range,
                      call_text(call, "%.*s.cairn", STR_ARG(head->ids.run)));
     }
+    return true;
 }
 
 // ---- proof
 
-void tell_proof(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_proof(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
@@ -60,16 +60,14 @@ void tell_proof(struct ask *ask, struct store *store, const struct run_head *hea
         struct json signed_part = *json_key(&body, "checkpoint");
         rc = key_seal(service_bundle_key(call->service), &signed_part, &call->arena, &body, &err);
     }
-    if (rc)
-        call_failed(call, &err);
-    else
-        call_answer(call, 200, body);
+    if (rc) return call_failed(call, &err);
+    return call_answer(call, 200, body);
 }
 
 // ---- removal
 
-void handle_run_delete(struct ask *ask)
+bool handle_run_delete(struct ask *ask)
 {
     struct str reason;
-    if (query_text(ask, "reason", &reason)) service_remove(ask->call, ask->params[0], reason);
+    return query_text(ask, "reason", &reason) && service_remove(ask->call, ask->params[0], reason);
 }

@@ -57,20 +57,18 @@ void pump_event(void *context, const struct engine_event *event)
     const struct run_ids *ids = &event->state->ids;
     if (!pump || __atomic_load_n(&pump->count, __ATOMIC_RELAXED) == 0) return;
     size_t slot = slot_of(ids->run);
-    pthread_mutex_lock(&pump->mutex);
+    LOCKED(&pump->mutex);
     mark(pump, slot, ids->tenant, ids->run);
     if (slot != 0) mark(pump, 0, ids->tenant, ids->run);
-    pthread_mutex_unlock(&pump->mutex);
 }
 
 void pump_turned(void *context)
 {
     struct pump *pump = ((struct api *)context)->pump;
     if (!pump || __atomic_load_n(&pump->count, __ATOMIC_RELAXED) == 0) return;
-    pthread_mutex_lock(&pump->mutex);
+    LOCKED(&pump->mutex);
     if (pump->marked) wake(pump);
     pump->marked = false;
-    pthread_mutex_unlock(&pump->mutex);
 }
 
 // ---- the pump
@@ -221,18 +219,11 @@ struct stream *stream_new(struct ask *ask, const struct stream_source *source, s
         s->expires_ms = ask->call->who.is_foreign ? ask->call->who.expires_ms : 0;
         s->session = ask->call->who.session;
         s->session_ms = ask->call->who.session_ms;
-        if (stream_keep(s, &s->tenant) && stream_keep(s, &s->run) && stream_keep(s, &s->token) && stream_keep(s, &s->session))
-            return s;
+        if (ARENA_KEEP(&s->memory, &s->tenant, &s->run, &s->token, &s->session)) return s;
         stream_free(s);
     }
     call_nomem(ask->call);
     return NULL;
-}
-
-bool stream_keep(struct stream *s, struct str *text)
-{
-    *text = arena_copy(&s->memory, *text);
-    return text->ptr != NULL;
 }
 
 void stream_drop(struct ask *ask, struct stream *s)
@@ -246,7 +237,7 @@ static const char *enter(struct pump *pump, struct stream *s)
 {
     size_t of_token = 0, of_source = 0;
     const char *why = NULL;
-    pthread_mutex_lock(&pump->mutex);
+    LOCKED(&pump->mutex);
     for (size_t i = 0; i < SLOTS; i++)
         for (const struct stream *other = pump->slots[i]; other; other = other->next) {
             if (is_closed(other)) continue;
@@ -263,11 +254,10 @@ static const char *enter(struct pump *pump, struct stream *s)
         *slot = s;
         __atomic_fetch_add(&pump->count, 1, __ATOMIC_RELAXED);
     }
-    pthread_mutex_unlock(&pump->mutex);
     return why;
 }
 
-void stream_begin(struct ask *ask, struct stream *s, const char *type, struct str first)
+bool stream_begin(struct ask *ask, struct stream *s, const char *type, struct str first)
 {
     struct pump *pump = ask->api->pump;
     struct call *call = ask->call;
@@ -276,8 +266,7 @@ void stream_begin(struct ask *ask, struct stream *s, const char *type, struct st
         stream_free(s);
         call->answer.retryable = true;
         call->answer.retry_after_ms = 5000;
-        call_problem(call, 429, "TOO_MANY_STREAMS", "%s", why);
-        return;
+        return call_problem(call, 429, "TOO_MANY_STREAMS", "%s", why);
     }
     struct http_header headers[] = {
         {STR("Content-Type"), str_from(type)},
@@ -289,11 +278,11 @@ void stream_begin(struct ask *ask, struct stream *s, const char *type, struct st
     call_free(call);
     if (s->sse) stream_send(s, STR("retry: 2000\n\n"));
     if (first.len > 0) stream_send(s, first);
-    pthread_mutex_lock(&pump->mutex);
+    LOCKED(&pump->mutex);
     s->open = true;
     if (pump->stop) end_stream(s);
     wake(pump);
-    pthread_mutex_unlock(&pump->mutex);
+    return true;
 }
 
 // ---- beginning and end

@@ -9,12 +9,11 @@
 
 enum { RAW_PAGE = 64, RAW_SIZE = 2 << 20, FILE_PIECE = 4 << 20, RAW_MAX = 48 << 20 };
 
-static void end_page(struct ask *ask, struct buf *out, bool more)
+static bool end_page(struct ask *ask, struct buf *out, bool more)
 {
     if (records_wire_end(out, more, &ask->call->arena))
-        answer_text(ask, 200, "application/vnd.cairn.records", buf_str(out));
-    else
-        call_nomem(ask->call);
+        return answer_text(ask, 200, "application/vnd.cairn.records", buf_str(out));
+    return call_nomem(ask->call);
 }
 
 // ---- heads
@@ -30,14 +29,14 @@ static struct json head_json(struct ask *ask, const struct run_head *head)
     return run_head_json_live(told, &ask->call->arena, &out) ? out : json_failed();
 }
 
-void tell_head(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_head(struct ask *ask, struct store *store, const struct run_head *head)
 {
     (void)store;
-    call_answer(ask->call, 200, head_json(ask, head));
+    return call_answer(ask->call, 200, head_json(ask, head));
 }
 
 // Pages of the store until there are enough that the caller may see.
-static void list_heads(struct call *call, struct store *store)
+static bool list_heads(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct run_filter filter = *(const struct run_filter *)ask->state;
@@ -56,10 +55,8 @@ static void list_heads(struct call *call, struct store *store)
         }
         filter.before = heads.next;
     } while (!rc && json_ok(&items) && filter.before && items.count < wanted);
-    if (rc)
-        call_failed(call, &err);
-    else
-        call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"next", json_count(filter.before)}));
+    if (rc) return call_failed(call, &err);
+    return call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"next", json_count(filter.before)}));
 }
 
 static bool read_statuses(struct ask *ask, uint32_t *mask)
@@ -95,14 +92,13 @@ static bool read_filter(struct ask *ask, struct run_filter *out)
     return true;
 }
 
-void handle_store_list(struct ask *ask)
+bool handle_store_list(struct ask *ask)
 {
     struct run_filter *filter = CALL_NEW(ask->call, struct run_filter);
-    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
-    if (!filter) return;
-    if (!service_may(ask->call, OPERATION_RUN_LIST, &all, (struct str){0}) || !read_filter(ask, filter)) return;
+    if (!filter) return false;
+    if (!service_may_all(ask->call, OPERATION_RUN_LIST) || !read_filter(ask, filter)) return false;
     ask->state = filter;
-    service_read(ask->call, list_heads);
+    return service_read(ask->call, list_heads);
 }
 
 // ---- records
@@ -123,7 +119,7 @@ static enum code take_values_out(struct ask *ask, const struct run_head *head, s
     return OK;
 }
 
-static void tell_pages(struct ask *ask, struct store *store, const struct run_head *head, bool ledger, bool redacted)
+static bool tell_pages(struct ask *ask, struct store *store, const struct run_head *head, bool ledger, bool redacted)
 {
     struct record_range range = {.tenant = head->ids.tenant, .run = head->ids.run, .ledger = ledger};
     int64_t after, limit;
@@ -132,9 +128,9 @@ static void tell_pages(struct ask *ask, struct store *store, const struct run_he
     enum code rc = OK;
     if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) ||
         !query_number(ask, "limit", 1, PAGE_MAX, PAGE_MAX, &limit))
-        return;
-    struct arena scratch = arena_of(64 * 1024, RAW_MAX);
-    struct buf out = buf_of(RAW_MAX);
+        return false;
+    struct arena scratch SCOPED(arena_release) = arena_of(64 * 1024, RAW_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(RAW_MAX);
     range.after = (uint64_t)after;
     while (!rc && more && limit > 0 && out.len < RAW_SIZE) {
         struct records page;
@@ -151,69 +147,61 @@ static void tell_pages(struct ask *ask, struct store *store, const struct run_he
         limit -= (int64_t)page.count;
         more = page.count == range.limit;
     }
-    if (rc)
-        call_failed(ask->call, &err);
-    else
-        end_page(ask, &out, more);
-    buf_release(&out);
-    arena_release(&scratch);
+    if (rc) return call_failed(ask->call, &err);
+    return end_page(ask, &out, more);
 }
 
-void tell_stored_events(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_stored_events(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    tell_pages(ask, store, head, false, false);
+    return tell_pages(ask, store, head, false, false);
 }
 
-void tell_ledger(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_ledger(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    tell_pages(ask, store, head, true, false);
+    return tell_pages(ask, store, head, true, false);
 }
 
-void tell_redacted_events(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_redacted_events(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    tell_pages(ask, store, head, false, true);
+    return tell_pages(ask, store, head, false, true);
 }
 
-void tell_redacted_ledger(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_redacted_ledger(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    tell_pages(ask, store, head, true, true);
+    return tell_pages(ask, store, head, true, true);
 }
 
 // ---- blobs: of a run that refers to them, for bytes under a hash belong to the tenant that stored them
 
-static void tell_bytes(struct ask *ask, struct store *store, const struct run_head *head, bool results)
+static bool tell_bytes(struct ask *ask, struct store *store, const struct run_head *head, bool results)
 {
     struct digest wanted;
     struct error err = {0};
     struct str bytes;
-    if (!digest_parse(ask->params[1], &wanted)) {
-        call_problem(ask->call, 400, "INVALID_REQUEST", "a blob is named by its SHA-256, in hexadecimal");
-        return;
-    }
+    if (!digest_parse(ask->params[1], &wanted))
+        return call_problem(ask->call, 400, "INVALID_REQUEST", "a blob is named by its SHA-256, in hexadecimal");
     bool found;
     enum code rc = reading_refers(store, head, &wanted, results, &found, &err);
     if (!rc && found) rc = store_blob(store, &wanted, &ask->call->arena, &bytes, &err);
     if (rc == E_NOT_FOUND || (!rc && !found))
-        call_problem(ask->call, 404, "NOT_FOUND", "the run refers to no such blob");
-    else if (rc)
-        call_failed(ask->call, &err);
-    else
-        answer_text(ask, 200, "application/octet-stream", bytes);
+        return call_problem(ask->call, 404, "NOT_FOUND", "the run refers to no such blob");
+    if (rc) return call_failed(ask->call, &err);
+    return answer_text(ask, 200, "application/octet-stream", bytes);
 }
 
-void tell_blob(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_blob(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    tell_bytes(ask, store, head, true);
+    return tell_bytes(ask, store, head, true);
 }
 
-void tell_run_document(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_run_document(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    tell_bytes(ask, store, head, false);
+    return tell_bytes(ask, store, head, false);
 }
 
 // ---- files beside a run
 
-void tell_file(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_file(struct ask *ask, struct store *store, const struct run_head *head)
 {
     int64_t offset, limit, tail;
     struct str what, name;
@@ -223,26 +211,18 @@ void tell_file(struct ask *ask, struct store *store, const struct run_head *head
     if (!query_number(ask, "offset", 0, INT64_MAX, 0, &offset) ||
         !query_number(ask, "limit", 1, FILE_PIECE, FILE_PIECE, &limit) || !query_number(ask, "tail", 0, 1, 0, &tail) ||
         !query_text(ask, "what", &what) || !query_text(ask, "name", &name))
-        return;
+        return false;
     bool logs = str_is(what, "logs");
-    if (!logs && !str_is(what, "artifacts")) {
-        call_problem(ask->call, 400, "INVALID_REQUEST", "parameter what is logs or artifacts");
-        return;
-    }
+    if (!logs && !str_is(what, "artifacts"))
+        return call_problem(ask->call, 400, "INVALID_REQUEST", "parameter what is logs or artifacts");
     struct file_range range = {.ids = &head->ids,
                                .what = logs ? "logs" : "artifacts",
                                .name = name,
                                .offset = tail ? FILE_TAIL : (uint64_t)offset,
                                .limit = (size_t)limit};
     enum code rc = store_run_file(store, &range, &ask->call->arena, &piece, &err);
-    if (rc == E_NOT_FOUND) {
-        call_problem(ask->call, 404, "NOT_FOUND", "the run has no such file");
-        return;
-    }
-    if (rc) {
-        call_failed(ask->call, &err);
-        return;
-    }
+    if (rc == E_NOT_FOUND) return call_problem(ask->call, 404, "NOT_FOUND", "the run has no such file");
+    if (rc) return call_failed(ask->call, &err);
     buf_init(&out, RAW_MAX);
     struct json about = JSON_OF(&ask->call->arena, {"size", json_count(piece.size)});
     json_write(&out, &about);
@@ -253,5 +233,6 @@ void tell_file(struct ask *ask, struct store *store, const struct run_head *head
     else
         call_nomem(ask->call);
     buf_release(&out);
+    return true;
 }
 

@@ -124,7 +124,7 @@ void reply(struct call *call)
     struct ask *ask = call->context;
     struct headers headers = {.count = 0};
     char seq[24], retry[24];
-    struct buf out = buf_of(ANSWER_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(ANSWER_MAX);
     struct str body = write_body(ask, &out, &headers);
     write_headers(ask, &headers, seq, retry);
     count_answer(ask, buf_ok(&out) ? call->answer.status : 500);
@@ -132,7 +132,6 @@ void reply(struct call *call)
         net_reply(ask->exchange, call->answer.status, headers.items, headers.count, body);
     else
         reply_now(ask->exchange, 500, "ANSWER_TOO_LARGE", "the answer is larger than an answer may be");
-    buf_release(&out);
     call_free(call);
 }
 
@@ -146,27 +145,25 @@ void reply_now(struct net_exchange *exchange, int status, const char *code, cons
     struct json problem = http_problem(arena, status, (struct str){0}, code);
     JSON_ADD(arena, &problem, {"retryable", json_bool(later)}, {"retryAfterMs", json_nonzero(later ? 1000 : 0)},
              {"detail", json_word(detail)});
-    struct buf out = buf_of(4096);
+    struct buf out SCOPED(buf_release) = buf_of(4096);
     if (json_ok(&problem)) json_write(&out, &problem);
     net_reply(exchange, status, headers, later ? 2 : 1, buf_str(&out));
-    buf_release(&out);
 }
 
-void answer_text(struct ask *ask, int status, const char *type, struct str text)
+bool answer_text(struct ask *ask, int status, const char *type, struct str text)
 {
     ask->call->answer.status = status;
     ask->call->answer.type = type;
     ask->call->answer.text = text;
     ask->call->done(ask->call);
+    return true;
 }
 
-void answer_kept(struct ask *ask, int status, const char *type, struct buf *text)
+bool answer_kept(struct ask *ask, int status, const char *type, struct buf *text)
 {
     struct str kept = buf_keep(text, &ask->call->arena);
-    if (kept.ptr)
-        answer_text(ask, status, type, kept);
-    else
-        call_nomem(ask->call);
+    if (kept.ptr) return answer_text(ask, status, type, kept);
+    return call_nomem(ask->call);
 }
 
 // The same request with another cursor.
@@ -182,14 +179,14 @@ static struct str next_target(struct ask *ask, struct str cursor)
     return buf_keep(&out, &ask->call->arena);
 }
 
-void answer_page(struct ask *ask, struct json items, struct str cursor)
+bool answer_page(struct ask *ask, struct json items, struct str cursor)
 {
     if (cursor.len) cursor = service_cursor(ask->call, str_from(ask->route->pattern), cursor);
     if (cursor.len) ask->call->answer.next = next_target(ask, cursor);
-    call_answer(ask->call, 200,
-                JSON_OF(&ask->call->arena, {"items", items}, {"nextCursor", json_or_null(cursor)},
-                        {"total", json_when(ask->total_is, json_int(ask->total))},
-                        {"totalIs", ask->total_is ? json_word(ask->total_is) : json_none()}));
+    return call_answer(ask->call, 200,
+                       JSON_OF(&ask->call->arena, {"items", items}, {"nextCursor", json_or_null(cursor)},
+                               {"total", json_when(ask->total_is, json_int(ask->total))},
+                               {"totalIs", ask->total_is ? json_word(ask->total_is) : json_none()}));
 }
 
 // ---- what requests say
@@ -289,7 +286,7 @@ static bool is_behind(struct ask *ask, const struct run_head *head)
     return true;
 }
 
-static void find_run(struct call *call, struct store *store)
+static bool find_run(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct run_head head = {0};
@@ -297,13 +294,10 @@ static void find_run(struct call *call, struct store *store)
     enum code rc = E_NOT_FOUND;
     if (call->who.tenant.len > 0) // nobody's token: nothing is there
         rc = store_head(store, call->who.tenant, ask->params[0], &call->arena, &head, &err);
-    if (rc && rc != E_NOT_FOUND) {
-        call_failed(call, &err);
-        return;
-    }
+    if (rc && rc != E_NOT_FOUND) return call_failed(call, &err);
     ask->looked++;
-    if (service_allows(call, ask->operation, rc ? NULL : &head, ask->reason) && !is_behind(ask, &head))
-        ask->with_run(ask, store, &head);
+    return service_allows(call, ask->operation, rc ? NULL : &head, ask->reason) && !is_behind(ask, &head) &&
+           ask->with_run(ask, store, &head);
 }
 
 bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out)
@@ -320,21 +314,21 @@ bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out)
                         (unsigned long long)head->last_seq);
 }
 
-void with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms)
+bool with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms)
 {
-    service_wait(ask->call, head, wait_ms, find_run);
+    return service_wait(ask->call, head, wait_ms, find_run);
 }
 
-void with_queue_place(struct ask *ask)
+bool with_queue_place(struct ask *ask)
 {
-    service_queue_place(ask->call, find_run);
+    return service_queue_place(ask->call, find_run);
 }
 
-void with_run(struct ask *ask, enum operation operation,
-              void (*then)(struct ask *ask, struct store *store, const struct run_head *head))
+bool with_run(struct ask *ask, enum operation operation,
+              bool (*then)(struct ask *ask, struct store *store, const struct run_head *head))
 {
     ask->operation = operation;
     ask->with_run = then;
     ask->call->resource = ask->params[0];
-    service_read(ask->call, find_run);
+    return service_read(ask->call, find_run);
 }

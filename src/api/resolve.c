@@ -29,7 +29,7 @@ static bool read_ref(struct ask *ask, struct run_ref *out)
     return call_problem(ask->call, 400, "ADAPTER_INVALID_RUN_REF", "%.*s", STR_ARG(str_trim(rest)));
 }
 
-static void resolve(struct call *call, struct store *store)
+static bool resolve(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct referring *referring = ask->state;
@@ -39,29 +39,28 @@ static void resolve(struct call *call, struct store *store)
     struct error err = {0};
     enum code rc = store_head(store, call->who.tenant, referring->ref.run_id, &call->arena, &head, &err);
     if (!rc) rc = reading_origin(store, &head, &call->arena, &start, &err);
-    if (rc && rc != E_NOT_FOUND) {
-        call_failed(call, &err);
-        return;
-    }
+    if (rc && rc != E_NOT_FOUND) return call_failed(call, &err);
     if (!rc) own = run_ref_of(&head.ids, &start);
-    // No run has an id with a blank in it: what follows finds nothing, and answers as for every run that is not there.
+    // No run has an id with slashes in it: what follows finds nothing, and answers as for every run that is not there.
     bool named = !rc && run_ref_names(&referring->ref, &own);
-    ask->params[0] = named ? head.ids.run : call_text(call, "%.*s ", STR_ARG(referring->ref.run_id));
+    ask->params[0] = named ? head.ids.run : run_ref_format(&referring->ref, STR("-"), &call->arena);
+    if (!ask->params[0].ptr) return call_nomem(call);
     referring->then(ask);
+    return true;
 }
 
-static void by_ref(struct ask *ask, route_handler *then)
+static bool by_ref(struct ask *ask, route_handler *then)
 {
     struct referring *referring = CALL_NEW(ask->call, struct referring);
-    if (!referring || !read_ref(ask, &referring->ref)) return;
+    if (!referring || !read_ref(ask, &referring->ref)) return false;
     referring->then = then;
     ask->state = referring;
-    service_read(ask->call, resolve);
+    return service_read(ask->call, resolve);
 }
 
 // ---- getRunStatus, resolve
 
-static void tell_status_and_ids(struct ask *ask, struct store *store, const struct run_head *head)
+static bool tell_status_and_ids(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     const struct run_ids *ids = &head->ids;
@@ -70,67 +69,60 @@ static void tell_status_and_ids(struct ask *ask, struct store *store, const stru
     JSON_ADD(&call->arena, &body, {"tenantId", json_some(ids->tenant)}, {"projectId", json_some(ids->project)},
              {"environmentId", json_some(ids->environment)}, {"planId", json_some(ids->plan_id)},
              {"planVersion", json_some(ids->plan_version)});
-    call_answer(call, 200, body);
+    return call_answer(call, 200, body);
 }
 
-static void tell_named(struct ask *ask)
+static bool tell_named(struct ask *ask)
 {
-    with_run(ask, OPERATION_RUN_GET, tell_status_and_ids);
+    return with_run(ask, OPERATION_RUN_GET, tell_status_and_ids);
 }
 
-void handle_run_resolve(struct ask *ask)
+bool handle_run_resolve(struct ask *ask)
 {
-    by_ref(ask, tell_named);
+    return by_ref(ask, tell_named);
 }
 
-void handle_ref_status(struct ask *ask)
+bool handle_ref_status(struct ask *ask)
 {
-    by_ref(ask, handle_run_status_far);
+    return by_ref(ask, handle_run_status_far);
 }
 
 // ---- signal, cancelRun
 
-static void send(struct ask *ask, const struct json *signal)
+static bool send(struct ask *ask, const struct json *signal)
 {
-    struct buf text = buf_of(256 * 1024);
+    struct buf text SCOPED(buf_release) = buf_of(256 * 1024);
     json_write(&text, signal);
     if (buf_ok(&text)) ask->reason = arena_copy(&ask->call->arena, buf_str(&text));
-    buf_release(&text);
-    if (!ask->reason.ptr)
-        call_nomem(ask->call);
-    else
-        service_signal(ask->call, ask->params[0], ask->reason, 0);
+    if (!ask->reason.ptr) return call_nomem(ask->call);
+    return service_signal(ask->call, ask->params[0], ask->reason, 0);
 }
 
-static void send_signal(struct ask *ask)
+static bool send_signal(struct ask *ask)
 {
-    send(ask, json_key(&ask->body, "signal"));
+    return send(ask, json_key(&ask->body, "signal"));
 }
 
-void handle_ref_signal(struct ask *ask)
+bool handle_ref_signal(struct ask *ask)
 {
-    by_ref(ask, send_signal);
+    return by_ref(ask, send_signal);
 }
 
 // CANCEL; without a signalId every call is one of its own.
-static void send_cancel(struct ask *ask)
+static bool send_cancel(struct ask *ask)
 {
     struct arena *arena = &ask->call->arena;
     struct str id = json_text(json_key(&ask->body, "signalId"));
-    uint8_t random[16];
     char made[UUID_SIZE];
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, made);
+    entropy_uuid(os_entropy(), made);
     struct json payload = JSON_OF(arena, {"reason", json_some(json_text(json_key(&ask->body, "reason")))});
     struct json signal = JSON_OF(arena, {"payload", payload}, {"signalType", json_word("CANCEL")},
                                  {"signalId", json_copied_some(arena, id.len ? id : str_from(made))});
-    if (json_ok(&signal))
-        send(ask, &signal);
-    else
-        call_nomem(ask->call);
+    if (json_ok(&signal)) return send(ask, &signal);
+    return call_nomem(ask->call);
 }
 
-void handle_ref_cancel(struct ask *ask)
+bool handle_ref_cancel(struct ask *ask)
 {
-    by_ref(ask, send_cancel);
+    return by_ref(ask, send_cancel);
 }

@@ -133,6 +133,9 @@ static const struct route routes[] = {
     {"POST", "/v1/plans:validate", "Check a document", .handle = handle_plan_validate, .flags = ROUTE_BODY,
      .operation = OPERATION_PLAN_VALIDATE, .body_max = DOCUMENT_BODY_MAX, .body = "ValidateDocument",
      .answer = "ValidationReport"},
+    {"POST", "/v1/plans:graph", "The steps of a document and the ways between them", .handle = handle_plan_graph,
+     .flags = ROUTE_BODY, .operation = OPERATION_PLAN_VALIDATE, .body_max = DOCUMENT_BODY_MAX, .body = "DrawDocument",
+     .answer = "Graph"},
     {"GET", "/v1/workers", "Workers that were heard of lately", .handle = handle_worker_list, .answer = "WorkerPage"},
     {"POST", "/v1/worker/poll", "Tasks for a worker (docs/format/worker.md)", .handle = handle_worker,
      .operation = OPERATION_WORKER_POLL, .call = REMOTE_POLL, .flags = ROUTE_JSON, .body = "WorkerPoll",
@@ -195,6 +198,15 @@ static const struct route routes[] = {
      .answer = "BackfillPage"},
     {"DELETE", "/v1/schedules/{schedule}/backfills/{backfill}", "No more of its times begin",
      .handle = handle_schedule_backfill_end, .status = 204},
+    {"POST", "/v1/events", "Send an event to the steps that wait for it", .handle = handle_event_send,
+     .flags = ROUTE_BODY | ROUTE_AGAIN, .operation = OPERATION_EVENT_SEND, .body_max = 96u << 10, .body = "NewEvent",
+     .answer = "IncomingEvent", .status = 202},
+    {"POST", "/v1/hooks/{hook}", "A webhook that comes in, signed: it becomes an event", .handle = handle_hook,
+     .flags = ROUTE_OPEN | ROUTE_JSON | ROUTE_AGAIN, .body_max = 64u << 10, .answer = "IncomingEvent", .status = 202},
+    {"GET", "/v1/incoming", "Events from outside, the oldest ids first", .handle = handle_incoming_list,
+     .query = "name state limit", .answer = "IncomingEventPage"},
+    {"GET", "/v1/incoming/{event}", "An event from outside, and who has taken it", .handle = handle_incoming_get,
+     .answer = "IncomingEvent"},
     {"GET", "/v1/queues", "Queues of the tenant", .handle = handle_queue_list, .answer = "QueuePage"},
     {"POST", "/v1/queues:reconcile", "dequeueAndStart: give places that are free", .handle = handle_queue_reconcile,
      .answer = "ReconcilePage"},
@@ -241,9 +253,14 @@ size_t route_index(const struct route *route)
     return (size_t)(route - routes);
 }
 
-static bool matches(struct str pattern, struct str path, struct str params[PARAMS_MAX])
+// Names of plans and steps of playbooks may hold slashes, so they may be several segments.
+static bool is_wide(struct str pattern)
 {
-    size_t count = 0;
+    return str_starts(pattern, STR("{step}")) || str_starts(pattern, STR("{name}/versions"));
+}
+
+static bool matches(struct str pattern, struct str path, bool wide, size_t count, struct str params[PARAMS_MAX])
+{
     while (pattern.len > 0 && path.len > 0) {
         if (pattern.ptr[0] != '{') {
             if (pattern.ptr[0] != path.ptr[0]) return false;
@@ -251,17 +268,33 @@ static bool matches(struct str pattern, struct str path, struct str params[PARAM
             path = str_slice(path, 1, path.len);
             continue;
         }
-        bool rest = str_starts(pattern, STR("{path}")); // what is left, borders and all
+        bool rest = str_starts(pattern, STR("{path}")), several = wide && is_wide(pattern); // what is left, borders and all
         pattern = str_slice(pattern, str_find(pattern, '}', 0) + 1, pattern.len);
         // "{x}:verb": the verb ends the segment.
         size_t end = rest ? path.len : str_find(path, '/', 0), verb = str_find(pattern, '/', 0);
         if (verb > 0 && end > verb && str_eq(str_slice(path, end - verb, end), str_slice(pattern, 0, verb)))
             end -= verb;
         if (end == 0 || count == PARAMS_MAX) return false;
+        for (size_t far = path.len; several && far > end; far--) { // as many segments as leave the rest its own
+            if (far < path.len && path.ptr[far] != '/') continue;
+            params[count] = str_slice(path, 0, far);
+            if (matches(pattern, str_slice(path, far, path.len), wide, count + 1, params)) return true;
+        }
         params[count++] = str_slice(path, 0, end);
         path = str_slice(path, end, path.len);
     }
     return pattern.len == 0 && path.len == 0;
+}
+
+// How much of a path the pattern says itself.
+static size_t literal_of(struct str pattern)
+{
+    size_t count = 0;
+    for (bool inside = false; pattern.len > 0; pattern = str_slice(pattern, 1, pattern.len)) {
+        inside = pattern.ptr[0] == '{' || (inside && pattern.ptr[0] != '}');
+        count += !inside;
+    }
+    return count;
 }
 
 // The next two segments: "/NAME/VALUE".
@@ -293,24 +326,47 @@ bool route_place(struct str path, struct auth_object *place, struct str *rest)
     return true;
 }
 
+// Without /v1 where a place stands before it; empty: the route is not there.
+static struct str pattern_of(const struct route *route, bool placed)
+{
+    struct str pattern = str_from(route->pattern);
+    if (!placed) return pattern;
+    return str_starts(pattern, STR("/v1/")) ? str_slice(pattern, 3, pattern.len) : (struct str){0};
+}
+
+// What of a path the route says itself that says most.
+static size_t best_fit(struct str path, bool placed, struct str params[PARAMS_MAX])
+{
+    size_t best = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(routes); i++) {
+        struct str pattern = pattern_of(&routes[i], placed);
+        size_t literal = literal_of(pattern);
+        if (literal > best && matches(pattern, path, true, 0, params)) best = literal;
+    }
+    return best;
+}
+
 const struct route *route_find(struct str method, struct str path, struct str params[PARAMS_MAX], int *status,
                                char allow[64])
 {
     size_t used = 0;
-    struct str rest;
+    struct str rest = path;
     bool placed = route_place(path, NULL, &rest);
     allow[0] = '\0';
     if (str_is(method, "HEAD")) method = STR("GET");
-    for (size_t i = 0; i < ARRAY_COUNT(routes); i++) {
-        const struct route *route = &routes[i];
-        struct str pattern = str_from(route->pattern);
-        if (placed && !str_starts(pattern, STR("/v1/"))) continue;
-        if (placed) pattern = str_slice(pattern, 3, pattern.len);
-        if (!matches(pattern, placed ? rest : path, params)) continue;
-        if (str_is(method, route->method)) return route;
-        used += (size_t)snprintf(allow + used, 64 - used, "%s%s", used > 0 ? ", " : "",
-                                 str_is(str_from(route->method), "GET") ? "GET, HEAD" : route->method);
-        INVARIANT(used < 64); // a path has one route for each method
+    // A name of several segments only where nothing fits without one, and then for the route that says most.
+    for (int wide = 0; wide < 2 && used == 0; wide++) {
+        size_t least = wide ? best_fit(rest, placed, params) : 0;
+        for (size_t i = 0; i < ARRAY_COUNT(routes); i++) {
+            const struct route *route = &routes[i];
+            struct str pattern = pattern_of(route, placed);
+            if (pattern.len == 0 || (least && literal_of(pattern) < least)) continue;
+            if (!matches(pattern, rest, wide, 0, params)) continue;
+            if (str_is(method, route->method)) return route;
+            used += (size_t)snprintf(allow + used, 64 - used, "%s%s", used > 0 ? ", " : "",
+                                     str_is(str_from(route->method), "GET") ? "GET, HEAD" : route->method);
+            INVARIANT(used < 64); // a path has one route for each method
+        }
     }
     *status = used > 0 ? 405 : 404;
     return NULL;

@@ -7,13 +7,6 @@
 
 // Bodies were held against the description before (bodies.c): every member is known and has its type.
 
-static bool read_ref(struct ask *ask, const struct json *value, struct plan_ref *out)
-{
-    struct error err = {0};
-    if (!value || fetch_plan_ref(value, out, &err) == OK) return true;
-    return call_problem(ask->call, 400, "INVALID_REQUEST", "planRef: %s", err.message);
-}
-
 // What the path says counts when the body says nothing, and must not differ from it.
 static bool read_place(struct ask *ask, const char *name, struct str path, struct str *body)
 {
@@ -48,17 +41,10 @@ static bool read_context(struct ask *ask, struct start_call *start)
     return call_problem(ask->call, 404, "NOT_FOUND", "there is no such tenant");
 }
 
-// Of two members that say the same thing one may be there.
-static bool is_one(struct ask *ask, const char *one, const char *other)
-{
-    if (!json_key(&ask->body, one) || !json_key(&ask->body, other)) return true;
-    return call_problem(ask->call, 400, "INVALID_REQUEST", "%s and %s: one of them", one, other);
-}
-
-void handle_run_start(struct ask *ask)
+bool handle_run_start(struct ask *ask)
 {
     const struct json *body = &ask->body;
-    if (!is_one(ask, "document", "planRef") || !is_one(ask, "input", "inputs")) return;
+    if (!body_one(ask, "document", "planRef") || !body_one(ask, "input", "inputs")) return false;
     struct start_call start = {.file = json_text(json_key(body, "file")),
                                .arguments = json_text(json_key(body, "arguments")),
                                .request_id = json_text(json_key(body, "runRequestId")),
@@ -66,15 +52,13 @@ void handle_run_start(struct ask *ask)
                                .trigger_source = json_text(json_key(body, "triggerSource")),
                                .parts = json_key(body, "parts"),
                                .wait_ms = prefer_wait_ms(ask->request)};
-    if (!body_document(ask, &start.document) || !read_ref(ask, json_key(body, "planRef"), &start.ref) ||
+    if (!body_document(ask, &start.document) || !body_ref(ask, &start.ref) ||
         !read_context(ask, &start))
-        return;
+        return false;
     struct str key;
-    if (!idempotency_key(ask, &key)) return;
-    if (key.len > 0 && start.request_id.len > 0 && !str_eq(key, start.request_id)) {
-        call_problem(ask->call, 400, "INVALID_REQUEST", "Idempotency-Key and runRequestId differ");
-        return;
-    }
+    if (!idempotency_key(ask, &key)) return false;
+    if (key.len > 0 && start.request_id.len > 0 && !str_eq(key, start.request_id))
+        return call_problem(ask->call, 400, "INVALID_REQUEST", "Idempotency-Key and runRequestId differ");
     if (key.len > 0) start.request_id = key;
     const struct json *inputs = json_key(body, "inputs");
     if (!inputs) inputs = json_key(body, "input");
@@ -82,7 +66,7 @@ void handle_run_start(struct ask *ask)
     const struct json *cancel = json_key(body, "cancelOnPause");
     if (cancel) start.cancel_on_pause = cancel->boolean ? WISH_YES : WISH_NO;
     start.drain_timeout_ms = json_integer(json_key(body, "drainTimeoutMs"), 0);
-    service_start(ask->call, &start);
+    return service_start(ask->call, &start);
 }
 
 // ---- list
@@ -111,12 +95,12 @@ static bool read_cursor(struct ask *ask, uint64_t *out)
     return call_problem(ask->call, 400, "INVALID_CURSOR", "this cursor did not come from here");
 }
 
-static void tell_fault(struct ask *ask, const struct query_fault *fault)
+static bool tell_fault(struct ask *ask, const struct query_fault *fault)
 {
     const struct listing *listing = ask->state;
     ask->call->answer.hint = arena_copy(&ask->call->arena, str_from(fault->hint.message));
-    call_problem(ask->call, 400, "INVALID_QUERY", "q, at character %zu: %s", fault->at + 1 - listing->before,
-                 fault->error.message);
+    return call_problem(ask->call, 400, "INVALID_QUERY", "q, at character %zu: %s", fault->at + 1 - listing->before,
+                        fault->error.message);
 }
 
 // All that the query means, whatever the page. An estimate stops when it has seen many, and every count when it takes too long.
@@ -124,7 +108,7 @@ static enum code count_runs(struct ask *ask, struct store *store, int64_t now, s
 {
     const struct listing *listing = ask->state;
     struct run_filter filter = listing->filter;
-    struct select select;
+    struct select select SCOPED(select_close) = {0};
     struct query_fault fault;
     struct arena scratch;
     struct run_heads heads = {0};
@@ -156,7 +140,6 @@ static enum code count_runs(struct ask *ask, struct store *store, int64_t now, s
             break;
         }
     }
-    select_close(&select);
     arena_release(&scratch);
     return rc;
 }
@@ -179,7 +162,7 @@ static bool add_headline(struct ask *ask, struct store *store, const struct run_
            json_put(&ask->call->arena, row, STR("headline"), headline);
 }
 
-static void list_runs(struct call *call, struct store *store)
+static bool list_runs(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct listing *listing = ask->state;
@@ -193,8 +176,7 @@ static void list_runs(struct call *call, struct store *store)
     bool invalid = rc == E_INVALID;
     if (!rc && call->decision.payload_redacted && query_names_payload(select.query)) {
         select_close(&select);
-        call_problem(call, 403, "AUTHZ_DENIED", "this token may not ask for inputs and causes of runs");
-        return;
+        return call_problem(call, 403, "AUTHZ_DENIED", "this token may not ask for inputs and causes of runs");
     }
     select.patience_ms = PATIENCE_MS;
     if (!rc) rc = select_page(&select, listing->limit, &call->arena, &heads, &err);
@@ -209,12 +191,9 @@ static void list_runs(struct call *call, struct store *store)
     uint64_t next = rc ? 0 : heads.next;
     select_close(&select);
     if (!rc) rc = count_runs(ask, store, now, &err);
-    if (invalid)
-        tell_fault(ask, &fault);
-    else if (rc)
-        call_failed(call, &err);
-    else
-        answer_page(ask, items, next ? call_text(call, "%llu", (unsigned long long)next) : (struct str){0});
+    if (invalid) return tell_fault(ask, &fault);
+    if (rc) return call_failed(call, &err);
+    return answer_page(ask, items, next ? call_text(call, "%llu", (unsigned long long)next) : (struct str){0});
 }
 
 static bool read_count(struct ask *ask, struct str *out)
@@ -269,23 +248,22 @@ static bool read_order(struct ask *ask)
     return call_problem(ask->call, 400, "INVALID_REQUEST", "runs are listed newest first: sort can be -createdAt");
 }
 
-void handle_run_list(struct ask *ask)
+bool handle_run_list(struct ask *ask)
 {
     struct listing *listing = CALL_NEW(ask->call, struct listing);
-    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
     int64_t limit;
-    if (!listing) return;
+    if (!listing) return false;
     struct run_filter *filter = &listing->filter;
     filter->tenant = ask->call->who.tenant;
-    if (!service_may(ask->call, OPERATION_RUN_LIST, &all, (struct str){0}) || !query_text(ask, "q", &listing->query) ||
+    if (!service_may_all(ask->call, OPERATION_RUN_LIST) || !query_text(ask, "q", &listing->query) ||
         !read_tag(ask, listing) || !read_order(ask) || !query_text(ask, "plan", &filter->plan) ||
         !read_status(ask, &filter->status_mask) || !read_time(ask, "startedAfter", &filter->since_ms) ||
         !read_time(ask, "startedBefore", &filter->until_ms) || !read_cursor(ask, &filter->before) ||
         !read_count(ask, &listing->count) || !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
-        return;
+        return false;
     listing->limit = (size_t)limit;
     ask->state = listing;
-    service_read(ask->call, list_runs);
+    return service_read(ask->call, list_runs);
 }
 
 // ---- one run
@@ -312,59 +290,48 @@ static bool someone_waits(const struct json *present)
     return json_key(present, "queue") != NULL;
 }
 
-void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
+bool tell_run(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
     struct json whole, present;
     uint64_t at;
-    if (!moment_asked(ask, head, &at) || !present_of(ask, head, at, &present)) return;
+    if (!moment_asked(ask, head, &at) || !present_of(ask, head, at, &present)) return false;
     // Between the entries of an event the number of the event does not say which state that is; nor does it while steps wait for a place,
     // which they get without an event.
     bool told = !reading_within(at) && !someone_waits(&present);
-    if (told && unchanged(ask, head, at == READING_NOW ? head->last_seq : at)) return;
-    if (reading_snapshot(store, head, at, &call->arena, &whole, &err)) {
-        call_failed(call, &err);
-        return;
-    }
+    if (told && unchanged(ask, head, at == READING_NOW ? head->last_seq : at)) return true;
+    if (reading_snapshot(store, head, at, &call->arena, &whole, &err)) return call_failed(call, &err);
     present_into(ask, &present, &whole);
-    call_answer(call, 200, whole);
+    return call_answer(call, 200, whole);
 }
 
-static void tell_status(struct ask *ask, struct store *store, const struct run_head *head)
+static bool tell_status(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct json body;
-    if (!service_recovers(head) && unchanged(ask, head, head->last_seq)) return; // no event ends a recovery
-    if (!service_status(ask->call->service, store, head, &ask->call->arena, &body)) {
-        call_nomem(ask->call);
-        return;
-    }
-    call_answer(ask->call, 200, body);
+    if (!service_recovers(head) && unchanged(ask, head, head->last_seq)) return true; // no event ends a recovery
+    if (!service_status(ask->call->service, store, head, &ask->call->arena, &body)) return call_nomem(ask->call);
+    return call_answer(ask->call, 200, body);
 }
 
-void handle_run_status_far(struct ask *ask)
+bool handle_run_status_far(struct ask *ask)
 {
-    with_run(ask, OPERATION_RUN_GET, tell_status);
+    return with_run(ask, OPERATION_RUN_GET, tell_status);
 }
 
 // On the net thread, from what is kept with the head: the cheapest question there is. A caller that wants to wait goes the long
 // way, and so does the question where the store is elsewhere: a database that does not answer must not keep the others waiting.
-void handle_run_status(struct ask *ask)
+bool handle_run_status(struct ask *ask)
 {
     struct call *call = ask->call;
     struct run_head head;
     struct error err = {0};
     call->resource = ask->params[0];
     bool waits = prefer_wait_ms(ask->request) > 0 || http_find(ask->request, "cairn-min-seq").len > 0;
-    if (waits || service_several(call->service)) {
-        handle_run_status_far(ask);
-        return;
-    }
+    if (waits || service_several(call->service)) return handle_run_status_far(ask);
     enum code rc = store_head(ask->api->store, call->who.tenant, ask->params[0], &call->arena, &head, &err);
-    if (rc && rc != E_NOT_FOUND) {
-        call_failed(call, &err);
-        return;
-    }
+    if (rc && rc != E_NOT_FOUND) return call_failed(call, &err);
     if (service_allows(call, OPERATION_RUN_GET, rc ? NULL : &head, (struct str){0}))
         tell_status(ask, ask->api->store, &head);
+    return true;
 }

@@ -6,27 +6,17 @@ static struct schedule_call named(const struct ask *ask)
     return (struct schedule_call){.name = ask->params[0], .reason = json_text(json_key(&ask->body, "reason"))};
 }
 
-void handle_schedule_list(struct ask *ask)
+bool handle_schedule_list(struct ask *ask)
 {
-    service_schedule_list(ask->call);
+    return service_schedule_list(ask->call);
 }
 
-void handle_schedule_get(struct ask *ask)
+bool handle_schedule_get(struct ask *ask)
 {
-    service_schedule_get(ask->call, ask->params[0]);
+    return service_schedule_get(ask->call, ask->params[0]);
 }
 
-// What the path says counts when the body says nothing, and must not differ from it.
-static bool take_place(struct ask *ask, const char *name, struct str path, struct str *out)
-{
-    struct str body = json_text(json_key(&ask->body, name));
-    if (body.len > 0 && path.len > 0 && !str_eq(body, path))
-        return call_problem(ask->call, 400, "INVALID_REQUEST", "%s is not that of the path", name);
-    *out = body.len > 0 ? body : path;
-    return true;
-}
-
-void handle_schedule_put(struct ask *ask)
+bool handle_schedule_put(struct ask *ask)
 {
     const struct json *body = &ask->body, *paused = json_key(body, "paused");
     struct schedule_call given = named(ask);
@@ -34,37 +24,38 @@ void handle_schedule_put(struct ask *ask)
     given.parts = json_key(body, "parts");
     given.spec = json_key(body, "schedule");
     given.paused = paused && paused->boolean;
-    if (!body_document(ask, &given.document) ||
-        !take_place(ask, "projectId", ask->call->place.project, &given.project) ||
-        !take_place(ask, "environmentId", ask->call->place.environment, &given.environment))
-        return;
-    service_schedule_put(ask->call, &given);
+    if (!body_one(ask, "document", "planRef") || !body_one(ask, "parts", "planRef")) return false;
+    if (!body_document(ask, &given.document) || !body_ref(ask, &given.ref) ||
+        !body_place(ask, "projectId", ask->call->place.project, &given.project) ||
+        !body_place(ask, "environmentId", ask->call->place.environment, &given.environment))
+        return false;
+    return service_schedule_put(ask->call, &given);
 }
 
-void handle_schedule_delete(struct ask *ask)
+bool handle_schedule_delete(struct ask *ask)
 {
     struct schedule_call given = named(ask);
-    service_schedule_delete(ask->call, &given);
+    return service_schedule_delete(ask->call, &given);
 }
 
-void handle_schedule_pause(struct ask *ask)
+bool handle_schedule_pause(struct ask *ask)
 {
     struct schedule_call given = named(ask);
     given.paused = true;
-    service_schedule_pause(ask->call, &given);
+    return service_schedule_pause(ask->call, &given);
 }
 
-void handle_schedule_resume(struct ask *ask)
+bool handle_schedule_resume(struct ask *ask)
 {
     struct schedule_call given = named(ask);
-    service_schedule_pause(ask->call, &given);
+    return service_schedule_pause(ask->call, &given);
 }
 
-void handle_schedule_trigger(struct ask *ask)
+bool handle_schedule_trigger(struct ask *ask)
 {
     struct schedule_call given = named(ask);
     given.inputs = json_key(&ask->body, "inputs");
-    if (idempotency_key(ask, &given.request_id)) service_schedule_trigger(ask->call, &given);
+    return idempotency_key(ask, &given.request_id) && service_schedule_trigger(ask->call, &given);
 }
 
 static bool take_count(struct ask *ask, size_t *out)
@@ -79,19 +70,20 @@ static bool take_count(struct ask *ask, size_t *out)
     return true;
 }
 
-void handle_schedule_next(struct ask *ask)
+bool handle_schedule_next(struct ask *ask)
 {
     struct schedule_call given = named(ask);
-    if (take_count(ask, &given.count) && query_text(ask, "from", &given.from)) service_schedule_next(ask->call, &given);
+    return take_count(ask, &given.count) && query_text(ask, "from", &given.from) &&
+           service_schedule_next(ask->call, &given);
 }
 
-void handle_schedule_ticks(struct ask *ask)
+bool handle_schedule_ticks(struct ask *ask)
 {
     struct schedule_call given = named(ask);
-    if (take_count(ask, &given.count)) service_schedule_ticks(ask->call, &given);
+    return take_count(ask, &given.count) && service_schedule_ticks(ask->call, &given);
 }
 
-void handle_schedule_backfill(struct ask *ask)
+bool handle_schedule_backfill(struct ask *ask)
 {
     const struct json *body = &ask->body, *dry = json_key(body, "dryRun");
     struct schedule_call given = named(ask);
@@ -101,17 +93,17 @@ void handle_schedule_backfill(struct ask *ask)
     given.limit = (uint32_t)json_integer(json_key(body, "limit"), 0);
     given.parallel = (uint32_t)json_integer(json_key(body, "parallel"), 0);
     given.dry_run = dry && dry->boolean;
-    service_schedule_backfill(ask->call, &given);
+    return service_schedule_backfill(ask->call, &given);
 }
 
-void handle_schedule_backfills(struct ask *ask)
+bool handle_schedule_backfills(struct ask *ask)
 {
-    service_schedule_backfills(ask->call, ask->params[0]);
+    return service_schedule_backfills(ask->call, ask->params[0]);
 }
 
-void handle_schedule_backfill_end(struct ask *ask)
+bool handle_schedule_backfill_end(struct ask *ask)
 {
     struct schedule_call given = named(ask);
     given.id = ask->params[1];
-    service_schedule_backfill_end(ask->call, &given);
+    return service_schedule_backfill_end(ask->call, &given);
 }

@@ -47,28 +47,27 @@ static struct str cookie_text(struct ask *ask, struct str value, int64_t seconds
                      (long long)seconds, secure ? "; Secure" : "");
 }
 
-static void refuse(struct ask *ask, struct str token, const struct error *why)
+static bool refuse(struct ask *ask, struct str token, const struct error *why)
 {
-    if (too_many_guesses(ask, token)) return;
+    if (too_many_guesses(ask, token)) return false;
     service_denied(ask->call, OPERATION_DISCOVERY, ask->request->path, "AUTHN_REQUIRED");
-    call_problem(ask->call, 401, "AUTHN_REQUIRED", "%s", why->message[0] ? why->message : "no token that is good here");
+    return call_problem(ask->call, 401, "AUTHN_REQUIRED", "%s",
+                        why->message[0] ? why->message : "no token that is good here");
 }
 
-void handle_session_open(struct ask *ask)
+bool handle_session_open(struct ask *ask)
 {
     struct call *call = ask->call;
     struct str token = json_text(json_key(&ask->body, "token")), ticket = json_text(json_key(&ask->body, "ticket"));
     struct browser_session session;
     struct error err = {0};
-    if ((token.len > 0) == (ticket.len > 0)) {
-        call_problem(call, 400, "INVALID_REQUEST", "either token or ticket is needed");
-        return;
-    }
+    if ((token.len > 0) == (ticket.len > 0))
+        return call_problem(call, 400, "INVALID_REQUEST", "either token or ticket is needed");
     enum code rc = token.len ? service_authenticate(call->service, token, &call->arena, &call->who, &err)
                              : service_ticket_use(call->service, ticket, &call->arena, &call->who, &err);
     if (rc == E_TIMEOUT) {
         come_again(ask);
-        return;
+        return false;
     }
     struct auth_ask question = {.principal = &call->who,
                                 .operation = OPERATION_DISCOVERY,
@@ -77,54 +76,45 @@ void handle_session_open(struct ask *ask)
     if (!rc && auth_decide(service_auth(call->service), &question).status == 401) rc = E_DENIED;
     if (rc) {
         call->who = (struct principal){0};
-        refuse(ask, token, &err);
-        return;
+        return refuse(ask, token, &err);
     }
-    if (!service_may(call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
-    if (service_session_open(call->service, &call->who, &call->arena, &session, &err)) {
-        call_failed(call, &err);
-        return;
-    }
+    if (!service_may(call, OPERATION_DISCOVERY, NULL, (struct str){0})) return false;
+    if (service_session_open(call->service, &call->who, &call->arena, &session, &err)) return call_failed(call, &err);
     int64_t seconds = (session.expires_ms - os_now().wall_ms) / 1000;
     call->answer.status = 201;
     call->answer.cookie = cookie_text(ask, session.cookie, seconds > 0 ? seconds : 0);
     call->answer.body =
         JSON_OF(&call->arena, {"id", json_string(session.id)}, {"key", json_string(session.key)},
                 {"expiresAt", json_time(&call->arena, session.expires_ms)}, {"principal", principal_json(ask)});
-    if (!call->answer.cookie.ptr || !json_ok(&call->answer.body))
-        call_nomem(call);
-    else
-        service_session_begin(call, session.id);
+    if (!call->answer.cookie.ptr || !json_ok(&call->answer.body)) return call_nomem(call);
+    return service_session_begin(call, session.id);
 }
 
 // One that is over already has nothing to end: the browser forgets its cookie all the same.
-void handle_session_close(struct ask *ask)
+bool handle_session_close(struct ask *ask)
 {
     struct call *call = ask->call;
-    if (!service_may(call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
-    if (call->who.session.len == 0) {
-        call_problem(call, 409, "NO_SESSION", "this request shows a token, which no sign-out ends: DELETE /v1/tokens/ID revokes it");
-        return;
-    }
+    if (!service_may(call, OPERATION_DISCOVERY, NULL, (struct str){0})) return false;
+    if (call->who.session.len == 0)
+        return call_problem(call, 409, "NO_SESSION",
+                            "this request shows a token, which no sign-out ends: DELETE /v1/tokens/ID revokes it");
     call->answer.cookie = cookie_text(ask, STR(""), 0);
-    service_session_end(call);
+    return service_session_end(call);
 }
 
-void handle_ticket(struct ask *ask)
+bool handle_ticket(struct ask *ask)
 {
     struct call *call = ask->call;
     struct str text;
     int64_t expires_ms;
     struct error err = {0};
-    if (!service_may(call, OPERATION_DISCOVERY, NULL, (struct str){0})) return;
+    if (!service_may(call, OPERATION_DISCOVERY, NULL, (struct str){0})) return false;
     if (call->who.session.len > 0) { // or a session could renew itself for ever
-        call_problem(call, 403, "AUTHZ_DENIED", "a session buys no tickets: show the token itself");
-        return;
+        return call_problem(call, 403, "AUTHZ_DENIED", "a session buys no tickets: show the token itself");
     }
-    if (service_ticket(call->service, &call->who, &call->arena, &text, &expires_ms, &err)) {
-        call_failed(call, &err);
-        return;
-    }
-    call_answer(call, 201,
-                JSON_OF(&call->arena, {"ticket", json_string(text)}, {"expiresAt", json_time(&call->arena, expires_ms)}));
+    if (service_ticket(call->service, &call->who, &call->arena, &text, &expires_ms, &err))
+        return call_failed(call, &err);
+    return call_answer(
+        call, 201,
+        JSON_OF(&call->arena, {"ticket", json_string(text)}, {"expiresAt", json_time(&call->arena, expires_ms)}));
 }

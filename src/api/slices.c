@@ -44,7 +44,7 @@ static struct str plain(struct ask *ask, struct str name)
     return (struct str){text, text ? name.len : 0};
 }
 
-void answer_slice(struct ask *ask, const char *type, struct str bytes, const struct byte_range *range, struct str name)
+bool answer_slice(struct ask *ask, const char *type, struct str bytes, const struct byte_range *range, struct str name)
 {
     struct answer *answer = &ask->call->answer;
     if (name.len > 0)
@@ -54,5 +54,5 @@ void answer_slice(struct ask *ask, const char *type, struct str bytes, const str
         answer->range =
             call_text(ask->call, "bytes %llu-%llu/%llu", (unsigned long long)range->from,
                       (unsigned long long)(range->from + range->size - 1), (unsigned long long)range->total);
-    answer_text(ask, range->partial ? 206 : 200, type, bytes);
+    return answer_text(ask, range->partial ? 206 : 200, type, bytes);
 }

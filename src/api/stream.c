@@ -130,17 +130,17 @@ static bool keep_names(struct stream *stream, struct names *names)
     struct str *copy = ARENA_ARRAY(&stream->memory, names->count + 1, struct str);
     for (size_t i = 0; copy && i < names->count; i++) {
         copy[i] = names->at[i];
-        if (!stream_keep(stream, &copy[i])) return false;
+        if (!ARENA_KEEP(&stream->memory, &copy[i])) return false;
     }
     names->at = copy;
     return copy != NULL;
 }
 
-void events_stream(struct ask *ask, const struct stream_ask *wanted)
+bool events_stream(struct ask *ask, const struct stream_ask *wanted)
 {
     struct stream *stream = stream_new(ask, &events_source, wanted->tenant, wanted->run);
     struct str first = {0};
-    if (!stream) return;
+    if (!stream) return false;
     struct subscription *s = CONTAINER_OF(stream, struct subscription, stream);
     s->ask = *wanted;
     s->ask.tenant = stream->tenant;
@@ -152,10 +152,10 @@ void events_stream(struct ask *ask, const struct stream_ask *wanted)
     if (wanted->resync)
         first = arena_format(&stream->memory, "id: %llu\nevent: resync\ndata: {\"lastSeq\":%llu}\n\n",
                              (unsigned long long)s->last, (unsigned long long)s->last);
-    if (stream_keep(stream, &s->ask.types) && stream_keep(stream, &s->ask.step) && stream_keep(stream, &s->ask.project) &&
-        stream_keep(stream, &s->ask.environment) && keep_names(stream, &s->ask.projects) &&
-        keep_names(stream, &s->ask.environments) && (first.ptr || !wanted->resync))
+    if (ARENA_KEEP(&stream->memory, &s->ask.types, &s->ask.step, &s->ask.project, &s->ask.environment) &&
+        keep_names(stream, &s->ask.projects) && keep_names(stream, &s->ask.environments) && (first.ptr || !wanted->resync))
         stream_begin(ask, stream, "text/event-stream", first);
     else
         stream_drop(ask, stream);
+    return true;
 }

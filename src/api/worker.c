@@ -36,7 +36,7 @@ static enum code noted(void *context, struct str tenant, struct str run, const s
     enum { PAGE = 1000 };
     struct store *store = context;
     struct record_range range = {.tenant = tenant, .run = run, .ledger = true, .limit = PAGE};
-    struct arena arena = arena_of(65536, (size_t)64 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(65536, (size_t)64 << 20);
     struct records page = {.count = PAGE};
     enum code rc = OK;
     while (!rc && page.count == PAGE) {
@@ -48,11 +48,10 @@ static enum code noted(void *context, struct str tenant, struct str run, const s
             range.after = page.items[i].ledger_seq;
         }
     }
-    arena_release(&arena);
     return rc == E_NOT_FOUND ? OK : rc;
 }
 
-static void serve_reports(struct call *call, struct store *store)
+static bool serve_reports(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct remote_caller caller = caller_of(ask);
@@ -60,24 +59,26 @@ static void serve_reports(struct call *call, struct store *store)
     caller.noted = noted;
     caller.noted_context = store;
     remote_serve(service_remote(call->service), REMOTE_EVENTS, &caller, ask->request->body, on_answer, ask);
+    return true;
 }
 
 // The words of workers, and of those of other make, which speak as playbooks do.
-void handle_worker(struct ask *ask)
+bool handle_worker(struct ask *ask)
 {
     // The token of each task says whose it is; the pool of the caller is held against it there.
     struct auth_object object = {
         .tenant = ask->call->who.tenant, .exists = true, .own_task = true, .pool = ask->call->who.pool};
-    if (!service_may(ask->call, ask->route->operation, &object, (struct str){0})) return;
+    if (!service_may(ask->call, ask->route->operation, &object, (struct str){0})) return false;
     struct remote_caller caller = caller_of(ask);
     if (ask->route->call == REMOTE_EVENTS)
         service_read(ask->call, serve_reports);
     else
         remote_serve(service_remote(ask->call->service), ask->route->call, &caller, ask->request->body, on_answer,
                      ask);
+    return true;
 }
 
-static void store_artifact(struct call *call, struct store *store)
+static bool store_artifact(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct error err = {0};
@@ -85,63 +86,54 @@ static void store_artifact(struct call *call, struct store *store)
     (void)store;
     enum code rc = remote_artifact(service_remote(call->service), &caller, ask->params[0], ask->params[1],
                                    ask->request->body, &err);
-    if (rc == E_CONFLICT)
-        call_problem(call, 409, "STALE_ATTEMPT", "%s", err.message);
-    else if (rc)
-        call_failed(call, &err);
-    else
-        answer_text(ask, 204, NULL, (struct str){0});
+    if (rc == E_CONFLICT) return call_problem(call, 409, "STALE_ATTEMPT", "%s", err.message);
+    if (rc) return call_failed(call, &err);
+    return answer_text(ask, 204, NULL, (struct str){0});
 }
 
 // A stored result that the task of a lease may see: one of the tenant whose task it is.
-static void read_result(struct call *call, struct store *store)
+static bool read_result(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct error err = {0};
     struct remote_caller caller = caller_of(ask);
     struct str ref, tenant, run, bytes;
-    if (!query_text(ask, "ref", &ref)) return;
+    if (!query_text(ask, "ref", &ref)) return false;
     enum code rc =
         remote_whose(service_remote(call->service), &caller, ask->params[0], &call->arena, &tenant, &run, &err);
     bool leased = rc == OK;
     if (leased) rc = store_result(store, tenant, run, ref, &call->arena, &bytes, &err);
-    if (rc == E_CONFLICT)
-        call_problem(call, 409, "STALE_ATTEMPT", "%s", err.message);
-    else if (leased && (rc == E_NOT_FOUND || rc == E_INVALID))
-        call_problem(call, 404, "REFERENCE_NOT_AVAILABLE", "%s", err.message);
-    else if (leased && rc == E_UNREACHABLE)
-        call_problem(call, 503, "REFERENCE_NOT_AVAILABLE", "%s", err.message);
-    else if (rc)
-        call_failed(call, &err);
-    else
-        answer_text(ask, 200, "application/octet-stream", bytes);
+    if (rc == E_CONFLICT) return call_problem(call, 409, "STALE_ATTEMPT", "%s", err.message);
+    if (leased && (rc == E_NOT_FOUND || rc == E_INVALID))
+        return call_problem(call, 404, "REFERENCE_NOT_AVAILABLE", "%s", err.message);
+    if (leased && rc == E_UNREACHABLE) return call_problem(call, 503, "REFERENCE_NOT_AVAILABLE", "%s", err.message);
+    if (rc) return call_failed(call, &err);
+    return answer_text(ask, 200, "application/octet-stream", bytes);
 }
 
 // Both read or write files, so not on the net thread.
-static void serve_file(struct ask *ask, void (*read)(struct call *, struct store *))
+static bool serve_file(struct ask *ask, bool (*read)(struct call *, struct store *))
 {
     struct auth_object object = {
         .tenant = ask->call->who.tenant, .exists = true, .own_task = true, .pool = ask->call->who.pool};
-    if (service_may(ask->call, OPERATION_WORKER_RESULT, &object, (struct str){0})) service_read(ask->call, read);
+    return service_may(ask->call, OPERATION_WORKER_RESULT, &object, (struct str){0}) && service_read(ask->call, read);
 }
 
-void handle_worker_artifact(struct ask *ask)
+bool handle_worker_artifact(struct ask *ask)
 {
-    serve_file(ask, store_artifact);
+    return serve_file(ask, store_artifact);
 }
 
-void handle_worker_read(struct ask *ask)
+bool handle_worker_read(struct ask *ask)
 {
-    serve_file(ask, read_result);
+    return serve_file(ask, read_result);
 }
 
-void handle_worker_list(struct ask *ask)
+bool handle_worker_list(struct ask *ask)
 {
-    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
     struct json items;
-    if (!service_may(ask->call, OPERATION_WORKER_LIST, &all, (struct str){0})) return;
+    if (!service_may_all(ask->call, OPERATION_WORKER_LIST)) return false;
     if (remote_workers(service_remote(ask->call->service), ask->call->who.tenant, &ask->call->arena, &items))
-        answer_page(ask, items, (struct str){0});
-    else
-        call_nomem(ask->call);
+        return answer_page(ask, items, (struct str){0});
+    return call_nomem(ask->call);
 }

@@ -133,7 +133,6 @@ struct proof {
     struct verify_report runs;
     struct str *faults; // of the container, the hashes and the signature
     size_t fault_count, fault_capacity;
-    uint64_t byte_count;
     bool redacted;
     bool is_signed;
     bool trusted;             // the signature was made by the key that was given
@@ -160,7 +159,7 @@ struct replay_report {
     uint64_t event_count;
     uint64_t fact_count;    // inputs that were given to the kernel again, and accidents
     uint64_t decided_count; // moments that came out as they were recorded
-    bool folded_only;       // a playbook: its decisions stand in its log and were not asked again
+    uint64_t unasked_count; // decisions of playbooks over results that nobody has any more: taken as recorded
     bool state_differs;     // the summary that the store keeps is not what the log says
     char state[REPLAY_TEXT];
     bool

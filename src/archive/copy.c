@@ -32,8 +32,8 @@ static enum code note(struct copy *copy, struct str run, const char *what)
     struct copy_report *report = copy->report;
     if (!ARENA_ROOM(copy->kept, report->faults, report->fault_count, &report->fault_capacity))
         return error_nomem(copy->err);
-    struct copy_fault fault = {arena_copy(copy->kept, run), arena_copy(copy->kept, str_from(what))};
-    if (!fault.run.ptr || !fault.what.ptr) return error_nomem(copy->err);
+    struct copy_fault fault = {run, str_from(what)};
+    if (!ARENA_KEEP(copy->kept, &fault.run, &fault.what)) return error_nomem(copy->err);
     report->faults[report->fault_count++] = fault;
     return OK;
 }
@@ -41,7 +41,7 @@ static enum code note(struct copy *copy, struct str run, const char *what)
 static enum code list_runs(struct copy *copy)
 {
     struct run_filter filter = {.tenant = copy->options->tenant, .limit = LIST_PAGE};
-    struct arena page = arena_of(64 * 1024, SIZE_MAX);
+    struct arena page SCOPED(arena_release) = arena_of(64 * 1024, SIZE_MAX);
     enum code rc = OK;
     do {
         struct run_heads heads;
@@ -49,8 +49,8 @@ static enum code list_runs(struct copy *copy)
         rc = store_list(copy->from, &filter, &page, &heads, copy->err);
         for (size_t i = 0; !rc && i < heads.count; i++) {
             const struct run_ids *ids = &heads.items[i].ids;
-            struct run_name name = {arena_copy(copy->kept, ids->tenant), arena_copy(copy->kept, ids->run)};
-            if (!name.tenant.ptr || !name.run.ptr ||
+            struct run_name name = {ids->tenant, ids->run};
+            if (!ARENA_KEEP(copy->kept, &name.tenant, &name.run) ||
                 !ARENA_ROOM(copy->kept, copy->names, copy->name_count, &copy->name_capacity))
                 rc = error_nomem(copy->err);
             else
@@ -58,7 +58,6 @@ static enum code list_runs(struct copy *copy)
         }
         filter.before = heads.next;
     } while (!rc && filter.before);
-    arena_release(&page);
     return rc;
 }
 
@@ -117,10 +116,9 @@ static bool is_of_one_run(enum code rc)
 static enum code send(struct copy *copy, size_t first, size_t count_sent)
 {
     struct error why = {0};
-    struct arena turn = arena_of(64 * 1024, SIZE_MAX);
+    struct arena turn SCOPED(arena_release) = arena_of(64 * 1024, SIZE_MAX);
     enum code rc =
         store_import(copy->to, &copy->imports[first], count_sent, copy->blobs, copy->blob_count, &turn, &why);
-    arena_release(&turn);
     if (rc == OK) {
         for (size_t i = first; i < first + count_sent; i++) count(copy, &copy->imports[i]);
         copy->report->blob_count += copy->blob_count;
@@ -155,14 +153,13 @@ static enum code flush(struct copy *copy)
 static enum code is_there(struct copy *copy, const struct run_name *name, bool *there)
 {
     struct run_head here = {0}, head = {0};
-    struct arena scratch = arena_of(1024, SIZE_MAX);
+    struct arena scratch SCOPED(arena_release) = arena_of(1024, SIZE_MAX);
     *there = false;
     enum code rc = store_head(copy->to, name->tenant, name->run, &scratch, &here, NULL);
     if (!rc) rc = store_head(copy->from, name->tenant, name->run, &scratch, &head, copy->err);
     if (!rc)
         *there = digest_eq(&here.head, &head.head) && digest_eq(&here.ledger_head, &head.ledger_head) &&
                  here.last_seq == head.last_seq && here.last_ledger_seq == head.last_ledger_seq;
-    arena_release(&scratch);
     return rc == E_NOT_FOUND ? OK : rc;
 }
 

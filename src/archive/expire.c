@@ -75,7 +75,7 @@ enum code archive_expire(struct store *store, const struct expiry *how, struct e
 {
     struct expiring e = {.store = store, .how = how, .report = out, .err = err};
     struct run_filter filter = {.tenant = how->tenant, .limit = PAGE};
-    struct arena page = arena_of(256 * 1024, (size_t)256 << 20);
+    struct arena page SCOPED(arena_release) = arena_of(256 * 1024, (size_t)256 << 20);
     enum code rc = OK;
     *out = (struct expiry_report){0};
     arena_init(&e.arena, 256 * 1024, (size_t)512 << 20);
@@ -89,6 +89,5 @@ enum code archive_expire(struct store *store, const struct expiry *how, struct e
         if (how->rest && filter.before && !how->rest(how->context)) break;
     } while (!rc && filter.before);
     arena_release(&e.arena);
-    arena_release(&page);
     return rc;
 }

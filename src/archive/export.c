@@ -292,8 +292,8 @@ static enum code put_signature(struct export *export, struct str sums)
 // SHA256SUMS, the signature of it, and the two members that tell of all runs.
 static enum code put_front(struct export *export)
 {
-    struct buf sums = buf_of(SIZE_MAX / 4);
-    struct buf runs = buf_of(SIZE_MAX / 4);
+    struct buf sums SCOPED(buf_release) = buf_of(SIZE_MAX / 4);
+    struct buf runs SCOPED(buf_release) = buf_of(SIZE_MAX / 4);
     enum code rc = make_runs(export);
     buf_add(&runs, buf_str(&export->text));
     if (!rc) rc = make_manifest(export);
@@ -306,8 +306,6 @@ static enum code put_front(struct export *export)
     if (!rc) rc = put_signature(export, buf_str(&sums));
     if (!rc) rc = put_member(export, BUNDLE_MANIFEST, buf_str(&export->text));
     if (!rc) rc = put_member(export, BUNDLE_RUNS, buf_str(&runs));
-    buf_release(&sums);
-    buf_release(&runs);
     return rc;
 }
 

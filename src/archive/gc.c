@@ -52,16 +52,15 @@ static enum code add(struct gc *gc, const struct run_head *head)
     struct str key = key_of(head->ids.tenant, head->ids.run, gc->kept);
     if (!gc->runs || !key.ptr || !map_put(&gc->by_name, key, (uint32_t)gc->count, NULL)) return error_nomem(gc->err);
     struct candidate *run = &gc->runs[gc->count++];
-    *run = (struct candidate){.name = {arena_copy(gc->kept, head->ids.tenant), arena_copy(gc->kept, head->ids.run)},
-                              .parent = arena_copy(gc->kept, head->parent_run),
-                              .original = arena_copy(gc->kept, head->original_run),
+    *run = (struct candidate){.name = {head->ids.tenant, head->ids.run},
+                              .parent = head->parent_run,
+                              .original = head->original_run,
                               .document = head->document,
                               .ended_ms = head->summary.ended_ms ? head->summary.ended_ms : head->updated_ms,
                               .status = head->summary.status,
                               .terminal = head->terminal,
                               .above = NOBODY};
-    bool copied = run->name.tenant.ptr && run->name.run.ptr && run->parent.ptr && run->original.ptr;
-    return copied ? OK : error_nomem(gc->err);
+    return ARENA_KEEP(gc->kept, &run->name.tenant, &run->name.run, &run->parent, &run->original) ? OK : error_nomem(gc->err);
 }
 
 static enum code list_runs(struct gc *gc)

@@ -55,7 +55,7 @@ static bool may_refer(struct str bytes)
 
 static enum code find_references(struct run_image *image, struct arena *arena, struct error *err)
 {
-    struct arena scratch = arena_of(16 * 1024, SIZE_MAX);
+    struct arena scratch SCOPED(arena_release) = arena_of(16 * 1024, SIZE_MAX);
     enum code rc = add_blob(image, &image->head.document, true, arena);
     for (size_t i = 0; !rc && i < image->events.count; i++) {
         const struct record *record = &image->events.items[i];
@@ -70,7 +70,6 @@ static enum code find_references(struct run_image *image, struct arena *arena, s
         if (!rc && moment.run_ref.len && moment.kind != MOMENT_STEP_COMPLETED)
             rc = add_child(image, moment.run_ref, arena);
     }
-    arena_release(&scratch);
     return rc ? error_nomem(err) : OK;
 }
 

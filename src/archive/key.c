@@ -67,14 +67,13 @@ enum code key_parse(struct str pem, struct archive_key **out, struct error *err)
 enum code key_load(const char *path, struct archive_key **out, struct error *err)
 {
     struct str pem;
-    struct arena arena = arena_of(KEY_FILE_MAX, SIZE_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(KEY_FILE_MAX, SIZE_MAX);
     enum code rc = os_read_file(path, KEY_FILE_MAX, &arena, &pem, err);
     if (!rc) {
         rc = key_parse(pem, out, err);
         OPENSSL_cleanse((void *)(uintptr_t)pem.ptr, pem.len);
         if (rc) error_wrap(err, "%s", path);
     }
-    arena_release(&arena);
     return rc;
 }
 
@@ -142,8 +141,8 @@ enum code key_seal(const struct archive_key *key, const struct json *part, struc
     uint8_t signature[SIGNATURE_SIZE];
     char id[KEY_ID_SIZE];
     struct str pem;
-    struct buf text = buf_of(64 * 1024);
-    struct buf hex = buf_of(2 * SIGNATURE_SIZE + 1);
+    struct buf text SCOPED(buf_release) = buf_of(64 * 1024);
+    struct buf hex SCOPED(buf_release) = buf_of(2 * SIGNATURE_SIZE + 1);
     json_canon(&text, part);
     enum code rc = key_sign(key, buf_str(&text), signature, err);
     if (!rc) rc = key_id(key, id, err);
@@ -152,7 +151,5 @@ enum code key_seal(const struct archive_key *key, const struct json *part, struc
     if (!rc)
         JSON_ADD(arena, object, {"signature", json_copied(arena, buf_str(&hex))},
                  {"keyId", json_copied(arena, str_from(id))}, {"publicKey", json_string(pem)});
-    buf_release(&text);
-    buf_release(&hex);
     return rc ? rc : json_made(object, err);
 }

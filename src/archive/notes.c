@@ -26,10 +26,9 @@ struct carry {
 static enum code flush(struct carry *carry)
 {
     struct store_batch batch = {.notes = carry->puts, .note_count = carry->put_count};
-    struct arena turn = arena_of(64 * 1024, SIZE_MAX);
+    struct arena turn SCOPED(arena_release) = arena_of(64 * 1024, SIZE_MAX);
     enum code rc = carry->put_count ? store_append(carry->to, &batch, carry->now_ms, &turn, carry->err) : OK;
     carry->put_count = 0;
-    arena_release(&turn);
     return rc;
 }
 
@@ -57,10 +56,9 @@ static enum code revoke(struct carry *carry, struct note *note)
     if (rc || token.revoked_ms) return rc;
     token.revoked_ms = carry->now_ms;
     token.principal.revoked = true;
-    struct buf text = buf_of(64 * 1024);
+    struct buf text SCOPED(buf_release) = buf_of(64 * 1024);
     rc = auth_token_encode(&token, &carry->page, &text, carry->err);
     if (!rc && !(note->value = arena_copy(&carry->page, buf_str(&text))).ptr) rc = error_nomem(carry->err);
-    buf_release(&text);
     carry->report->void_count += !rc;
     return rc;
 }
@@ -215,10 +213,8 @@ static enum code mark(struct store *to, const char *state, int64_t now_ms, struc
 {
     struct note_put put = {.space = MARK_SPACE, .key = MARK_KEY, .value = str_from(state), .expect = NOTE_ANY};
     struct store_batch batch = {.notes = &put, .note_count = 1};
-    struct arena turn = arena_of(4096, SIZE_MAX);
-    enum code rc = store_append(to, &batch, now_ms, &turn, err);
-    arena_release(&turn);
-    return rc;
+    struct arena turn SCOPED(arena_release) = arena_of(4096, SIZE_MAX);
+    return store_append(to, &batch, now_ms, &turn, err);
 }
 
 enum code archive_backup_begin(struct store *to, int64_t now_ms, struct error *err)
@@ -234,9 +230,8 @@ enum code archive_backup_end(struct store *to, int64_t now_ms, struct error *err
 enum code archive_backup_check(struct store *from, struct error *err)
 {
     struct note note;
-    struct arena arena = arena_of(4096, SIZE_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, SIZE_MAX);
     enum code rc = store_note(from, MARK_SPACE, MARK_KEY, &arena, &note, NULL);
     bool begun = rc == OK && str_is(note.value, BEGUN);
-    arena_release(&arena);
     return begun ? error_set(err, E_CONFLICT, "this backup was cut short: it is not whole") : OK;
 }

@@ -102,12 +102,11 @@ enum code archive_prove(const char *path, const struct archive_key *key, struct 
     struct bundle bundle;
     enum code rc = bundle_open(path, &bundle, err);
     if (rc) return rc;
-    out->byte_count = bundle.file.len;
     const struct bundle_member *manifest = bundle_find(&bundle, STR(BUNDLE_MANIFEST));
     struct json value;
     if (manifest && json_parse(manifest->bytes, &json_limits_default, arena, &value, NULL) == OK) {
         const struct json *redacted = json_key(&value, "redacted");
-        out->redacted = json_is(redacted, JSON_BOOL) && redacted->boolean;
+        out->redacted = json_true(redacted);
     }
     rc = check_runs(path, out, arena, err);
     if (!rc) rc = check_sums(&bundle, out, arena, err);

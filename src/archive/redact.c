@@ -112,10 +112,9 @@ static enum code redact_decision(struct str bytes, bool persons, struct arena *a
                                   {"actorRole", json_some(json_text(json_key(audit, "actorRole")))});
         ok = json_ok(&who) && json_put(arena, &reduced, STR("audit"), who);
     }
-    struct buf text = buf_of(SIZE_MAX / 4);
+    struct buf text SCOPED(buf_release) = buf_of(SIZE_MAX / 4);
     json_canon(&text, &reduced);
     *out = ok && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
     return out->ptr ? OK : error_nomem(err);
 }
 

@@ -7,7 +7,11 @@
 // the kernel says next. What a run took over from another one was decided there: of a fork or a rerun the first batch is
 // folded as it is. Four kinds of moments tell of accidents and are folded as they are: attempts begun again after a
 // crash, results that came too late, lists of child runs that were not recorded when they began, and unknown ones.
+//
+// Playbooks go the same way; what came out of an attempt is put together from what the log says of it (replay_net.h). Of tries that were
+// followed by another one the result is kept nowhere: a decision that comes out differently without it is taken as recorded, and counted.
 #include "archive/archive.h"
+#include "archive/replay_net.h"
 
 #include "engine/engine.h"
 #include "view/view.h"
@@ -21,6 +25,7 @@ struct replay {
     struct replay_report *report;
     struct arena kept; // of the whole replay
     struct arena turn; // of the last input
+    struct arena given; // what came out of the last attempt of a playbook
     struct error *err;
     struct kernel_env env;
     // first life
@@ -32,6 +37,8 @@ struct replay {
     uint32_t reuse_sure;   // of them: up to the last one that was completed by another run
     struct json *payloads; // {"id":..., "payload":...} of decisions
     size_t payload_count, payload_capacity;
+    struct net_answers answers; // playbooks
+    uint64_t told;              // moments so far
     // second life
     struct run *again;
     struct run_holds holds; // of it: all that is in flight
@@ -40,8 +47,13 @@ struct replay {
     uint64_t ordinal;   // of the moment that is being looked at: 1, 2, ...
     uint64_t signal_at; // of the signal that the outcome came of; 0 = of something else
     bool idle;          // that signal was taken as one that came while nobody drove the run
+    uint64_t look_at;   // of the first moment of an outcome that came of no fact; 0 = it came of one
+    bool recovered;     // it was taken as that of an engine which took the run over
     int64_t taken_ms;   // when what came from another run was recorded, and how it went on at once; 0 = nothing came
-    bool over;          // found a difference
+    const struct net_answer *answer; // that the outcome came of; NULL: it came of something else
+    bool guessed;                    // its rules read a result that is kept nowhere
+    uint64_t as_recorded;            // moments up to this ordinal are taken as they are
+    bool over;                       // found a difference
 };
 
 // ---- the first life
@@ -55,14 +67,16 @@ static enum code note_reuse(struct replay *replay, const struct moment *moment)
     struct reuse *reuse = &replay->reuse[replay->reuse_count++];
     *reuse = (struct reuse){.step = kernel_find(replay->folded, moment->step),
                             .skipped = !reused,
-                            .from_run = arena_copy(&replay->kept, moment->run_ref),
+                            .from_run = moment->run_ref,
+                            .value = moment->value,
+                            .artifacts = moment->artifacts,
                             .blob = moment->blob,
                             .has_blob = moment->has_blob,
                             .blob_size = moment->blob_size,
                             .truncated = moment->truncated};
-    bool copied = moment->value.type == 0 || json_copy(&replay->kept, &moment->value, &reuse->value);
-    copied = copied && (moment->artifacts.type == 0 || json_copy(&replay->kept, &moment->artifacts, &reuse->artifacts));
-    if (!copied || !reuse->from_run.ptr) return error_nomem(replay->err);
+    if (!ARENA_KEEP(&replay->kept, &reuse->from_run) || !json_keep(&replay->kept, &reuse->value) ||
+        !json_keep(&replay->kept, &reuse->artifacts))
+        return error_nomem(replay->err);
     if (reused) replay->reuse_sure = replay->reuse_count;
     return OK;
 }
@@ -99,6 +113,7 @@ static enum code fold_first(void *context, const struct record *record, const st
         return rc;
     }
     if (!rc) rc = note_reuse(replay, moment);
+    if (!rc && !answers_note(&replay->answers, moment, ++replay->told)) rc = error_nomem(replay->err);
     if (!rc && !view_fold(&replay->view, moment, record->seq)) rc = error_nomem(replay->err);
     return rc;
 }
@@ -153,6 +168,18 @@ static void tell(char out[REPLAY_TEXT], const struct moment *moment)
     if (moment->step.len && len < REPLAY_TEXT)
         len += snprintf(out + len, (size_t)(REPLAY_TEXT - len), " %.*s, attempt %u", STR_ARG(moment->step),
                         moment->logical);
+    if (moment->visit > 1 && len < REPLAY_TEXT)
+        len += snprintf(out + len, (size_t)(REPLAY_TEXT - len), ", visit %u", moment->visit);
+    if (moment->iteration > 0 && len < REPLAY_TEXT)
+        len += snprintf(out + len, (size_t)(REPLAY_TEXT - len), ", iteration %u", moment->iteration);
+    if (moment->task.len && len < REPLAY_TEXT)
+        len += snprintf(out + len, (size_t)(REPLAY_TEXT - len), ", task %.*s", STR_ARG(moment->task));
+    if (moment->visit > 0 && moment->value.type != 0 && len < REPLAY_TEXT) {
+        struct buf text = buf_of(4096);
+        json_canon(&text, &moment->value);
+        if (buf_ok(&text)) len += snprintf(out + len, (size_t)(REPLAY_TEXT - len), " %.*s", STR_ARG(buf_str(&text)));
+        buf_release(&text);
+    }
     if (detail.len && len < REPLAY_TEXT) snprintf(out + len, (size_t)(REPLAY_TEXT - len), " (%.*s)", STR_ARG(detail));
 }
 
@@ -176,6 +203,7 @@ static bool same_moment(const struct moment *a, const struct moment *b)
     if (a->kind != b->kind || !str_eq(a->step, b->step) || a->logical != b->logical || a->engine != b->engine)
         return false;
     if (a->kind == MOMENT_STEP_SKIPPED) return str_eq(a->reason, b->reason);
+    if (!same_in_net(a, b)) return false;
     if (!str_eq(a->fault.code, b->fault.code) || !str_eq(a->run_ref, b->run_ref)) return false;
     return a->counts.total == b->counts.total && a->counts.completed == b->counts.completed &&
            a->counts.failed == b->counts.failed && a->counts.skipped == b->counts.skipped;
@@ -226,6 +254,43 @@ static bool result_input(const struct run *run, const struct moment *moment, uin
     return true;
 }
 
+// What the input of a moment of a playbook's lane is made of besides is found by step_again.
+static bool net_input(struct replay *replay, const struct moment *moment, struct input *out)
+{
+    const struct run *run = replay->again;
+    uint32_t lane = moment->step.len ? kernel_lane(run, moment) : PROGRAM_TOP;
+    if (moment->kind == MOMENT_STEP_OVERDUE) {
+        out->kind = INPUT_TIMER;
+        out->timer = TIMER_WAKE;
+        out->step = kernel_find(run, moment->step);
+        out->logical = moment->visit;
+        out->due_ms = moment->due_ms;
+        return out->step != PROGRAM_TOP;
+    }
+    if (lane == PROGRAM_TOP) return false;
+    struct run_attempt attempt = kernel_attempt(run, lane);
+    enum node_state state = kernel_state(run, lane);
+    out->step = lane;
+    out->logical = attempt.logical;
+    out->engine = attempt.engine;
+    out->due_ms = attempt.due_ms;
+    if (moment->kind == MOMENT_ATTEMPT_STARTED && state == NODE_DELAYED) {
+        out->kind = INPUT_TIMER;
+        out->timer = TIMER_RETRY;
+        return true;
+    }
+    if ((moment->kind != MOMENT_ATTEMPT_DONE && moment->kind != MOMENT_ATTEMPT_FAILED) || state != NODE_RUNNING) return false;
+    if (str_is(kernel_task_of(run, lane)->kind, "event")) { // what came is a signal's
+        out->kind = INPUT_TIMER;
+        out->timer = TIMER_WAKE;
+        return true;
+    }
+    replay->answer = answers_at(&replay->answers, replay->ordinal);
+    out->kind = INPUT_RESULT;
+    out->ok = true; // as an outcome, whatever it says
+    return replay->answer != NULL;
+}
+
 static bool outcome_input(const struct run *run, const struct moment *moment, uint32_t step, struct input *out)
 {
     int64_t due_ms = kernel_attempt(run, step).due_ms;
@@ -244,7 +309,10 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
     const struct run *run = replay->again;
     uint32_t step = moment->step.len ? kernel_find(run, moment->step) : PROGRAM_TOP;
     *out = (struct input){.now_ms = moment->at_ms, .reuse = replay->reuse, .reuse_count = replay->reuse_sure};
+    replay->answer = NULL;
+    if (run->net && moment->visit > 0) return net_input(replay, moment, out);
     switch ((int)moment->kind) {
+    case MOMENT_RUN_REQUESTED:
     case MOMENT_RUN_QUEUED:
     case MOMENT_RUN_STARTED:
         if (moment->kind == MOMENT_RUN_STARTED && run->queued_ms && run_queued(run)) {
@@ -306,8 +374,8 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
 static bool is_accident(const struct moment *moment)
 {
     bool taken_up = moment->kind == MOMENT_LIST_STARTED && moment->reason.len > 0;
-    return moment->kind == MOMENT_STEP_REDISPATCHED || moment->kind == MOMENT_LATE_RESULT ||
-           moment->kind == MOMENT_UNKNOWN || taken_up;
+    return moment->kind == MOMENT_STEP_REDISPATCHED || moment->kind == MOMENT_ATTEMPT_RESTS ||
+           moment->kind == MOMENT_LATE_RESULT || moment->kind == MOMENT_UNKNOWN || taken_up;
 }
 
 static enum code fold_accident(struct replay *replay, const struct moment *moment, uint64_t seq)
@@ -343,6 +411,29 @@ static enum code step_again(struct replay *replay, const struct moment *moment, 
     return rc ? error_set(replay->err, rc, "%s", why.message) : OK;
 }
 
+// What came out of an attempt of a playbook. What is not there any more cannot be asked about: it is taken as recorded.
+static enum code answer_again(struct replay *replay, const struct moment *moment, uint64_t seq, struct input *input)
+{
+    const struct net_answer *answer = replay->answer;
+    bool gone = false;
+    arena_reset(&replay->given);
+    enum code rc = answer_outcome(answer, &replay->env, &replay->given, &input->value, &gone, replay->err);
+    if (rc) return rc;
+    replay->guessed = answer->retried && !answer->whole && rules_read_result(kernel_task_of(replay->again, input->step));
+    if (gone || (replay->guessed && moment->kind == MOMENT_ATTEMPT_DONE)) {
+        replay->as_recorded = answer->last;
+        replay->report->unasked_count++;
+        return OK;
+    }
+    input->has_blob = answer->has_blob;
+    input->blob = answer->blob;
+    input->blob_size = answer->blob_size;
+    input->store = answer->store;
+    input->elsewhere = answer->elsewhere;
+    input->artifacts = answer->artifacts;
+    return step_again(replay, moment, seq, input);
+}
+
 // What was put off while nobody drove the run is decided by the engine that takes it over.
 static enum code decide_again(struct replay *replay, const struct moment *moment, uint64_t seq)
 {
@@ -352,55 +443,91 @@ static enum code decide_again(struct replay *replay, const struct moment *moment
     if (!fact) input.kind = INPUT_RECOVER;
     replay->report->fact_count += fact;
     replay->signal_at = fact && input.kind == INPUT_SIGNAL ? replay->ordinal : 0;
-    replay->idle = false;
-    enum code rc = step_again(replay, moment, seq, &input);
-    if (rc || replay->over || replay->outcome.moment_count > 0) return rc;
+    replay->look_at = fact ? 0 : replay->ordinal;
+    replay->idle = replay->recovered = false;
+    enum code rc = replay->answer ? answer_again(replay, moment, seq, &input) : step_again(replay, moment, seq, &input);
+    if (rc || replay->over || replay->as_recorded >= replay->ordinal) return rc;
+    if (replay->outcome.moment_count > 0) return OK;
     return differs(replay, seq, moment, NULL, STR("nothing"));
 }
 
 struct idling {
     struct replay *replay;
-    uint64_t ordinal, until;
+    uint64_t ordinal, from, until;
 };
 
-static enum code live_idly(void *context, const struct record *record, const struct moment *moment,
-                           const struct seal *seal)
+// What was decided at `from`, once more and otherwise: as the input that is made here says.
+static enum code decide_otherwise(struct replay *replay, const struct moment *moment, uint64_t seq)
 {
-    struct idling *idling = context;
-    struct replay *replay = idling->replay;
-    (void)seal;
-    if (!moment || ++idling->ordinal >= idling->until || replay->over) return OK;
-    if (idling->ordinal < replay->signal_at) return kernel_fold(replay->again, moment, replay->err);
-    if (idling->ordinal > replay->signal_at) { // was the same before; must be now
-        bool same = replay->expected < replay->outcome.moment_count &&
-                    same_moment(&replay->outcome.moments[replay->expected++], moment);
-        return same ? OK : differs(replay, record->seq, moment, NULL, STR("nothing"));
-    }
     struct input input;
     struct signal signal;
     bool fact = input_of(replay, moment, &signal, &input);
-    INVARIANT(fact && input.kind == INPUT_SIGNAL);
-    input.idle = true;
-    enum code rc = step_again(replay, moment, record->seq, &input);
-    replay->expected = 1;
-    return rc;
+    INVARIANT(fact == replay->idle);
+    INVARIANT(!fact || input.kind == INPUT_SIGNAL);
+    if (!fact) input.kind = INPUT_RECOVER;
+    input.idle = fact;
+    return step_again(replay, moment, seq, &input);
 }
 
-// The last signal may have come while nobody drove the run (ADR 0013): then less followed from it. Back to the moment before it, by the
-// log, and on from there.
-static enum code try_idle(struct replay *replay)
+static enum code live_otherwise(void *context, const struct record *record, const struct moment *moment,
+                                const struct seal *seal)
+{
+    struct idling *idling = context;
+    struct replay *replay = idling->replay;
+    enum code rc = OK;
+    (void)seal;
+    if (!moment || ++idling->ordinal >= idling->until || replay->over) return OK;
+    if (idling->ordinal < idling->from) return kernel_fold(replay->again, moment, replay->err);
+    if (idling->ordinal == idling->from) rc = decide_otherwise(replay, moment, record->seq);
+    if (rc || replay->over) return rc;
+    bool same = replay->expected < replay->outcome.moment_count &&
+                same_moment(&replay->outcome.moments[replay->expected++], moment); // was the same before; must be now
+    return same ? OK : differs(replay, record->seq, moment, NULL, STR("nothing"));
+}
+
+// Back to the moment at `from`, by the log, and on from there to this one.
+static enum code try_otherwise(struct replay *replay, uint64_t from, const struct moment *moment, uint64_t seq)
 {
     const struct run_ids *ids = &replay->head->ids;
-    struct idling idling = {.replay = replay, .until = replay->ordinal};
+    struct idling idling = {.replay = replay, .from = from, .until = replay->ordinal};
     struct run *again = run_new(replay->again->program, ids);
     if (!again) return error_nomem(replay->err);
+    again->env = &replay->env;
     run_free(replay->again);
     replay->again = again;
-    replay->idle = true;
     replay->outcome = (struct outcome){0};
     replay->expected = 0;
     holds_release(&replay->holds);
-    return store_replay(replay->store, ids->tenant, ids->run, live_idly, &idling, replay->err);
+    enum code rc = store_replay(replay->store, ids->tenant, ids->run, live_otherwise, &idling, replay->err);
+    if (!rc && !replay->over && from == replay->ordinal) rc = decide_otherwise(replay, moment, seq);
+    return rc;
+}
+
+static enum code fold_until(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+{
+    struct idling *until = context;
+    (void)record;
+    (void)seal;
+    if (!moment || ++until->ordinal >= until->until) return OK;
+    return kernel_fold(until->replay->again, moment, until->replay->err);
+}
+
+// The rules of a try that was followed by another one read something of its result, which nobody has kept.
+static enum code take_as_recorded(struct replay *replay)
+{
+    const struct run_ids *ids = &replay->head->ids;
+    struct idling folding = {.replay = replay, .until = replay->ordinal};
+    struct run *again = run_new(replay->again->program, ids);
+    if (!again) return error_nomem(replay->err);
+    again->env = &replay->env;
+    run_free(replay->again);
+    replay->again = again;
+    replay->outcome = (struct outcome){0};
+    replay->expected = 0;
+    replay->as_recorded = replay->answer->last;
+    replay->report->unasked_count++;
+    holds_release(&replay->holds);
+    return store_replay(replay->store, ids->tenant, ids->run, fold_until, &folding, replay->err);
 }
 
 static enum code live_again(void *context, const struct record *record, const struct moment *moment,
@@ -410,20 +537,30 @@ static enum code live_again(void *context, const struct record *record, const st
     if (!moment || replay->over) return OK;
     replay->ordinal++;
     if (is_taken_over(replay, moment, seal)) return fold_accident(replay, moment, record->seq);
-    if (is_accident(moment)) return fold_accident(replay, moment, record->seq);
+    if (is_accident(moment) || replay->ordinal <= replay->as_recorded) return fold_accident(replay, moment, record->seq);
     for (;;) {
         enum code rc = OK;
         if (replay->expected == replay->outcome.moment_count) rc = decide_again(replay, moment, record->seq);
         if (rc || replay->over) return rc;
+        if (replay->ordinal <= replay->as_recorded) return fold_accident(replay, moment, record->seq);
         const struct moment *decided = &replay->outcome.moments[replay->expected];
         if (same_moment(decided, moment)) break;
         if (decided->kind == MOMENT_LIST_STARTED) { // of a log from before lists were recorded
             replay->expected++;
             continue;
         }
-        if (!replay->signal_at || replay->idle || replay->signal_at == replay->ordinal)
-            return differs(replay, record->seq, moment, decided, STR(""));
-        rc = try_idle(replay);
+        if (replay->answer && replay->guessed && replay->ordinal <= replay->answer->last) {
+            rc = take_as_recorded(replay);
+            return rc ? rc : fold_accident(replay, moment, record->seq);
+        }
+        // The last signal may have come while nobody drove the run (ADR 0013): then less followed from it. And where one engine had
+        // more to decide than one input may lead to, another one may have taken the run over: it decides in the order of the log.
+        bool idle = replay->signal_at && !replay->idle && replay->signal_at < replay->ordinal;
+        bool taken = replay->look_at && !replay->recovered;
+        if (!idle && !taken) return differs(replay, record->seq, moment, decided, STR(""));
+        replay->idle = idle;
+        replay->recovered = taken;
+        rc = try_otherwise(replay, idle ? replay->signal_at : replay->look_at, moment, record->seq);
         if (rc || replay->over) return rc;
     }
     replay->expected++;
@@ -449,6 +586,7 @@ static enum code second_life(struct replay *replay, const struct program *progra
     const struct run_ids *ids = &replay->head->ids;
     replay->again = run_new(program, ids);
     if (!replay->again) return error_nomem(replay->err);
+    replay->again->env = &replay->env;
     return store_replay(replay->store, ids->tenant, ids->run, live_again, replay, replay->err);
 }
 
@@ -462,14 +600,15 @@ enum code archive_replay(struct store *store, const struct run_head *head, const
     struct replay replay = {.store = store, .head = head, .report = out, .err = err, .env = {store, store_blob_of}, .holds = {.all = true}};
     arena_init(&replay.kept, 64 * 1024, SIZE_MAX);
     arena_init(&replay.turn, 64 * 1024, SIZE_MAX);
+    arena_init(&replay.given, 64 * 1024, SIZE_MAX);
+    answers_init(&replay.answers, &replay.kept);
     rc = first_life(&replay, program);
-    // What a playbook decided stands in its log (next.evaluated, policy.*), and asked again by `why`.
-    out->folded_only = program->net != NULL;
-    if (!rc && !program->net) rc = second_life(&replay, other ? other : program);
+    if (!rc) rc = second_life(&replay, other ? other : program);
     run_free(replay.folded);
     run_free(replay.again);
     holds_release(&replay.holds);
     arena_release(&replay.turn);
+    arena_release(&replay.given);
     arena_release(&replay.kept);
     program_release(program);
     return rc;

@@ -45,6 +45,7 @@ struct audit_record audit_of(const struct auth_ask *ask, const struct decision *
     record.actor = ask->principal->id;
     record.actor_type = ask->internal                          ? STR("system")
                         : ask->principal->roles == ROLE_WORKER ? STR("worker")
+                        : ask->principal->roles == ROLE_HOST   ? STR("host")
                         : ask->principal->is_foreign           ? STR("user")
                                                                : STR("token");
     if (decision->effective) record.actor_role = str_from(role_word(decision->effective));

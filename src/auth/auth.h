@@ -21,8 +21,9 @@ enum role {
     ROLE_WORKER = 16,
     ROLE_AUDITOR = 32,
     ROLE_PLATFORM = 64, // of the whole installation, of no tenant
+    ROLE_HOST = 128,    // a worker that also passes on what people do in another system
 };
-enum { ROLE_COUNT = 7, ROLE_ALL = 127 };
+enum { ROLE_COUNT = 8, ROLE_ALL = 255 };
 const char *role_name(enum role role); // "operator"; "none" for 0
 const char *role_word(enum role role); // "Operator", as in decision records (audit.actorRole)
 enum role role_parse(struct str text); // of either; 0 when unknown
@@ -78,6 +79,8 @@ enum role role_parse(struct str text); // of either; 0 when unknown
     X(SCHEDULE_LIST, "schedule.list")                                                                                  \
     X(SCHEDULE_CREATE, "schedule.create")                                                                              \
     X(SCHEDULE_DELETE, "schedule.delete")                                                                              \
+    X(EVENT_SEND, "event.send")                                                                                        \
+    X(EVENT_LIST, "event.list")                                                                                        \
     X(QUEUE_LIST, "queue.list")                                                                                        \
     X(QUEUE_CHANGE, "queue.change")                                                                                    \
     X(LIMIT_LIST, "limit.list")                                                                                        \
@@ -145,7 +148,7 @@ struct auth_object {
     bool plan_approved; // run.start: a person approved this plan
     bool assigned;   // approval.decide: the principal is among those who were asked (nobody in particular: everybody)
     bool own_task;   // the task token was opened and names this object
-    struct str pool; // worker.*: pool of the tasks
+    struct str pool; // worker.*: pool of the tasks; of a run: the principal's, where a route leads from its place to it
     struct str requested_by;         // person who made the request, or wrote the plan
     struct str agreed_by;            // the other person; empty: nobody yet
     const struct principal *subject; // token.create, token.revoke: whom the token stands for

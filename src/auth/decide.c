@@ -14,7 +14,7 @@ static struct decision refuse(int status, const char *code, const char *audit_co
     return (struct decision){.status = status, .code = code, .audit_code = audit_code};
 }
 
-static bool has(struct cell cell, enum condition condition)
+static bool has(struct matrix_cell cell, enum condition condition)
 {
     return cell.conditions & 1u << condition;
 }
@@ -45,7 +45,8 @@ struct str principal_person(const struct principal *principal)
 
 struct str principal_passes_on(const struct principal *maker)
 {
-    return maker->roles & ROLE_PLATFORM && !maker->is_foreign ? (struct str){0} : principal_person(maker);
+    bool own = maker->roles & ROLE_PLATFORM && !maker->is_foreign;
+    return !own ? principal_person(maker) : (struct str){0};
 }
 
 static bool names_within(struct names inner, struct names outer)
@@ -137,13 +138,13 @@ static bool condition_met(const struct auth *auth, const struct auth_ask *ask, c
     return true;
 }
 
-static bool scope_met(enum scope scope, const struct principal *principal, const struct auth_object *object)
+static bool scope_met(enum action_scope scope, const struct principal *principal, const struct auth_object *object)
 {
     if (scope == SCOPE_TENANT) return !principal->projects.count && !principal->environments.count;
     return within(principal, object->project, object->environment);
 }
 
-static struct outcome try_cell(const struct auth *auth, const struct auth_ask *ask, struct cell cell)
+static struct outcome try_cell(const struct auth *auth, const struct auth_ask *ask, struct matrix_cell cell)
 {
     static const char *const names[] = {
 #define X(name, text) text,
@@ -153,7 +154,7 @@ static struct outcome try_cell(const struct auth *auth, const struct auth_ask *a
     static const struct auth_object nothing;
     const struct auth_object *object = ask->object ? ask->object : &nothing;
     const struct principal *principal = ask->principal;
-    enum scope scope = auth->rules[ask->operation].scope;
+    enum action_scope scope = auth->rules[ask->operation].scope;
     if (has(cell, CONDITION_OWN)) {
         if (!principal->tenant.len || !str_eq(object->tenant, principal->tenant))
             return (struct outcome){STAGE_TENANT, "own"};
@@ -256,7 +257,7 @@ struct decision auth_decide(const struct auth *auth, const struct auth_ask *ask)
     int best = -1;
     bool redacted = true;
     for (int i = 0; i < ROLE_COUNT; i++) {
-        struct cell cell = rule->cells[i];
+        struct matrix_cell cell = rule->cells[i];
         if (!(ask->principal->roles & 1u << i) || !cell.allowed) continue;
         struct outcome outcome = try_cell(auth, ask, cell);
         if (outcome.stage >= furthest.stage) furthest = outcome;

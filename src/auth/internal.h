@@ -29,18 +29,18 @@ enum condition {
         CONDITION_COUNT
 };
 
-enum scope { SCOPE_OPEN = 1, SCOPE_PLACE, SCOPE_ITEM, SCOPE_TENANT, SCOPE_PLATFORM };
+enum action_scope { SCOPE_OPEN = 1, SCOPE_PLACE, SCOPE_ITEM, SCOPE_TENANT, SCOPE_PLATFORM };
 
-struct cell {
+struct matrix_cell {
     bool allowed;
     uint32_t conditions; // bits of enum condition
 };
 
 struct rule {
-    enum scope scope; // 0: not read yet
+    enum action_scope scope; // 0: not read yet
     bool open;        // needs no token
     int other_tenant; // status
-    struct cell cells[ROLE_COUNT];
+    struct matrix_cell cells[ROLE_COUNT];
 };
 
 struct auth {

@@ -29,7 +29,7 @@ struct str base64url_read(struct str text, struct arena *arena)
     }
     // Two texts for the same bytes would be two tokens of one signature.
     uint32_t left = text.len % 4 == 2 ? bits & 15 : text.len % 4 == 3 ? bits & 3 : 0;
-    return left ? (struct str){0} : (struct str){out, used};
+    return left == 0 ? (struct str){out, used} : (struct str){0};
 }
 
 // ---- reading
@@ -78,10 +78,7 @@ static enum code read_object(struct str part, struct arena *arena, struct json *
 
 static bool type_is_known(struct str type)
 {
-    static const char *const known[] = {"JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt"};
-    for (size_t i = 0; i < ARRAY_COUNT(known); i++)
-        if (str_is(type, known[i])) return true;
-    return false;
+    return STR_AMONG(type, "JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt");
 }
 
 static enum code read_header(const struct json *header, struct jwt *out, struct error *err)
@@ -206,7 +203,7 @@ static bool is_name(struct str text)
 {
     if (text.len == 0 || text.len > 128 || !char_is_alnum(text.ptr[0])) return false;
     for (size_t i = 0; i < text.len; i++)
-        if (!char_is_alnum(text.ptr[i]) && !memchr("._:-", text.ptr[i], 4)) return false;
+        if (!char_is_alnum(text.ptr[i]) && str_find(STR("._:-"), text.ptr[i], 0) == 4) return false;
     return true;
 }
 
@@ -257,17 +254,13 @@ static enum code give(const struct jwt *jwt, const struct claim_grant *grant, st
 enum code claims_grant(const struct jwt *jwt, const struct claim_grant *grants, size_t count, struct arena *arena,
                        struct principal *out, struct error *err)
 {
-    struct buf looked = buf_of(1024);
+    struct buf looked SCOPED(buf_release) = buf_of(1024);
     for (size_t i = 0; i < count; i++) {
         const struct json *claim = claim_of(jwt, grants[i].claim);
-        if (claim_has(claim, grants[i].value)) {
-            buf_release(&looked);
-            return give(jwt, &grants[i], arena, out, err);
-        }
+        if (claim_has(claim, grants[i].value)) return give(jwt, &grants[i], arena, out, err);
         buf_printf(&looked, "%s%.*s%s", i ? ", " : "", STR_ARG(grants[i].claim), claim ? "" : " (missing)");
     }
     enum code rc = count ? error_set(err, E_DENIED, "no grant fits its claims; looked at: %.*s", (int)looked.len, looked.ptr)
                          : deny(err, "there are no grants for this issuer");
-    buf_release(&looked);
     return rc;
 }

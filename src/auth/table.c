@@ -5,7 +5,7 @@
 
 static const char *const role_names[ROLE_COUNT][2] = {
     {"operator", "Operator"}, {"engineer", "Engineer"}, {"admin", "Admin"},       {"system", "System"},
-    {"worker", "Worker"},     {"auditor", "Auditor"},   {"platform", "Platform"},
+    {"worker", "Worker"},     {"auditor", "Auditor"},   {"platform", "Platform"}, {"host", "Host"},
 };
 
 static const char *role_text(enum role role, int column)
@@ -98,7 +98,7 @@ static bool find_name(const char *const *names, size_t count, struct str text, s
     return false;
 }
 
-static enum code read_cell(const struct json *value, struct cell *cell, struct error *err)
+static enum code read_cell(const struct json *value, struct matrix_cell *cell, struct error *err)
 {
     static const char *const names[] = {
 #define X(name, text) text,
@@ -131,10 +131,10 @@ static enum code read_cells(const struct json *roles, struct rule *rule, struct 
     for (uint32_t i = 0; i < roles->count; i++) {
         const struct json_member *member = &roles->members[i];
         int index = role_index(member->key);
-        struct cell none = {0};
+        struct matrix_cell none = {0};
         if (index < 0 && !str_is(member->key, "none"))
             return error_set(err, E_INVALID, "no such role: \"%.*s\"", STR_ARG(member->key));
-        struct cell *cell = index < 0 ? &none : &rule->cells[index];
+        struct matrix_cell *cell = index < 0 ? &none : &rule->cells[index];
         enum code rc = read_cell(&member->value, cell, err);
         if (rc) return rc;
         bool own = cell->conditions & 1u << CONDITION_OWN;
@@ -158,7 +158,7 @@ static enum code read_rule(const struct json *row, int other_tenant, struct rule
     if (rule->scope) return error_set(err, E_INVALID, "there is another row of that name");
     if (!find_name(scopes, ARRAY_COUNT(scopes), json_text(json_key(row, "scope")), &scope))
         return error_set(err, E_INVALID, "scope must be open, place, item, tenant or platform");
-    rule->scope = (enum scope)(scope + 1);
+    rule->scope = (enum action_scope)(scope + 1);
     rule->other_tenant = other_tenant;
     if (json_key(row, "otherTenant")) {
         enum code rc = read_status(row, "otherTenant", &rule->other_tenant, err);

@@ -96,7 +96,8 @@ struct render_facts {
 };
 
 // One step: stepId, kind, when (with every comparison), with, referenceEnvironment (values that a shell gets as variables),
-// secrets, unknown (references without a value, shown as <reference>), error (the step would fail with it).
+// secrets, unknown (references without a value, shown as <reference>), error (the step would fail with it). Of a playbook: stepId and
+// `ahead`, for each task {task, kind, with, unknown?}; E_INVALID when its workload cannot be made.
 enum code author_render(const struct program *program, uint32_t step, const struct render_facts *facts,
                         struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 

@@ -281,6 +281,11 @@ static void node_body(struct converter *c, const struct program_step *ps, struct
     case STEP_APPROVAL:
         node_approval(c, ps, out);
         break;
+    case STEP_EVENT:
+        JSON_ADD(c->arena, &body, {"name", json_ref(json_key(&ps->with, "name"))},
+                 {"correlation", json_ref(json_key(&ps->with, "correlation"))});
+        JSON_ADD(c->arena, out, {"event", body});
+        break;
     case STEP_SUBRUN:
         JSON_ADD(c->arena, &body, {"document", json_ref(json_key(&ps->with, "document"))},
                  {"inputs", json_ref(json_key(&ps->with, "inputs"))},
@@ -319,7 +324,8 @@ static struct json node_of(struct converter *c, uint32_t index)
 {
     const struct program_step *ps = &c->program->steps[index];
     struct json out = json_object();
-    if (!node_id(ps->id)) refuse(c, ps, "ids of nodes begin with a letter or '_' and hold no dots");
+    if (ps->undo) refuse(c, ps, "compensate is not converted");
+    if (!ps->undo && !node_id(ps->id)) refuse(c, ps, "ids of nodes begin with a letter or '_' and hold no dots");
     if (ps->on_failure == ON_FAILURE_HOLD) refuse(c, ps, "node workflows do not hold failures for a person");
     if (ps->artifact_count > 0) refuse(c, ps, "node workflows declare no artifacts");
     JSON_ADD(c->arena, &out, {"id", json_string(ps->id)});

@@ -4,7 +4,7 @@
 // The compiled program without places and hashes: those change with every blank.
 enum code author_meaning(struct buf *out, const struct program *program, struct error *err)
 {
-    struct buf dump = buf_of((size_t)256 << 20);
+    struct buf dump SCOPED(buf_release) = buf_of((size_t)256 << 20);
     program_dump(&dump, program);
     struct str rest = buf_str(&dump);
     for (uint32_t number = 0; rest.len > 0; number++) {
@@ -29,7 +29,6 @@ enum code author_meaning(struct buf *out, const struct program *program, struct 
         buf_byte(out, '\n');
     }
     bool ok = buf_ok(&dump) && buf_ok(out);
-    buf_release(&dump);
     return ok ? OK : error_nomem(err);
 }
 
@@ -68,13 +67,11 @@ enum code author_same(const struct program *program, struct str text, const stru
     enum code rc = program_load(text, program->file, loader, &ignored, &other, err);
     if (rc == E_INVALID) return OK;
     if (rc) return rc;
-    struct buf a = buf_of((size_t)256 << 20);
-    struct buf b = buf_of((size_t)256 << 20);
+    struct buf a SCOPED(buf_release) = buf_of((size_t)256 << 20);
+    struct buf b SCOPED(buf_release) = buf_of((size_t)256 << 20);
     rc = author_meaning(&a, program, err);
     if (!rc) rc = author_meaning(&b, other, err);
     *same = !rc && str_eq(buf_str(&a), buf_str(&b));
-    buf_release(&a);
-    buf_release(&b);
     program_release(other);
     return rc;
 }
@@ -83,16 +80,14 @@ enum code author_format(const struct program *program, const struct program_load
                         struct str *out, struct error *err)
 {
     bool same = false;
-    struct buf once = buf_of((size_t)64 << 20);
-    struct buf twice = buf_of((size_t)64 << 20);
+    struct buf once SCOPED(buf_release) = buf_of((size_t)64 << 20);
+    struct buf twice SCOPED(buf_release) = buf_of((size_t)64 << 20);
     enum code rc = lay_out(program->text, arena, &once, err);
     if (!rc) rc = lay_out(buf_str(&once), arena, &twice, err);
     if (!rc && !(str_eq(buf_str(&once), buf_str(&twice)) && same_tree(program->text, buf_str(&once), arena)))
         rc = error_set(err, E_UNSUPPORTED, "its layout cannot be changed without changing what it says");
     if (!rc) *out = arena_copy(arena, buf_str(&once));
     if (!rc && !out->ptr) rc = error_nomem(err);
-    buf_release(&once);
-    buf_release(&twice);
     if (!rc) rc = author_same(program, *out, loader, arena, &same, err);
     if (!rc && !same) rc = error_set(err, E_UNSUPPORTED, "its layout cannot be changed without changing what it says");
     return rc;
@@ -106,14 +101,12 @@ enum code author_canonical(const struct program *program, const struct program_l
     bool same = false;
     diagnostics_init(&ignored, arena);
     if (doc_tree(program->text, program->file, &doc_limits_default, arena, &tree, &ignored)) return error_nomem(err);
-    struct buf flat = buf_of((size_t)64 << 20);
-    struct buf laid = buf_of((size_t)64 << 20);
+    struct buf flat SCOPED(buf_release) = buf_of((size_t)64 << 20);
+    struct buf laid SCOPED(buf_release) = buf_of((size_t)64 << 20);
     json_write(&flat, &tree);
     struct str text = arena_copy(arena, buf_str(&flat));
     enum code rc = text.ptr ? fmt_json(text, arena, &laid, err) : error_nomem(err);
     if (!rc) *out = arena_copy(arena, buf_str(&laid));
-    buf_release(&flat);
-    buf_release(&laid);
     if (!rc && !out->ptr) rc = error_nomem(err);
     if (!rc) rc = author_same(program, *out, loader, arena, &same, err);
     if (!rc && !same) rc = error_set(err, E_UNSUPPORTED, "it does not mean the same as JSON");

@@ -67,6 +67,7 @@ static const char *const step_keys[] = {"stepId",
                                         "secrets",
                                         "artifacts",
                                         "output",
+                                        "compensate",
                                         "simulateError",
                                         NULL};
 static const char *const retry_keys[] = {"maxAttempts", "max_attempts", "delay",         "delayMs", "delay_ms",

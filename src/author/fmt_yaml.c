@@ -222,12 +222,11 @@ static void put_rest(struct layout_state *s, struct str value, size_t old, size_
         (void)skip_quoted(open, 0, &closed);
         char quote[2] = {open.ptr[0], 0};
         while (!closed && next_line(s, &line)) {
-            struct buf joined = buf_of((size_t)2 << 20);
+            struct buf joined SCOPED(buf_release) = buf_of((size_t)2 << 20);
             buf_text(&joined, quote);
             buf_add(&joined, line);
             (void)skip_quoted(buf_str(&joined), 0, &closed);
             if (!buf_ok(&joined)) closed = true;
-            buf_release(&joined);
             put_moved(s, line, old, new, true);
         }
         break;
@@ -280,7 +279,7 @@ static void put_structure(struct layout_state *s, struct str line, struct buf *s
     struct str content = trim_end(str_slice(line, old, line.len));
     size_t column = SIZE_MAX;
     struct level *level = NULL;
-    struct buf dashes = buf_of(256);
+    struct buf dashes SCOPED(buf_release) = buf_of(256);
     while (content.ptr[0] == '-' && ends_word(content, 1)) {
         level = enter(s, old, true);
         if (column == SIZE_MAX) column = level->new;
@@ -308,7 +307,6 @@ static void put_structure(struct layout_state *s, struct str line, struct buf *s
     }
     buf_add(&dashes, content);
     put_line(s, column, buf_str(&dashes));
-    buf_release(&dashes);
     put_rest(s, value, owner_old, owner_new);
 }
 
@@ -335,7 +333,7 @@ void fmt_yaml(struct str text, struct buf *out)
     struct layout_state s = {.out = out, .text = text};
     struct str line;
     if (str_starts(s.text, str_from(bom))) s.text = str_slice(s.text, 3, s.text.len);
-    struct buf scratch = buf_of((size_t)2 << 20);
+    struct buf scratch SCOPED(buf_release) = buf_of((size_t)2 << 20);
     while (next_line(&s, &line)) {
         struct str content = str_trim(line);
         if (content.len == 0)
@@ -348,5 +346,4 @@ void fmt_yaml(struct str text, struct buf *out)
             put_structure(&s, line, &scratch);
     }
     if (!buf_ok(&scratch)) out->failed = true;
-    buf_release(&scratch);
 }

@@ -74,7 +74,7 @@ static void add_title_line(void *context, struct buf *line)
 static void describe(const struct graph *g, struct graph_item *item)
 {
     const struct program_step *ps = &g->program->steps[item->step];
-    struct buf text = buf_of(TEXT_SIZE);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_SIZE);
     if (item->more > 0) {
         buf_printf(&text, "%s %u more", g->options->utf8 || g->options->format != GRAPH_TEXT ? "…" : "...", item->more);
         add_line(g, item, &text);
@@ -82,7 +82,6 @@ static void describe(const struct graph *g, struct graph_item *item)
         add_line(g, item, &text);
         if (item->marked) buf_printf(&text, "%s %s", item->mark.glyph, item->mark.word);
         add_line(g, item, &text);
-        buf_release(&text);
         return;
     }
     buf_add(&text, ps->id);
@@ -91,7 +90,6 @@ static void describe(const struct graph *g, struct graph_item *item)
     add_line(g, item, &text);
     if (ps->kind == STEP_TASKS) {
         net_lines(g, item->step, add_net_line, &(struct lines){g, item});
-        buf_release(&text);
         return;
     }
     add_kind(&text, g, ps);
@@ -103,7 +101,6 @@ static void describe(const struct graph *g, struct graph_item *item)
         add_first_line(&text, ps->when_text);
     }
     add_line(g, item, &text);
-    buf_release(&text);
 }
 
 void graph_title(struct buf *out, const struct graph *g, uint32_t step)
@@ -267,7 +264,6 @@ enum code scene_make(const struct graph *g, uint32_t scope, bool fold, struct sc
     struct scene *scene = ARENA_NEW(g->arena, struct scene);
     uint32_t *item_of = ARENA_ARRAY(g->arena, count + 1, uint32_t);
     if (!scene || !item_of) return error_nomem(g->err);
-    scene->scope = scope;
     scene->items = ARENA_ARRAY(g->arena, count + 1, struct graph_item);
     if (!scene->items) return error_nomem(g->err);
     enum code rc = assign_items(g, scene, first, count, fold, item_of);

@@ -18,7 +18,6 @@ struct graph_item {
 };
 
 struct scene {
-    uint32_t scope;
     struct graph_item *items;
     uint32_t item_count;
     struct lay_edge *edges;

@@ -30,11 +30,10 @@ static void quoted(struct buf *out, struct str text, bool mermaid)
 
 static void label(struct buf *out, const struct graph *g, uint32_t step, bool mermaid)
 {
-    struct buf text = buf_of((size_t)1 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)1 << 20);
     graph_title(&text, g, step);
     quoted(out, buf_str(&text), mermaid);
     if (!buf_ok(&text)) out->failed = true;
-    buf_release(&text);
 }
 
 static const char *state_of(const struct graph *g, uint32_t step)
@@ -100,7 +99,7 @@ static void write_arcs(struct buf *out, const struct graph *g, bool mermaid)
     for (uint32_t i = 0; i < p->step_count; i++) {
         const struct net_step *step = &p->net->steps[i];
         for (uint32_t k = 0; k < step->arc_count; k++) {
-            struct buf text = buf_of((size_t)1 << 20);
+            struct buf text SCOPED(buf_release) = buf_of((size_t)1 << 20);
             if (!step->inclusive && step->arc_count > 1) buf_printf(&text, "%u. ", k + 1);
             net_condition(&text, step->arcs[k].when.text);
             struct str said = str_trim(buf_str(&text));
@@ -117,7 +116,6 @@ static void write_arcs(struct buf *out, const struct graph *g, bool mermaid)
                 buf_printf(out, "\"%s];\n", step->inclusive ? ", penwidth=2" : "");
             }
             if (!buf_ok(&text)) out->failed = true;
-            buf_release(&text);
         }
     }
 }

@@ -211,7 +211,7 @@ void net_lines(const struct graph *g, uint32_t step, void (*add)(void *context, 
 {
     const struct net_step *net = &g->program->net->steps[step];
     bool arcs = g->options->format == GRAPH_TEXT || g->options->format == GRAPH_SVG;
-    struct buf line = buf_of((size_t)1 << 16);
+    struct buf line SCOPED(buf_release) = buf_of((size_t)1 << 16);
     kinds_line(&line, g, net);
     add(context, &line);
     loop_line(&line, net);
@@ -240,5 +240,4 @@ void net_lines(const struct graph *g, uint32_t step, void (*add)(void *context, 
         arc_line(&line, g, step, &net->arcs[i]);
         add(context, &line);
     }
-    buf_release(&line);
 }

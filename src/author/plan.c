@@ -59,6 +59,9 @@ static struct bound attempt_bound(struct planner *p, const struct program *progr
     case STEP_APPROVAL:
         if (timeout) inner = (struct bound){json_integer(timeout, 0), false};
         break;
+    case STEP_EVENT:
+        if (ps->timeout_ms > 0) inner = (struct bound){ps->timeout_ms, false};
+        break;
     case STEP_SUBRUN:
         if (ps->child) inner = scope_bound(p, ps->child, 0, ps->child->top_count, NULL, NULL);
         inner.ms = times_ms(inner.ms, rounds_of(ps));

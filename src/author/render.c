@@ -148,7 +148,9 @@ static enum code no_blob(void *context, const struct digest *sha256, struct aren
 
 static struct run *assumed_run(const struct program *program, const struct render_facts *facts)
 {
-    struct run *run = run_new(program, &facts->ids);
+    struct run_ids ids = facts->ids;
+    if (program->net && ids.run.len == 0) ids.run = STR("<execution_id>");
+    struct run *run = run_new(program, &ids);
     if (!run) return NULL;
     run->start.inputs = facts->inputs;
     run->start.arguments = facts->arguments;
@@ -161,6 +163,27 @@ static struct run *assumed_run(const struct program *program, const struct rende
     return run;
 }
 
+// A step of a playbook: what each of its tasks would be given.
+static enum code render_tasks(struct run *run, uint32_t step, const struct render_facts *facts, const struct kernel_env *env,
+                              struct arena *arena, struct json *out, struct error *err)
+{
+    const struct net_step *ns = &run->program->net->steps[step];
+    struct json ahead = json_array(), made;
+    run->env = env;
+    enum code rc = kernel_suppose(run, &facts->inputs, arena, err);
+    for (uint32_t i = 0; !rc && i < ns->task_count; i++) {
+        struct kernel_given given;
+        rc = kernel_given_ahead(run, step, i, env, arena, &given, err);
+        if (rc) break;
+        json_append(arena, &ahead, JSON_OF(arena, {"task", json_some(ns->tasks[i].label)}, {"kind", json_some(ns->tasks[i].kind)},
+                                           {"with", given.with}, {"unknown", json_filled(given.missing)}));
+    }
+    if (rc) return rc;
+    made = JSON_OF(arena, {"stepId", json_string(run->program->steps[step].id)}, {"ahead", ahead});
+    if (!json_ok(&made) || !json_copy(arena, &made, out)) return error_nomem(err); // the run ends before it
+    return OK;
+}
+
 enum code author_render(const struct program *program, uint32_t step, const struct render_facts *facts,
                         struct arena *arena, struct json *out, struct error *err)
 {
@@ -168,6 +191,11 @@ enum code author_render(const struct program *program, uint32_t step, const stru
     const struct program_step *ps = &program->steps[step];
     struct run *run = assumed_run(program, facts);
     if (!run) return error_nomem(err);
+    if (program->net) {
+        enum code made = render_tasks(run, step, facts, &env, arena, out, err);
+        run_free(run);
+        return made;
+    }
     struct kernel_scope strict = {.run = run, .step = step, .env = &env, .strict = true};
     struct kernel_scope lenient = {.run = run, .step = step, .env = &env};
     struct looker l = {

@@ -307,7 +307,7 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
     const struct json *root = root_of(&g, file);
     if (!root) return error_set(err, E_NOT_FOUND, "there is no schema %.*s", STR_ARG(file));
     add_place(&now, (struct schema_node){.file = file, .root = root, .node = root});
-    struct buf shown = buf_of(1024);
+    struct buf shown SCOPED(buf_release) = buf_of(1024);
     while (path.len > 0) {
         struct str name = str_cut(path, '.', &path);
         if (str_ends(name, STR("[]"))) name.len -= 2;
@@ -316,7 +316,6 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
             *nearest = nearest_field(&g, &now, name);
             error_set(err, E_NOT_FOUND, "there is no \"%.*s\" in %s", STR_ARG(name),
                       shown.len ? shown.ptr : "the document");
-            buf_release(&shown);
             return E_NOT_FOUND;
         }
         struct schema_nodes all = {.count = 0};

@@ -225,7 +225,7 @@ static void tell_dead(struct teller *t, uint32_t step)
     s->free_of_run = true;
     enum sound_answer unhindered = sound_ask(s, &goal, 1);
     s->no_when = s->free_of_run = false;
-    struct buf text = buf_of(TEXT_SIZE);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_SIZE);
     if (joined == SOUND_NO && unhindered == SOUND_YES) {
         d = tell_dead_as(t, "E0601", step, "by the time it is decided a failure has stopped the run");
         buf_text(&t->text, "a failed plan starts only steps directly below the failure; here ");
@@ -244,7 +244,6 @@ static void tell_dead(struct teller *t, uint32_t step)
         if (sound_ask(s, &goal, 1) == SOUND_YES) add_world(t, ps);
         s->no_when = false;
     }
-    buf_release(&text);
     add_followers(t, step);
     note(t, d);
 }
@@ -379,7 +378,6 @@ static enum code each_scope(const struct program *program, struct arena *arena, 
 // ---- playbooks: what stands behind something that always holds is never asked
 
 struct net_teller {
-    const struct program *program;
     struct diagnostics *diagnostics;
     struct str file;
 };
@@ -409,7 +407,7 @@ static void check_net_step(const struct net_teller *t, const struct net_step *st
 
 static enum code check_net(const struct program *program, struct diagnostics *diagnostics, struct error *err)
 {
-    struct net_teller t = {program, diagnostics, arena_copy(diagnostics->arena, program->file)};
+    struct net_teller t = {diagnostics, arena_copy(diagnostics->arena, program->file)};
     if (!t.file.ptr) return error_nomem(err);
     for (uint32_t i = 0; i < program->step_count; i++) check_net_step(&t, &program->net->steps[i]);
     return OK;
@@ -423,7 +421,7 @@ enum code sound_reach(const struct program *program, struct arena *arena, enum s
 enum code sound_check(const struct program *program, struct diagnostics *diagnostics, struct error *err)
 {
     if (program->net) return check_net(program, diagnostics, err);
-    struct arena arena = arena_of(64 * 1024, (size_t)256 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(64 * 1024, (size_t)256 << 20);
     enum sound_answer *answers = ARENA_ARRAY(&arena, program->step_count + 1, enum sound_answer);
     enum code rc = answers ? each_scope(program, &arena, answers, diagnostics, err) : error_nomem(err);
     struct str outer = diagnostics->source;
@@ -437,6 +435,5 @@ enum code sound_check(const struct program *program, struct diagnostics *diagnos
         if (!rc) rc = sound_check(child, diagnostics, err);
     }
     diagnostics->source = outer;
-    arena_release(&arena);
     return rc;
 }

@@ -30,13 +30,11 @@ static bool add_number(struct sound_scope *s, struct sound_var *var, double valu
 // The same number in other letters: equal to the numeric operators, different to == and !=.
 static bool add_spelling(struct sound_scope *s, struct sound_var *var, struct str text)
 {
-    struct buf other = buf_of(256);
+    struct buf other SCOPED(buf_release) = buf_of(256);
     buf_add(&other, text);
     bool plain = !memchr(text.ptr, 'e', text.len) && !memchr(text.ptr, 'E', text.len);
     buf_text(&other, !plain ? "" : memchr(text.ptr, '.', text.len) ? "00" : ".000");
-    bool ok = buf_ok(&other) && add_value(s, var, buf_str(&other));
-    buf_release(&other);
-    return ok;
+    return buf_ok(&other) && add_value(s, var, buf_str(&other));
 }
 
 // Every constant the reference is compared with, the numbers between and around them, and a text that is none of them.
@@ -250,6 +248,7 @@ uint8_t sound_outcomes(const struct program_step *ps)
     case STEP_SHELL:
     case STEP_SCRIPT:
     case STEP_APPROVAL:
+    case STEP_EVENT:
     case STEP_SUBRUN:
     case STEP_LOOP:
     case STEP_HOST:

@@ -45,7 +45,7 @@ static void write_quoted(struct buf *out, struct str s)
 {
     size_t from = out->len;
     json_write_string(out, s);
-    struct buf plain = buf_of((size_t)1 << 30);
+    struct buf plain SCOPED(buf_release) = buf_of((size_t)1 << 30);
     for (size_t i = from; i < out->len;) {
         const unsigned char *at = (const unsigned char *)out->ptr + i;
         if (!is_odd(out->ptr + i, out->len - i)) {
@@ -63,7 +63,6 @@ static void write_quoted(struct buf *out, struct str s)
         out->len = from;
         buf_add(out, buf_str(&plain));
     }
-    buf_release(&plain);
 }
 
 static void write_text(struct buf *out, const struct style *style, struct str s)

@@ -55,10 +55,19 @@ static void free_blocks(struct arena *arena, struct arena_block *end)
     }
 }
 
+struct arena arena_take(struct arena *arena)
+{
+    struct arena taken = *arena;
+    arena->blocks = NULL;
+    arena->size = 0;
+    return taken;
+}
+
 void arena_release(struct arena *arena)
 {
-    free_blocks(arena, NULL);
-    INVARIANT(arena->size == 0);
+    struct arena own = arena_take(arena);
+    free_blocks(&own, NULL);
+    INVARIANT(own.size == 0);
 }
 
 static struct arena_block *take_block(struct arena *arena, size_t size)
@@ -169,6 +178,16 @@ struct str arena_copy(struct arena *arena, struct str s)
     if (!copy) return (struct str){NULL, 0};
     if (s.len) memcpy(copy, s.ptr, s.len);
     return (struct str){copy, s.len};
+}
+
+bool arena_keep(struct arena *arena, struct str *const *texts, size_t count)
+{
+    bool ok = true;
+    for (size_t i = 0; i < count; i++) {
+        *texts[i] = texts[i]->len ? arena_copy(arena, *texts[i]) : STR("");
+        ok &= texts[i]->ptr != NULL;
+    }
+    return ok;
 }
 
 void *arena_grow(struct arena *arena, void *array, size_t count, size_t need, size_t size, size_t *capacity)

@@ -38,11 +38,16 @@ struct arena {
 struct arena arena_of(size_t block_size, size_t limit) MUST_CHECK;
 void arena_init(struct arena *arena, size_t block_size, size_t limit); // the same, where the arena is part of something
 void arena_reset(struct arena *arena);
-void arena_release(struct arena *arena);
+void arena_release(struct arena *arena);                 // which may lie in its own memory
+struct arena arena_take(struct arena *arena) MUST_CHECK; // all of it; what is left behind is empty
 void *arena_alloc(struct arena *arena, size_t size) MUST_CHECK;
 void *arena_array(struct arena *arena, size_t count, size_t size) MUST_CHECK;
 // Copies; the copy is followed by a NUL. ptr is NULL on failure (and only then).
 struct str arena_copy(struct arena *arena, struct str s) MUST_CHECK;
+// Each text becomes a copy of its own, as the texts must of a struct that was copied whole; an empty one becomes "". False: no memory.
+#define ARENA_KEEP(arena, ...)                                                                                         \
+    arena_keep((arena), (struct str *const[]){__VA_ARGS__}, sizeof((struct str *const[]){__VA_ARGS__}) / sizeof(struct str *))
+bool arena_keep(struct arena *arena, struct str *const *texts, size_t count) MUST_CHECK;
 // Grows an array of `count` elements to hold at least `need`; *capacity is updated. NULL on failure.
 void *arena_grow(struct arena *arena, void *array, size_t count, size_t need, size_t size, size_t *capacity) MUST_CHECK;
 

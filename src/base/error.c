@@ -7,6 +7,7 @@
 
 #undef error_set // the analyzer's
 #undef error_at
+#undef error_nomem
 
 // A message cut at the end of its array must not end in half a character: it is shown as JSON.
 static void trim_partial_utf8(char *text, size_t len)

@@ -6,6 +6,7 @@
 
 #include "base/invariant.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // X(name, number, what it means)
@@ -27,7 +28,8 @@
     X(SCHEMA, 15, "does not fit its schema; nothing was stored")                                                       \
     X(TERMINAL, 16, "the run has ended")                                                                               \
     X(UNSUPPORTED, 17, "not supported")                                                                                \
-    X(UNREACHABLE, 18, "nobody answers there, or not now")
+    X(UNREACHABLE, 18, "nobody answers there, or not now")                                                             \
+    X(AWAY, 19, "the server of the store is away; nothing was stored")
 
 enum code {
     OK = 0,
@@ -48,6 +50,11 @@ enum code error_at(struct error *err, enum code code, uint32_t line, uint32_t co
     PRINTF_LIKE(5, 6);
 enum code error_nomem(struct error *err); // E_NOMEM, in the words of code_text
 void error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+// Memory, the disk or the server of the store failed, and not what was asked: nothing follows from it, and it may be asked again.
+static inline bool code_is_outage(enum code code)
+{
+    return code == E_NOMEM || code == E_IO || code == E_AWAY;
+}
 const char *code_name(enum code code); // "NOT_FOUND"
 const char *code_text(enum code code);
 

@@ -6,12 +6,15 @@
 
 #ifdef CAIRN_VERIFY
 // The linker gathers them.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the name is the linker's
 extern const struct cover __start_cairn_cover[] __attribute__((weak));
+// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the name is the linker's
 extern const struct cover __stop_cairn_cover[] __attribute__((weak));
 
 unsigned cover_hits(const char *branch)
 {
     unsigned hits = 0;
+    // cppcheck-suppress comparePointers ; both ends are of one section
     for (const struct cover *at = __start_cairn_cover; at < __stop_cairn_cover; at++)
         if (strcmp(at->name, branch) == 0) hits += __atomic_load_n(&at->hits, __ATOMIC_RELAXED);
     return hits;

@@ -16,6 +16,9 @@
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 #define UNUSED __attribute__((unused))
+// A local that ends with its block: `struct buf text SCOPED(buf_release) = buf_of(4096);`. Whichever way the block is left, the function
+// gets its address (ADR 0042). What it releases is not released by hand as well, and its value is not handed on.
+#define SCOPED(release) __attribute__((cleanup(release)))
 
 #ifdef CAIRN_VERIFY
 struct cover {

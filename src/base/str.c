@@ -20,6 +20,12 @@ bool str_is(struct str a, const char *text)
     return str_eq(a, str_from(text));
 }
 
+bool str_among(struct str a, const char *const *words)
+{
+    while (*words && !str_is(a, *words)) words++;
+    return *words;
+}
+
 int str_cmp(struct str a, struct str b)
 {
     size_t common = a.len < b.len ? a.len : b.len;
@@ -149,8 +155,10 @@ size_t str_distance(struct str a, struct str b, size_t limit)
         row[first - 1] = first > 1 ? far : i;
         row[last + 1] = far;
         size_t best = first > 1 ? SIZE_MAX : i;
-        for (size_t j = first; j <= last; j++) {
+        for (size_t j = first; j <= last; j++) { // row[first - 1 .. last + 1] of each row is set before it is read
+            // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): as said
             size_t cost = above[j - 1] + !same_letter(a.ptr[i - 1], b.ptr[j - 1]);
+            // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): as said
             if (above[j] + 1 < cost) cost = above[j] + 1;
             if (row[j - 1] + 1 < cost) cost = row[j - 1] + 1;
             bool swapped =

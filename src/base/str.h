@@ -21,6 +21,9 @@ struct str {
 struct str str_from(const char *text); // NULL gives the empty str
 bool str_eq(struct str a, struct str b);
 bool str_is(struct str a, const char *text);
+// One of these words.
+#define STR_AMONG(a, ...) str_among((a), (const char *const[]){__VA_ARGS__, NULL})
+bool str_among(struct str a, const char *const *words); // NULL ends them
 int str_cmp(struct str a, struct str b); // bytewise, shorter first
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);

@@ -1,4 +1,5 @@
 #include "base/uuid.h"
+#include "base/sha256.h"
 
 enum { TEXT_LEN = UUID_SIZE - 1 };
 
@@ -20,6 +21,12 @@ void uuid_format(const uint8_t random[16], char out[UUID_SIZE])
         *p++ = digits[byte & 15];
     }
     *p = '\0';
+}
+
+void uuid_named(struct str words, char out[UUID_SIZE])
+{
+    struct digest digest = sha256(words);
+    uuid_format(digest.b, out);
 }
 
 bool uuid_valid(struct str text)

@@ -83,11 +83,10 @@ void bench_number(struct bench_line *line, const char *name, double value, int d
 
 void bench_print(struct bench *bench, struct bench_line *line)
 {
-    struct buf text = buf_of(1 << 16);
+    struct buf text SCOPED(buf_release) = buf_of(1 << 16);
     json_write(&text, &line->object);
     buf_byte(&text, '\n');
     console_print(bench->console, &text);
-    buf_release(&text);
 }
 
 // ---- scratch stores
@@ -129,7 +128,7 @@ void bench_close(struct bench_store *target)
 
 struct program *bench_program(struct bench *bench, const char *text)
 {
-    struct arena arena = arena_of(1 << 16, (size_t)64 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(1 << 16, (size_t)64 << 20);
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, &arena);
     struct error err = {0};
@@ -139,7 +138,6 @@ struct program *bench_program(struct bench *bench, const char *text)
                      STR_ARG(diagnostics.count ? diagnostics.items[0].message : str_from(err.message)));
         program = NULL;
     }
-    arena_release(&arena);
     return program;
 }
 
@@ -160,14 +158,13 @@ enum code bench_turn(struct engine *engine, struct error *err)
 struct workload {
     const char *name;
     int (*run)(struct bench *bench, const char *kind);
-    bool by_default;
 };
 
 static const struct workload workloads[] = {
-    {"w1", bench_w1, true},           {"w2", bench_w2, true},     {"w3", bench_w3, true},
-    {"w4", bench_w4, true},           {"w5", bench_w5, true},     {"w6", bench_w6, true},
-    {"scale", bench_scale, true},     {"list", bench_list, true}, {"load", bench_load, true},
-    {"engines", bench_engines, true},
+    {"w1", bench_w1},           {"w2", bench_w2},     {"w3", bench_w3},
+    {"w4", bench_w4},           {"w5", bench_w5},     {"w6", bench_w6},
+    {"scale", bench_scale},     {"list", bench_list}, {"load", bench_load},
+    {"engines", bench_engines},
 };
 
 static bool wanted(struct str list, const char *name)

@@ -80,7 +80,7 @@ static size_t count_lost(struct bench *bench, const char *url)
     struct store *store;
     struct error err = {0};
     size_t completed = 0;
-    struct arena arena = arena_of(1 << 16, (size_t)256 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(1 << 16, (size_t)256 << 20);
     if (store_open(str_from(url), &options, &store, &err) == OK) {
         struct run_filter filter = {.tenant = STR("default"), .status_mask = 1u << RUN_STATUS_COMPLETED, .limit = 500};
         struct run_heads heads;
@@ -91,13 +91,12 @@ static size_t count_lost(struct bench *bench, const char *url)
         } while (heads.next != 0);
         store_close(store);
     }
-    arena_release(&arena);
     return W5_RUNS > completed ? W5_RUNS - completed : 0;
 }
 
 static enum code adopt_all(struct bench_store *target, size_t *adopted, struct error *err)
 {
-    struct arena arena = arena_of(1 << 16, (size_t)256 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(1 << 16, (size_t)256 << 20);
     struct run_filter filter = {.tenant = STR("default"), .unfinished = true, .limit = 500};
     enum code code = OK;
     do {
@@ -107,7 +106,6 @@ static enum code adopt_all(struct bench_store *target, size_t *adopted, struct e
             code = engine_adopt(target->engine, heads.items[i].ids.tenant, heads.items[i].ids.run, err);
         filter.before = code ? 0 : heads.next;
     } while (filter.before != 0);
-    arena_release(&arena);
     return code;
 }
 

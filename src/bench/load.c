@@ -105,7 +105,7 @@ int bench_load(struct bench *bench, const char *kind)
 
 enum { ENGINES_MAX = 2, ENGINE_RUNS = 3000, ROUNDS = 3, LEASE_MS = 10000 };
 
-struct crew {
+struct engines {
     pid_t pids[ENGINES_MAX];
     int ready[2], go[2]; // pipes: a byte for each that is ready; closed when all shall begin
 };
@@ -122,58 +122,58 @@ static enum code join(struct store *store, size_t which, size_t count, struct er
     return rc;
 }
 
-static _Noreturn void one_engine(struct bench *bench, const char *name, const struct crew *crew, size_t which,
+static _Noreturn void one_engine(struct bench *bench, const char *name, const struct engines *engines, size_t which,
                                  size_t count, size_t in_flight)
 {
     struct program *program = bench_chain(bench, BENCH_STEPS);
     struct bench_store target;
     struct error err = {0};
     char byte = 'r';
-    close(crew->go[1]);
+    close(engines->go[1]);
     if (!program || bench_open(bench, &target, "postgres", name, NULL)) _exit(1);
     enum code rc = join(target.store, which, count, &err);
-    if (!rc && (write(crew->ready[1], &byte, 1) != 1 || read(crew->go[0], &byte, 1) != 0)) rc = E_IO;
+    if (!rc && (write(engines->ready[1], &byte, 1) != 1 || read(engines->go[0], &byte, 1) != 0)) rc = E_IO;
     if (!rc) rc = bench_flood(target.engine, program, ENGINE_RUNS / count, in_flight, &err);
     if (rc) fprintf(stderr, "bench: engine %zu: %s\n", which, err.message);
     bench_close(&target);
     _exit(rc ? 1 : 0);
 }
 
-static bool hire(struct bench *bench, const char *name, struct crew *crew, size_t count, size_t in_flight)
+static bool hire(struct bench *bench, const char *name, struct engines *engines, size_t count, size_t in_flight)
 {
     char byte;
     bool ok = true;
     for (size_t i = 0; i < count; i++) {
-        crew->pids[i] = fork();
-        if (crew->pids[i] == 0) one_engine(bench, name, crew, i, count, in_flight);
-        ok = ok && crew->pids[i] > 0;
+        engines->pids[i] = fork();
+        if (engines->pids[i] == 0) one_engine(bench, name, engines, i, count, in_flight);
+        ok = ok && engines->pids[i] > 0;
     }
-    close(crew->ready[1]);
-    close(crew->go[0]);
-    for (size_t i = 0; ok && i < count; i++) ok = read(crew->ready[0], &byte, 1) == 1;
+    close(engines->ready[1]);
+    close(engines->go[0]);
+    for (size_t i = 0; ok && i < count; i++) ok = read(engines->ready[0], &byte, 1) == 1;
     return ok;
 }
 
 // Steps per second of so many engines together, 0 when something failed.
 static double together(struct bench *bench, const char *name, size_t count, size_t in_flight)
 {
-    struct crew crew = {0};
-    if (pipe(crew.ready)) return 0;
-    if (pipe(crew.go)) {
-        close(crew.ready[0]);
-        close(crew.ready[1]);
+    struct engines engines = {0};
+    if (pipe(engines.ready)) return 0;
+    if (pipe(engines.go)) {
+        close(engines.ready[0]);
+        close(engines.ready[1]);
         return 0;
     }
-    bool ok = hire(bench, name, &crew, count, in_flight);
+    bool ok = hire(bench, name, &engines, count, in_flight);
     double begin = bench_now();
-    close(crew.go[1]);
+    close(engines.go[1]);
     for (size_t i = 0; i < count; i++) {
         int status = 1;
-        if (crew.pids[i] > 0) (void)waitpid(crew.pids[i], &status, 0);
+        if (engines.pids[i] > 0) (void)waitpid(engines.pids[i], &status, 0);
         ok = ok && status == 0;
     }
     double wall = bench_now() - begin;
-    close(crew.ready[0]);
+    close(engines.ready[0]);
     return ok ? ENGINE_RUNS * BENCH_STEPS / wall : 0;
 }
 

@@ -9,9 +9,9 @@ enum { STEPS = BENCH_STEPS, W2_RUNS = 2000 };
 // ---- documents
 struct program *bench_chain(struct bench *bench, unsigned steps)
 {
-    struct buf text = buf_of((size_t)8 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)8 << 20);
     struct json list = json_array();
-    struct arena arena = arena_of(1 << 16, (size_t)64 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(1 << 16, (size_t)64 << 20);
     for (unsigned i = 0; i < steps; i++)
         json_append(&arena, &list, JSON_OF(&arena, {"stepId", json_text_made(arena_format(&arena, "s%u", i))},
                                            {"kind", json_word("noop")}));
@@ -20,23 +20,18 @@ struct program *bench_chain(struct bench *bench, unsigned steps)
                                              {"schemaVersion", json_word("v1.2")})},
                 {"steps", list});
     json_write(&text, &document);
-    struct program *program = buf_ok(&text) ? bench_program(bench, text.ptr) : NULL;
-    arena_release(&arena);
-    buf_release(&text);
-    return program;
+    return buf_ok(&text) ? bench_program(bench, text.ptr) : NULL;
 }
 
 static struct program *fan(struct bench *bench, unsigned width)
 {
-    struct buf text = buf_of((size_t)1 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)1 << 20);
     buf_text(&text, "name: fan\nnodes:\n");
     for (unsigned i = 0; i < width; i++) buf_printf(&text, "  - {id: n%u, noop: true}\n", i);
     buf_text(&text, "  - id: join\n    merge: true\n    depends_on: [");
     for (unsigned i = 0; i < width; i++) buf_printf(&text, "%sn%u", i ? ", " : "", i);
     buf_text(&text, "]\n");
-    struct program *program = buf_ok(&text) ? bench_program(bench, text.ptr) : NULL;
-    buf_release(&text);
-    return program;
+    return buf_ok(&text) ? bench_program(bench, text.ptr) : NULL;
 }
 
 enum code bench_flood(struct engine *engine, const struct program *program, size_t runs, size_t outstanding,
@@ -274,7 +269,7 @@ int bench_list(struct bench *bench, const char *kind)
     enum code code = bench_flood(target.engine, program, RUNS, 1024, &err);
     size_t seen = 0;
     for (size_t i = 0; !code && i < TRIES; i++) {
-        struct arena arena = arena_of(1 << 16, (size_t)16 << 20);
+        struct arena arena SCOPED(arena_release) = arena_of(1 << 16, (size_t)16 << 20);
         double begin = bench_now();
         struct store_options options = {.mode = STORE_READ, .contract = bench->contract, .entropy = os_entropy()};
         struct store *reader = NULL;
@@ -285,7 +280,6 @@ int bench_list(struct bench *bench, const char *kind)
         walls[i] = bench_now() - begin;
         seen = heads.count;
         if (reader) store_close(reader);
-        arena_release(&arena);
     }
     bench_close(&target);
     program_release(program);

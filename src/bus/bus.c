@@ -3,7 +3,6 @@
 
 #include "os/os.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -57,11 +56,7 @@ static void sink_release(struct sink *sink)
 
 static enum code sink_start(struct sink *sink, struct error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all); // signals, and SIGPIPE above all, are for the threads that want them
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&sink->thread, NULL, sink_main, sink);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = os_thread(&sink->thread, NULL, sink_main, sink);
     return failed ? error_set(err, E_LIMIT, "cannot start a thread: %s", strerror(failed)) : OK;
 }
 

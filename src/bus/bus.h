@@ -92,7 +92,8 @@ struct dead_letter_choice {
     struct str run;
 };
 #define BUS_LETTERS_MAX 10000 // per call; those with the lowest positions
-// They are sent once more, with no attempts counted. A letter stays one until the sink has acknowledged it. E_NOT_FOUND.
+// They are sent once more, with no attempts counted. A letter stays one until the sink has acknowledged it. E_NOT_FOUND, also for all of a
+// sink that carries nothing of the tenant.
 enum code bus_redrive(struct bus *bus, struct store *reader, const struct dead_letter_choice *which, bus_done done,
                       void *done_context, size_t *count, struct error *err) MUST_CHECK;
 // They are given up. Who did it and why is for the caller's audit. E_NOT_FOUND.

@@ -139,14 +139,13 @@ static enum code give_elsewhere(struct sink *sink, const struct note_put *notes,
                                 bus_done done, void *context, struct error *err)
 {
     if (!sink->bus->options.idle) return give(sink, notes, count, reload, done, context, err);
-    struct arena arena = arena_of(16 * 1024, SIZE_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(16 * 1024, SIZE_MAX);
     struct note_put *all = ARENA_ARRAY(&arena, count + 1, struct note_put);
     struct note_put order = {.space = CURSOR_SPACE, .value = STR("1"), .expect = NOTE_ANY};
     enum code rc = all && order_key(sink->config.name, &arena, &order.key) ? OK : error_nomem(err);
     for (size_t i = 0; !rc && i < count; i++) all[i] = notes[i];
     if (!rc) all[count] = order;
     if (!rc) rc = give(sink, all, count + 1, reload, done, context, err);
-    arena_release(&arena);
     return rc;
 }
 
@@ -183,8 +182,9 @@ static enum code act(struct bus *bus, struct store *reader, const struct dead_le
 {
     struct sink *sink = bus_find(bus, which->sink);
     *count = 0;
-    if (!sink) return no_sink(which->sink, err);
-    struct arena arena = arena_of(64 * 1024, SIZE_MAX);
+    bool foreign = sink && !which->id.len && !sink_carries(&sink->config, which->tenant);
+    if (!sink || foreign) return no_sink(which->sink, err);
+    struct arena arena SCOPED(arena_release) = arena_of(64 * 1024, SIZE_MAX);
     struct picking pick = {.arena = &arena, .which = which, .remove = remove, .ok = true};
     enum code rc = each_letter(reader, which->sink, (struct str){0}, &arena, pick_one, &pick, err);
     if (!rc && !pick.ok) rc = error_nomem(err);
@@ -194,7 +194,6 @@ static enum code act(struct bus *bus, struct store *reader, const struct dead_le
         rc = give_elsewhere(sink, pick.notes, pick.count, false, done, context, err);
     else if (!rc && done)
         done(context, OK, NULL); // all of them, and there are none
-    arena_release(&arena);
     return rc;
 }
 
@@ -215,7 +214,7 @@ enum code bus_drop(struct bus *bus, struct store *reader, const struct dead_lett
 // The position before event `seq` of a run. Nothing leads from a run to the feed, so the feed is read through.
 static enum code find_event(struct store *store, const struct bus_place *place, uint64_t *position, struct error *err)
 {
-    struct arena arena = arena_of(256 * 1024, SIZE_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(256 * 1024, SIZE_MAX);
     enum code rc = OK;
     for (uint64_t after = 0;;) {
         struct feed feed;
@@ -227,13 +226,11 @@ static enum code find_event(struct store *store, const struct bus_place *place, 
                 !str_eq(item->tenant, place->tenant))
                 continue;
             *position = item->position - 1;
-            arena_release(&arena);
             return OK;
         }
         if (rc || feed.next == after) break;
         after = feed.next;
     }
-    arena_release(&arena);
     return rc ? rc
               : error_set(err, E_NOT_FOUND, "there is no event %llu of run %.*s", (unsigned long long)place->seq,
                           STR_ARG(place->run));
@@ -258,9 +255,9 @@ enum code bus_rewind(struct bus *bus, struct store *reader, struct str name, con
     struct sink *sink = bus_find(bus, name);
     if (!sink || !sink_carries(&sink->config, place->asker)) return no_sink(name, err);
     bool careful = place->asker.len > 0 && !place->may_skip && !sink_is_only_of(&sink->config, place->asker);
-    struct cursor *cursor = calloc(1, sizeof(*cursor));
+    struct sink_cursor *cursor = calloc(1, sizeof(*cursor));
     if (!cursor) return error_nomem(err);
-    struct arena arena = arena_of(16 * 1024, SIZE_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(16 * 1024, SIZE_MAX);
     enum code rc = cursor_load(reader, name, &arena, cursor, err);
     if (rc == E_NOT_FOUND) rc = OK;
     uint64_t before = cursor->position;
@@ -273,7 +270,6 @@ enum code bus_rewind(struct bus *bus, struct store *reader, struct str name, con
     struct note_put note = {.space = CURSOR_SPACE, .key = sink->config.name, .expect = NOTE_ANY};
     if (!rc && !cursor_value(cursor, &arena, &note.value)) rc = error_nomem(err);
     if (!rc) rc = give_elsewhere(sink, &note, 1, true, done, done_context, err);
-    arena_release(&arena);
     free(cursor);
     return rc;
 }

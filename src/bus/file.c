@@ -138,7 +138,7 @@ static void file_flush(struct sink *sink)
     buf_clear(&lines->text);
     size_t count = lines->count;
     lines->count = 0;
-    for (size_t i = 0; i < count; i++) sink_answer(sink, lines->slots[i], &(struct answer){.kind = ANSWER_DELIVERED});
+    for (size_t i = 0; i < count; i++) sink_answer(sink, lines->slots[i], &(struct delivery){.kind = ANSWER_DELIVERED});
 }
 
 const struct transport file_transport = {

@@ -23,12 +23,11 @@ enum code bus_look(struct bus *bus, struct store *reader, struct error *err)
 {
     enum code rc = OK;
     if (!bus->options.idle) return OK;
-    pthread_mutex_lock(&bus->look);
+    LOCKED(&bus->look);
     for (size_t i = 0; !rc && i < bus->count; i++) {
         bus->sinks[i].store = reader;
         rc = look_at(&bus->sinks[i], err);
         bus->sinks[i].store = NULL;
     }
-    pthread_mutex_unlock(&bus->look);
     return rc;
 }

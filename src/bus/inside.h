@@ -95,7 +95,7 @@ enum answer_kind {
     ANSWER_LATER,   // nobody's fault: not now
     ANSWER_GONE,    // the receiver wants no more events at all
 };
-struct answer {
+struct delivery {
     enum answer_kind kind;
     bool duplicate;    // delivered: it was there
     const char *class; // of a failure: one word
@@ -106,7 +106,7 @@ struct answer {
 // ---- the page
 enum slot_state { SLOT_WAITING = 1, SLOT_SENT, SLOT_SETTLED, SLOT_DEAD };
 
-struct slot {
+struct page_slot {
     struct feed_item item;
     struct str event_id;
     enum slot_state state;
@@ -123,7 +123,7 @@ struct slot {
 
 struct page {
     struct arena arena;
-    struct slot *slots;
+    struct page_slot *slots;
     size_t count, settled; // settled: slots at the beginning that are settled or dead
     size_t open;           // neither
     uint64_t next;         // position to go on from
@@ -159,7 +159,7 @@ struct retry { // failed attempts of an event that is still being tried
 struct mark { // everything up to this position has a number up to `seq` in the stream
     uint64_t position, seq;
 };
-struct cursor {
+struct sink_cursor {
     uint64_t position, version; // version 0: there is no note
     uint64_t begin;             // where it began: nothing before is ever sent of itself
     uint64_t delivered, duplicates;
@@ -174,9 +174,9 @@ struct cursor {
     size_t retry_count;
 };
 // E_NOT_FOUND: there is none yet.
-enum code cursor_load(struct store *store, struct str sink, struct arena *arena, struct cursor *out,
+enum code cursor_load(struct store *store, struct str sink, struct arena *arena, struct sink_cursor *out,
                       struct error *err) MUST_CHECK;
-bool cursor_value(const struct cursor *cursor, struct arena *arena, struct str *out) MUST_CHECK;
+bool cursor_value(const struct sink_cursor *cursor, struct arena *arena, struct str *out) MUST_CHECK;
 
 struct letter {
     struct str id, sink, tenant, run, event_id, type, class, why;
@@ -231,7 +231,7 @@ struct sink {
     struct store *store;
     struct arena scratch, loading;
     struct page page;
-    struct cursor cursor;
+    struct sink_cursor cursor;
     struct dead_table dead;
     struct receipt *receipt; // in flight, or NULL
     bool cursor_dirty, connected, loaded;
@@ -276,7 +276,7 @@ bool sink_stopping(const struct sink *sink);
 void *sink_main(void *sink); // the thread
 void sink_poke(struct sink *sink);
 // From transports, on the sink's thread.
-void sink_answer(struct sink *sink, uint32_t slot, const struct answer *answer);
+void sink_answer(struct sink *sink, uint32_t slot, const struct delivery *answer);
 bool sink_down(struct sink *sink, const char *why); // nobody answers: everything in flight is to be sent again
 void sink_stored(struct sink *sink, struct str stream, uint64_t seq); // NATS: the number of a message in its stream
 void sink_stream(struct sink *sink, struct str stream);               // another stream than before, or none
@@ -297,10 +297,10 @@ enum code page_link(struct page *page, struct error *err) MUST_CHECK; // what wa
 bool news_due(struct sink *sink);
 void news_later(struct sink *sink); // nobody takes them now: events are not kept waiting
 enum code page_load_news(struct sink *sink, struct error *err) MUST_CHECK;
-enum code message_alert(const struct sink_config *config, const struct slot *slot, struct arena *arena,
+enum code message_alert(const struct sink_config *config, const struct page_slot *slot, struct arena *arena,
                         struct message *out, struct error *err) MUST_CHECK;
 uint32_t page_next(const struct sink *sink, int64_t now, int64_t *due); // a slot that may be sent, or PAGE_MAX
-void page_settle(struct page *page, struct slot *slot, enum slot_state state);
+void page_settle(struct page *page, struct page_slot *slot, enum slot_state state);
 bool page_done(const struct page *page); // everything settled, and dead letters on their way
 
 // notes.c: puts what has changed. False: nothing to put, or the last one is not answered yet.

@@ -21,10 +21,9 @@ static bool add_encoded(struct buf *out, struct str text, const char *also)
 
 static struct str encoded(struct str text, const char *also, struct arena *arena)
 {
-    struct buf out = buf_of(64 * 1024);
+    struct buf out SCOPED(buf_release) = buf_of(64 * 1024);
     struct str copy = {0};
     if (add_encoded(&out, text, also)) copy = arena_copy(arena, buf_str(&out));
-    buf_release(&out);
     return copy;
 }
 
@@ -112,7 +111,7 @@ static struct str ce_type(const struct message *message, struct arena *arena)
 
 static struct str ce_source(const struct message *message, struct arena *arena)
 {
-    struct buf text = buf_of(8192);
+    struct buf text SCOPED(buf_release) = buf_of(8192);
     buf_text(&text, "/cairn/tenants/");
     bool good = add_encoded(&text, message->tenant, "/?#");
     if (message->project.len) {
@@ -123,9 +122,7 @@ static struct str ce_source(const struct message *message, struct arena *arena)
     }
     buf_text(&text, "/runs/");
     good = good && add_encoded(&text, message->run, "/?#");
-    struct str copy = good && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
-    buf_release(&text);
-    return copy;
+    return good && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
 }
 
 struct attribute {
@@ -187,11 +184,10 @@ static enum code ce_body(struct message *message, struct arena *arena, struct er
             good = json_put(arena, &object, str_from(list[i].name + CE_PREFIX), json_string(list[i].value));
     good = good && json_put(arena, &object, STR("datacontenttype"), json_string(STR("application/json"))) &&
            json_put(arena, &object, STR("data"), data);
-    struct buf text = buf_of(4 * RECORD_SIZE_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(4 * RECORD_SIZE_MAX);
     if (good) json_write(&text, &object);
     good = good && buf_ok(&text);
     if (good) message->body = arena_copy(arena, buf_str(&text));
-    buf_release(&text);
     message->content_type = STR("application/cloudevents+json");
     return good && message->body.ptr ? OK : error_nomem(err);
 }
@@ -261,7 +257,7 @@ static bool add_token(struct buf *out, struct str word, const struct message *me
 
 struct str message_subject(struct str pattern, const struct message *message, struct arena *arena)
 {
-    struct buf out = buf_of(4096);
+    struct buf out SCOPED(buf_release) = buf_of(4096);
     bool good = true;
     if (!pattern.len)
         pattern =
@@ -273,7 +269,5 @@ struct str message_subject(struct str pattern, const struct message *message, st
         good = add_token(&out, str_slice(pattern, open + 1, close), message);
         pattern = str_slice(pattern, close + 1, pattern.len);
     }
-    struct str copy = good && buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
-    buf_release(&out);
-    return copy;
+    return good && buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
 }

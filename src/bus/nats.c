@@ -8,6 +8,7 @@
 #define OUT_MAX (4 * PAGE_BYTES)
 #define ALREADY_THERE 10077 // one message a subject: that one is stored
 #define TOO_LARGE 10054
+#define SUBJECT_MAX 3500 // bytes: a server takes lines of 4,096, and ends the connection over a longer one
 #define UNAVAILABLE 503
 
 // ---- frames
@@ -22,7 +23,7 @@ static bool take_line(struct nats *nats, struct str *line)
     return true;
 }
 
-static bool take_body(struct nats *nats, struct str line, bool headers, struct frame *frame, bool *bad)
+static bool take_body(struct nats *nats, struct str line, bool headers, struct nats_frame *frame, bool *bad)
 {
     struct str word[6], rest = line;
     size_t words = 0;
@@ -43,15 +44,15 @@ static bool take_body(struct nats *nats, struct str line, bool headers, struct f
     return true;
 }
 
-bool nats_frame(struct nats *nats, struct frame *frame, bool *bad)
+bool nats_frame(struct nats *nats, struct nats_frame *frame, bool *bad)
 {
     static const struct {
         const char *word;
-        enum frame_kind kind;
+        enum nats_frame_kind kind;
     } plain[] = {
         {"INFO ", FRAME_INFO}, {"PING", FRAME_PING}, {"PONG", FRAME_PONG}, {"+OK", FRAME_OK}, {"-ERR", FRAME_ERROR}};
     struct str line;
-    *frame = (struct frame){0};
+    *frame = (struct nats_frame){0};
     *bad = false;
     if (!take_line(nats, &line)) return false;
     bool headers = str_starts(line, STR("HMSG "));
@@ -117,12 +118,12 @@ static void add_headers(struct nats *nats, const struct message *message)
 
 static void refuse(struct sink *sink, uint32_t slot, enum answer_kind kind, const char *class, const char *why)
 {
-    struct answer answer = {.kind = kind, .class = class};
+    struct delivery answer = {.kind = kind, .class = class};
     snprintf(answer.why, sizeof(answer.why), "%.199s", why);
     sink_answer(sink, slot, &answer);
 }
 
-static struct pending *pending_free(struct nats *nats)
+static struct nats_pending *pending_free(struct nats *nats)
 {
     for (size_t i = 0; i < PAGE_MAX; i++)
         if (!nats->pending[i].ticket) return &nats->pending[i];
@@ -133,10 +134,14 @@ static void nats_send(struct sink *sink, uint32_t slot, const struct message *me
 {
     struct nats *nats = sink->wire;
     struct str subject = message_subject(sink->config.subject, message, &sink->scratch);
-    struct pending *pending = pending_free(nats);
+    struct nats_pending *pending = pending_free(nats);
     INVARIANT(pending); // no more are in flight than a page has
+    if (!subject.ptr || subject.len > SUBJECT_MAX) { // names of tenants are in it: one that is refused must not end the connection
+        refuse(sink, slot, ANSWER_POISON, "SUBJECT_TOO_LONG", "the subject is longer than a server takes");
+        return;
+    }
     add_headers(nats, message);
-    if (!subject.ptr || !buf_ok(&nats->head)) {
+    if (!buf_ok(&nats->head)) {
         sink_down(sink, "out of memory");
         return;
     }
@@ -144,7 +149,7 @@ static void nats_send(struct sink *sink, uint32_t slot, const struct message *me
         refuse(sink, slot, ANSWER_POISON, "TOO_LARGE", "larger than the server takes");
         return;
     }
-    *pending = (struct pending){.ticket = ++nats->tickets, .slot = slot};
+    *pending = (struct nats_pending){.ticket = ++nats->tickets, .slot = slot};
     pending->deadline = mono_now() + sink->config.timeout_ms;
     snprintf(pending->subject, sizeof(pending->subject), "%.*s", STR_ARG(subject));
     buf_printf(&nats->out, "HPUB %.*s %s%zu.%llu %zu %zu\r\n", STR_ARG(subject), nats->inbox,
@@ -160,7 +165,7 @@ static void nats_flush(struct sink *sink)
     struct nats *nats = sink->wire;
     struct error err = {0};
     enum code rc = buf_ok(&nats->out)
-                       ? tcp_write(&nats->tcp, buf_str(&nats->out), mono_now() + sink->config.timeout_ms, &err)
+                       ? nats_write(nats, buf_str(&nats->out), mono_now() + sink->config.timeout_ms, &err)
                        : error_nomem(&err);
     buf_clear(&nats->out);
     if (rc) sink_down(sink, err.message);
@@ -168,7 +173,7 @@ static void nats_flush(struct sink *sink)
 
 // ---- answers
 
-static struct pending *pending_of(struct nats *nats, struct str subject)
+static struct nats_pending *pending_of(struct nats *nats, struct str subject)
 {
     int64_t index, ticket;
     struct str rest = subject;
@@ -180,19 +185,19 @@ static struct pending *pending_of(struct nats *nats, struct str subject)
     return nats->pending[index].ticket == (uint64_t)ticket ? &nats->pending[index] : NULL;
 }
 
-static void stored(struct sink *sink, struct pending *pending, const struct json *reply)
+static void stored(struct sink *sink, struct nats_pending *pending, const struct json *reply)
 {
     const struct json *duplicate = json_key(reply, "duplicate");
-    struct answer answer = {.kind = ANSWER_DELIVERED, .duplicate = json_is(duplicate, JSON_BOOL) && duplicate->boolean};
+    struct delivery answer = {.kind = ANSWER_DELIVERED, .duplicate = json_true(duplicate)};
     uint64_t seq = (uint64_t)json_integer(json_key(reply, "seq"), 0);
     sink_stored(sink, json_text(json_key(reply, "stream")), seq);
     uint32_t slot = pending->slot;
-    *pending = (struct pending){0};
+    *pending = (struct nats_pending){0};
     sink_answer(sink, slot, &answer);
 }
 
 // False: it is not about the message, and the connection is over.
-static bool failed(struct sink *sink, struct pending *pending, const struct json *error)
+static bool failed(struct sink *sink, struct nats_pending *pending, const struct json *error)
 {
     char why[200];
     struct str text = json_text(json_key(error, "description"));
@@ -200,19 +205,19 @@ static bool failed(struct sink *sink, struct pending *pending, const struct json
     snprintf(why, sizeof(why), "%.*s (%lld)", STR_ARG(str_slice(text, 0, 160)), (long long)code);
     uint32_t slot = pending->slot;
     if (status == UNAVAILABLE && code != ALREADY_THERE) return sink_down(sink, why);
-    *pending = (struct pending){0};
+    *pending = (struct nats_pending){0};
     if (code == ALREADY_THERE)
-        sink_answer(sink, slot, &(struct answer){.kind = ANSWER_DELIVERED, .duplicate = true});
+        sink_answer(sink, slot, &(struct delivery){.kind = ANSWER_DELIVERED, .duplicate = true});
     else
         refuse(sink, slot, code == TOO_LARGE ? ANSWER_POISON : ANSWER_REFUSED,
                code == TOO_LARGE ? "TOO_LARGE" : "REFUSED", why);
     return true;
 }
 
-static bool on_message(struct sink *sink, const struct frame *frame)
+static bool on_message(struct sink *sink, const struct nats_frame *frame)
 {
     struct nats *nats = sink->wire;
-    struct pending *pending = pending_of(nats, frame->subject);
+    struct nats_pending *pending = pending_of(nats, frame->subject);
     struct json reply;
     struct error err = {0};
     if (!pending) return true; // the caller has given up
@@ -235,11 +240,11 @@ static bool on_error(struct sink *sink, struct str text)
     char why[200], quoted[512];
     snprintf(why, sizeof(why), "%.*s", STR_ARG(str_slice(text, 0, 190)));
     for (size_t i = 0; i < PAGE_MAX; i++) {
-        struct pending *pending = &nats->pending[i];
+        struct nats_pending *pending = &nats->pending[i];
         snprintf(quoted, sizeof(quoted), "\"%s\"", pending->subject);
         if (!pending->ticket || !memmem(text.ptr, text.len, quoted, strlen(quoted))) continue;
         uint32_t slot = pending->slot;
-        *pending = (struct pending){0};
+        *pending = (struct nats_pending){0};
         refuse(sink, slot, ANSWER_REFUSED, "DENIED", why);
         return true;
     }
@@ -247,7 +252,7 @@ static bool on_error(struct sink *sink, struct str text)
 }
 
 // False: the connection is over.
-static bool on_frame(struct sink *sink, const struct frame *frame)
+static bool on_frame(struct sink *sink, const struct nats_frame *frame)
 {
     struct nats *nats = sink->wire;
     if (frame->kind == FRAME_MESSAGE) return on_message(sink, frame);
@@ -261,14 +266,14 @@ static bool too_late(struct sink *sink)
 {
     struct nats *nats = sink->wire;
     for (size_t i = 0; i < PAGE_MAX; i++) {
-        struct pending *pending = &nats->pending[i];
+        struct nats_pending *pending = &nats->pending[i];
         if (!pending->ticket || mono_now() < pending->deadline) continue;
         if (!sink->config.silence_counts) {
             sink_down(sink, "the server does not say whether it has stored the event");
             return true;
         }
         uint32_t slot = pending->slot;
-        *pending = (struct pending){0};
+        *pending = (struct nats_pending){0};
         refuse(sink, slot, ANSWER_REFUSED, "TIMEOUT", "the server does not say whether it has stored the event");
     }
     return false;
@@ -280,9 +285,9 @@ static void nats_receive(struct sink *sink)
     struct error err = {0};
     size_t got = 0;
     do {
-        struct frame frame;
+        struct nats_frame frame;
         bool bad = false;
-        if (tcp_read(&nats->tcp, &nats->in, &got, &err)) {
+        if (wire_recv_now(&nats->wire, &nats->in, &got, &err)) {
             sink_down(sink, err.message);
             return;
         }
@@ -309,7 +314,7 @@ static int64_t nats_deadline(struct sink *sink)
 
 static int nats_fd(struct sink *sink)
 {
-    return ((const struct nats *)sink->wire)->tcp.fd;
+    return ((const struct nats *)sink->wire)->wire.fd;
 }
 
 const struct transport nats_transport = {

@@ -4,19 +4,19 @@
 
 #include "bus/inside.h"
 #include "bus/nats_client.h"
-#include "bus/tcp.h"
+#include "fetch/wire.h"
 
 #define NATS_IN_MAX (24u << 20) // of what was not taken yet: a message of 16 MB in base64
 
-enum frame_kind { FRAME_INFO = 1, FRAME_PING, FRAME_PONG, FRAME_OK, FRAME_ERROR, FRAME_MESSAGE };
+enum nats_frame_kind { FRAME_INFO = 1, FRAME_PING, FRAME_PONG, FRAME_OK, FRAME_ERROR, FRAME_MESSAGE };
 
-struct frame { // borrows the input
-    enum frame_kind kind;
+struct nats_frame { // borrows the input
+    enum nats_frame_kind kind;
     struct str subject, head;
     struct str text; // of a message, an error or INFO
 };
 
-struct pending {     // a message without an answer
+struct nats_pending {     // a message without an answer
     uint64_t ticket; // 0 = free
     uint32_t slot;
     int64_t deadline;
@@ -24,20 +24,21 @@ struct pending {     // a message without an answer
 };
 
 struct nats {
-    struct tcp tcp;
+    struct wire wire;
     struct buf in, out, head;
     size_t taken;   // of `in`
     char inbox[48]; // "_INBOX.….": what answers are sent to, with the number of the message behind it
     uint64_t max_payload, tickets;
-    struct pending pending[PAGE_MAX];
+    struct nats_pending pending[PAGE_MAX];
 };
 
 // The next whole frame. False: there is none yet, or (*bad) what came is not NATS.
-bool nats_frame(struct nats *nats, struct frame *frame, bool *bad);
+bool nats_frame(struct nats *nats, struct nats_frame *frame, bool *bad);
 void nats_compact(struct nats *nats); // forgets frames that were taken
 
+enum code nats_write(struct nats *nats, struct str bytes, int64_t deadline, struct error *err) MUST_CHECK; // all of it
 // Waits for a frame of a kind (and subject, unless that is empty); answers PINGs; everything else is passed over.
-enum code nats_await(struct nats *nats, enum frame_kind kind, struct str subject, int64_t deadline, struct frame *frame,
+enum code nats_await(struct nats *nats, enum nats_frame_kind kind, struct str subject, int64_t deadline, struct nats_frame *frame,
                      struct error *err) MUST_CHECK;
 
 enum code nats_open(struct sink *sink, struct error *err);

@@ -26,22 +26,22 @@ enum code nats_publish(struct nats_client *client, const char *subject, const ch
     buf_add(out, head);
     buf_add(out, body);
     buf_text(out, "\r\n");
-    enum code rc = buf_ok(out) ? tcp_write(&client->nats->tcp, buf_str(out), client->deadline, err) : error_nomem(err);
+    enum code rc = buf_ok(out) ? nats_write(client->nats, buf_str(out), client->deadline, err) : error_nomem(err);
     buf_clear(out);
     return broke(client, rc);
 }
 
 enum code nats_settle(struct nats_client *client, struct error *err)
 {
-    struct frame frame;
-    enum code rc = tcp_write(&client->nats->tcp, STR("PING\r\n"), client->deadline, err);
+    struct nats_frame frame;
+    enum code rc = nats_write(client->nats, STR("PING\r\n"), client->deadline, err);
     if (!rc) rc = nats_await(client->nats, FRAME_PONG, (struct str){0}, client->deadline, &frame, err);
     return broke(client, rc);
 }
 
 enum code nats_answer(struct nats_client *client, const char *reply, struct json *out, bool *none, struct error *err)
 {
-    struct frame frame;
+    struct nats_frame frame;
     enum code rc = nats_await(client->nats, FRAME_MESSAGE, str_from(reply), client->deadline, &frame, err);
     if (rc) return broke(client, rc);
     *none = str_starts(frame.head, STR("NATS/1.0 503"));

@@ -90,13 +90,11 @@ static bool prove(const uint8_t seed[KEY_SIZE], struct str nonce, struct arena *
     uint16_t crc = crc16(public_key, 1 + KEY_SIZE);
     public_key[1 + KEY_SIZE] = (uint8_t)crc; // little-endian
     public_key[2 + KEY_SIZE] = (uint8_t)(crc >> 8);
-    struct buf text = buf_of(4096);
+    struct buf text SCOPED(buf_release) = buf_of(4096);
     base32_write(public_key, sizeof(public_key), &text);
     good = good && text_of(&text, arena, &out->key);
     buf_base64url(&text, (struct str){(const char *)signature, sizeof(signature)}, false);
-    good = good && text_of(&text, arena, &out->signature);
-    buf_release(&text);
-    return good;
+    return good && text_of(&text, arena, &out->signature);
 }
 
 static enum code read_creds(struct str text, struct str nonce, struct arena *arena, struct proof *out,

@@ -41,7 +41,13 @@ enum code nats_url_check(struct str url, struct error *err)
     return read_address(url, &address, err);
 }
 
-enum code nats_await(struct nats *nats, enum frame_kind kind, struct str subject, int64_t deadline, struct frame *frame,
+enum code nats_write(struct nats *nats, struct str bytes, int64_t deadline, struct error *err)
+{
+    nats->wire.deadline = deadline;
+    return wire_send(&nats->wire, bytes, err);
+}
+
+enum code nats_await(struct nats *nats, enum nats_frame_kind kind, struct str subject, int64_t deadline, struct nats_frame *frame,
                      struct error *err)
 {
     for (;;) {
@@ -51,12 +57,13 @@ enum code nats_await(struct nats *nats, enum frame_kind kind, struct str subject
             if (frame->kind == FRAME_ERROR) return error_set(err, E_DENIED, "%.*s", STR_ARG(frame->text));
             if (frame->kind == kind && (!subject.len || str_eq(frame->subject, subject))) return OK;
             enum code rc = OK;
-            if (frame->kind == FRAME_PING) rc = tcp_write(&nats->tcp, STR("PONG\r\n"), deadline, err);
+            if (frame->kind == FRAME_PING) rc = nats_write(nats, STR("PONG\r\n"), deadline, err);
             if (rc) return rc;
         }
         if (bad) return error_set(err, E_INVALID, "the server does not speak NATS");
-        enum code rc = tcp_wait(&nats->tcp, deadline, err);
-        if (!rc) rc = tcp_read(&nats->tcp, &nats->in, &got, err);
+        nats->wire.deadline = deadline;
+        enum code rc = wire_await(&nats->wire, err);
+        if (!rc) rc = wire_recv_now(&nats->wire, &nats->in, &got, err);
         if (rc) return rc;
     }
 }
@@ -65,9 +72,8 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
                        struct error *err)
 {
     struct arena *arena = call->arena;
-    struct frame frame;
+    struct nats_frame frame;
     struct json info;
-    uint64_t random;
     enum code rc = nats_await(nats, FRAME_INFO, (struct str){0}, deadline, &frame, err);
     if (rc) return rc;
     struct str text = arena_copy(arena, frame.text); // because reading goes on
@@ -79,17 +85,16 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
         return error_set(err, E_UNSUPPORTED, "the server is too old: it knows no headers");
     nats->max_payload = (uint64_t)json_integer(json_key(&info, "max_payload"), 0);
     nats_compact(nats);
-    if (to->tls || (json_is(tls, JSON_BOOL) && tls->boolean)) {
-        rc = tcp_secure(&nats->tcp, &(struct tcp_tls){.host = to->host, .ca_file = call->ca_file}, deadline, err);
+    if (to->tls || json_true(tls)) {
+        rc = wire_secure(&nats->wire, &(struct wire_tls){.host = to->host, .ca_file = call->ca_file}, err);
         if (rc) return rc;
     }
-    os_entropy()->fill(os_entropy(), &random, sizeof(random));
-    snprintf(nats->inbox, sizeof(nats->inbox), "_INBOX.cairn%016llx.", (unsigned long long)random);
+    snprintf(nats->inbox, sizeof(nats->inbox), "_INBOX.cairn%016llx.", (unsigned long long)entropy_number(os_entropy()));
     buf_text(&nats->out, "CONNECT ");
     rc = nats_connect_write(&call->who, &info, arena, &nats->out, err);
     if (rc) return rc;
     buf_printf(&nats->out, "\r\nSUB %s> 1\r\nPING\r\n", nats->inbox);
-    rc = buf_ok(&nats->out) ? tcp_write(&nats->tcp, buf_str(&nats->out), deadline, err) : error_nomem(err);
+    rc = buf_ok(&nats->out) ? nats_write(nats, buf_str(&nats->out), deadline, err) : error_nomem(err);
     explicit_bzero(nats->out.ptr, nats->out.len); // it says a password, perhaps
     buf_clear(&nats->out);
     if (!rc) rc = nats_await(nats, FRAME_PONG, (struct str){0}, deadline, &frame, err);
@@ -102,7 +107,7 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
 // some positions; a stream that is behind one of them has lost everything after it, and gets it again.
 static void compare(struct sink *sink, const struct json *info)
 {
-    struct cursor *cursor = &sink->cursor;
+    struct sink_cursor *cursor = &sink->cursor;
     struct str created = json_text(json_key(info, "created"));
     uint64_t last = (uint64_t)json_integer(json_at(info, STR("state.last_seq")), 0);
     bool other = cursor->created[0] && !str_is(created, cursor->created);
@@ -123,12 +128,12 @@ static enum code ask_stream(struct sink *sink, struct nats *nats, int64_t deadli
 {
     struct str name = sink->config.stream.len ? sink->config.stream : str_from(sink->cursor.stream);
     char subject[64];
-    struct frame frame;
+    struct nats_frame frame;
     struct json info;
     if (!name.len) return OK; // no message has been stored anywhere yet
     snprintf(subject, sizeof(subject), "%sstream", nats->inbox);
     buf_printf(&nats->out, "PUB $JS.API.STREAM.INFO.%.*s %s 0\r\n\r\n", STR_ARG(name), subject);
-    enum code rc = buf_ok(&nats->out) ? tcp_write(&nats->tcp, buf_str(&nats->out), deadline, err) : error_nomem(err);
+    enum code rc = buf_ok(&nats->out) ? nats_write(nats, buf_str(&nats->out), deadline, err) : error_nomem(err);
     buf_clear(&nats->out);
     if (!rc) rc = nats_await(nats, FRAME_MESSAGE, str_from(subject), deadline, &frame, err);
     if (rc == E_DENIED) return error_set(err, E_DENIED, "may not ask for the stream");
@@ -155,7 +160,7 @@ static enum code ask_stream(struct sink *sink, struct nats *nats, int64_t deadli
 void nats_hang_up(struct nats *nats)
 {
     if (!nats) return;
-    tcp_close(&nats->tcp);
+    wire_close(&nats->wire);
     buf_release(&nats->in);
     buf_release(&nats->out);
     buf_release(&nats->head);
@@ -171,11 +176,11 @@ enum code nats_dial(const struct nats_call *call, struct nats **out, struct erro
     if (rc) return rc;
     struct nats *nats = calloc(1, sizeof(*nats));
     if (!nats) return error_nomem(err);
-    nats->tcp = (struct tcp){.fd = -1, .stopped = call->stopped, .context = call->context};
+    nats->wire = (struct wire){.fd = -1, .deadline = deadline, .stopped = call->stopped, .stop_context = call->context};
     buf_init(&nats->in, NATS_IN_MAX);
     buf_init(&nats->out, OUT_MAX);
     buf_init(&nats->head, HEAD_MAX);
-    rc = tcp_dial(&nats->tcp, to.host, to.port, deadline, err);
+    rc = wire_dial(&nats->wire, to.host, to.port, err);
     if (!rc) rc = greet(nats, call, &to, deadline, err);
     if (rc)
         nats_hang_up(nats);

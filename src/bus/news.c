@@ -67,8 +67,8 @@ static void add_slot(struct page *page, const struct note *note)
 {
     struct json value;
     struct error err = {0};
-    struct slot *slot = &page->slots[page->count++];
-    *slot = (struct slot){.state = SLOT_WAITING, .note = note->key};
+    struct page_slot *slot = &page->slots[page->count++];
+    *slot = (struct page_slot){.state = SLOT_WAITING, .note = note->key};
     slot->item.record.bytes = note->value;
     if (json_parse(note->value, NULL, &page->arena, &value, &err)) {
         slot->state = SLOT_SETTLED; // nobody can read it
@@ -105,7 +105,7 @@ static struct str source_of(const struct message *m, struct arena *arena)
     return arena_format(arena, "/cairn/tenants/%.*s/alerts", STR_ARG(m->tenant));
 }
 
-enum code message_alert(const struct sink_config *config, const struct slot *slot, struct arena *arena,
+enum code message_alert(const struct sink_config *config, const struct page_slot *slot, struct arena *arena,
                         struct message *out, struct error *err)
 {
     struct json value;

@@ -30,11 +30,11 @@ static bool written(const struct json *value, struct arena *arena, struct str *o
 
 // ---- cursors
 
-enum code cursor_load(struct store *store, struct str sink, struct arena *arena, struct cursor *out, struct error *err)
+enum code cursor_load(struct store *store, struct str sink, struct arena *arena, struct sink_cursor *out, struct error *err)
 {
     struct note note;
     struct json value;
-    *out = (struct cursor){0};
+    *out = (struct sink_cursor){0};
     enum code rc = store_note(store, CURSOR_SPACE, sink, arena, &note, err);
     if (!rc) rc = json_parse(note.value, NULL, arena, &value, err);
     if (rc) return rc;
@@ -62,7 +62,7 @@ enum code cursor_load(struct store *store, struct str sink, struct arena *arena,
     return OK;
 }
 
-static struct json retries_json(const struct cursor *cursor, struct arena *arena)
+static struct json retries_json(const struct sink_cursor *cursor, struct arena *arena)
 {
     struct json list = json_array();
     for (size_t i = 0; i < cursor->retry_count; i++) {
@@ -74,7 +74,7 @@ static struct json retries_json(const struct cursor *cursor, struct arena *arena
     return list;
 }
 
-static struct json marks_json(const struct cursor *cursor, struct arena *arena)
+static struct json marks_json(const struct sink_cursor *cursor, struct arena *arena)
 {
     struct json list = json_array();
     for (size_t i = 0; i < cursor->mark_count; i++)
@@ -84,7 +84,7 @@ static struct json marks_json(const struct cursor *cursor, struct arena *arena)
 }
 
 // The newest stay close together, the older ones thin out.
-static void take_mark(struct cursor *cursor)
+static void take_mark(struct sink_cursor *cursor)
 {
     if (!cursor->stream[0] || !cursor->stream_seq) return;
     if (cursor->mark_count && cursor->marks[cursor->mark_count - 1].position >= cursor->position) return;
@@ -97,7 +97,7 @@ static void take_mark(struct cursor *cursor)
     cursor->marks[cursor->mark_count++] = (struct mark){cursor->position, cursor->stream_seq};
 }
 
-bool cursor_value(const struct cursor *cursor, struct arena *arena, struct str *out)
+bool cursor_value(const struct sink_cursor *cursor, struct arena *arena, struct str *out)
 {
     bool stream = cursor->stream[0];
     struct json value =
@@ -165,7 +165,7 @@ enum code letter_read(const struct note *note, struct arena *arena, struct lette
                            .attempts = (uint32_t)get_number(&value, "attempts"),
                            .first_ms = get_time(&value, "firstAt"),
                            .last_ms = get_time(&value, "lastAt"),
-                           .redrive = json_is(redrive, JSON_BOOL) && redrive->boolean};
+                           .redrive = json_true(redrive)};
     return OK;
 }
 
@@ -337,17 +337,17 @@ static bool receipt_report(struct receipt *receipt, const struct letter *letter)
     if (!ARENA_ROOM(arena, receipt->reports, receipt->report_count, &receipt->report_capacity)) return false;
     struct sink_report *report = &receipt->reports[receipt->report_count++];
     *report = (struct sink_report){.sink = letter->sink,
-                                   .tenant = arena_copy(arena, letter->tenant),
-                                   .run = arena_copy(arena, letter->run),
-                                   .event_id = arena_copy(arena, letter->event_id),
+                                   .tenant = letter->tenant,
+                                   .run = letter->run,
+                                   .event_id = letter->event_id,
                                    .seq = letter->seq,
                                    .attempts = letter->attempts,
                                    .at_ms = letter->last_ms,
-                                   .why = arena_copy(arena, letter->why)};
-    return report->tenant.ptr && report->run.ptr && report->event_id.ptr && report->why.ptr;
+                                   .why = letter->why};
+    return ARENA_KEEP(arena, &report->tenant, &report->run, &report->event_id, &report->why);
 }
 
-static bool add_letter(struct sink *sink, struct receipt *receipt, struct slot *slot)
+static bool add_letter(struct sink *sink, struct receipt *receipt, struct page_slot *slot)
 {
     if (slot->note.len) { // an alert: sent, or never taken
         struct str key = arena_copy(&receipt->arena, slot->note);
@@ -377,7 +377,7 @@ static bool add_letter(struct sink *sink, struct receipt *receipt, struct slot *
 // Dead letters go with the move past them; those that are sent again, whenever it is known what became of them.
 static bool wants_note(const struct page *page, size_t at)
 {
-    const struct slot *slot = &page->slots[at];
+    const struct page_slot *slot = &page->slots[at];
     if (slot->recorded) return false;
     if (page->letters) return slot->state == SLOT_SETTLED || slot->state == SLOT_DEAD;
     return at < page->settled && slot->state == SLOT_DEAD;
@@ -386,10 +386,10 @@ static bool wants_note(const struct page *page, size_t at)
 static void take_retries(struct sink *sink)
 {
     struct page *page = &sink->page;
-    struct cursor *cursor = &sink->cursor;
+    struct sink_cursor *cursor = &sink->cursor;
     cursor->retry_count = 0;
     for (size_t i = page->settled; !page->letters && i < page->count; i++) {
-        const struct slot *slot = &page->slots[i];
+        const struct page_slot *slot = &page->slots[i];
         if (slot->attempts && (slot->state == SLOT_WAITING || slot->state == SLOT_SENT))
             cursor->retries[cursor->retry_count++] =
                 (struct retry){slot->item.position, slot->attempts, slot->first_ms};

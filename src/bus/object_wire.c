@@ -19,10 +19,9 @@ void object_nuid(const unsigned char random[OBJECT_NUID], char out[OBJECT_NUID +
 // With the letters for URLs, and padded: so do other clients.
 static void add_base64url(const unsigned char *bytes, size_t size, char *out, size_t room)
 {
-    struct buf text = buf_of(room);
+    struct buf text SCOPED(buf_release) = buf_of(room);
     buf_base64url(&text, (struct str){(const char *)bytes, size}, true);
     snprintf(out, room, "%s", text.ptr);
-    buf_release(&text);
 }
 
 void object_stream(struct str bucket, char out[OBJECT_SUBJECT])
@@ -122,7 +121,7 @@ bool object_described(struct str text, struct arena *arena, struct object_meta *
     *out = (struct object_meta){.nuid = json_text(json_key(&meta, "nuid")),
                                 .size = (uint64_t)size,
                                 .chunks = (uint64_t)chunks,
-                                .deleted = json_is(deleted, JSON_BOOL) && deleted->boolean};
+                                .deleted = json_true(deleted)};
     if (!is_token(out->nuid) || size < 0 || chunks < 0) return false;
     return out->deleted || read_digest(json_text(json_key(&meta, "digest")), arena, &out->digest);
 }

@@ -48,7 +48,7 @@ struct objects {
 
 static bool cache_get(struct objects *objects, const struct digest *sha256, struct arena *arena, struct str *out)
 {
-    pthread_mutex_lock(&objects->mutex);
+    LOCKED(&objects->mutex);
     struct cached **at = &objects->cached, *found = NULL;
     while (*at && !digest_eq(&(*at)->sha256, sha256)) at = &(*at)->next;
     if (*at) {
@@ -58,13 +58,12 @@ static bool cache_get(struct objects *objects, const struct digest *sha256, stru
         objects->cached = found;
         *out = arena_copy(arena, (struct str){found->bytes, found->len});
     }
-    pthread_mutex_unlock(&objects->mutex);
     return found && out->ptr;
 }
 
 static void cache_forget(struct objects *objects, const struct digest *sha256)
 {
-    pthread_mutex_lock(&objects->mutex);
+    LOCKED(&objects->mutex);
     for (struct cached **at = &objects->cached; *at; at = &(*at)->next) {
         struct cached *one = *at;
         if (!digest_eq(&one->sha256, sha256)) continue;
@@ -73,7 +72,6 @@ static void cache_forget(struct objects *objects, const struct digest *sha256)
         free(one);
         break;
     }
-    pthread_mutex_unlock(&objects->mutex);
 }
 
 static void cache_put(struct objects *objects, const struct digest *sha256, struct str bytes)
@@ -84,7 +82,7 @@ static void cache_put(struct objects *objects, const struct digest *sha256, stru
     if (!one) return; // it is fetched again
     *one = (struct cached){.sha256 = *sha256, .len = bytes.len};
     memcpy(one->bytes, bytes.ptr, bytes.len);
-    pthread_mutex_lock(&objects->mutex);
+    LOCKED(&objects->mutex);
     one->next = objects->cached;
     objects->cached = one;
     objects->cached_bytes += one->len;
@@ -95,7 +93,6 @@ static void cache_put(struct objects *objects, const struct digest *sha256, stru
         free(*last);
         *last = NULL;
     }
-    pthread_mutex_unlock(&objects->mutex);
 }
 
 // ---- connections

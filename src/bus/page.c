@@ -45,7 +45,7 @@ enum code page_link(struct page *page, struct error *err)
     uint32_t *last = ARENA_ARRAY(&page->arena, page->count + 1, uint32_t);
     if (!last) return error_nomem(err);
     for (size_t i = 0; i < page->count; i++) {
-        struct slot *slot = &page->slots[i];
+        struct page_slot *slot = &page->slots[i];
         slot->before = PAGE_MAX;
         if (slot->state != SLOT_WAITING) continue;
         char key[512];
@@ -61,7 +61,7 @@ enum code page_link(struct page *page, struct error *err)
     return OK;
 }
 
-static void restore_attempts(const struct cursor *cursor, struct slot *slot)
+static void restore_attempts(const struct sink_cursor *cursor, struct page_slot *slot)
 {
     for (size_t i = 0; i < cursor->retry_count; i++) {
         if (cursor->retries[i].position != slot->item.position) continue;
@@ -76,7 +76,7 @@ enum code page_begin(struct page *page, bool letters, struct error *err)
     page->count = page->settled = page->open = 0;
     page->letters = letters;
     page->news = false;
-    page->slots = ARENA_ARRAY(&page->arena, PAGE_MAX, struct slot);
+    page->slots = ARENA_ARRAY(&page->arena, PAGE_MAX, struct page_slot);
     return page->slots ? OK : error_nomem(err);
 }
 
@@ -97,8 +97,8 @@ enum code page_load(struct sink *sink, struct error *err)
     if (rc) return rc;
     uint64_t before = page->next;
     for (size_t i = 0; i < feed.count && bytes < PAGE_BYTES; i++) {
-        struct slot *slot = &page->slots[page->count++];
-        *slot = (struct slot){.item = feed.items[i], .state = SLOT_WAITING};
+        struct page_slot *slot = &page->slots[page->count++];
+        *slot = (struct page_slot){.item = feed.items[i], .state = SLOT_WAITING};
         if (!wanted(&sink->config, &slot->item)) slot->state = SLOT_SETTLED;
         restore_attempts(&sink->cursor, slot);
         page->open += slot->state == SLOT_WAITING;
@@ -118,9 +118,9 @@ static enum code add_letter(struct sink *sink, const struct letter *letter, stru
     struct feed feed;
     enum code rc = store_feed(sink->store, letter->position - 1, 1, &page->arena, &feed, err);
     if (rc) return rc;
-    struct slot *slot = &page->slots[page->count++];
+    struct page_slot *slot = &page->slots[page->count++];
     bool there = feed.count == 1 && feed.items[0].position == letter->position;
-    *slot = (struct slot){.state = there ? SLOT_WAITING : SLOT_SETTLED, .letter = true, .first_ms = letter->first_ms};
+    *slot = (struct page_slot){.state = there ? SLOT_WAITING : SLOT_SETTLED, .letter = true, .first_ms = letter->first_ms};
     slot->item.position = letter->position;
     if (there) slot->item = feed.items[0];
     page->open += there; // else its run has been removed
@@ -153,7 +153,7 @@ enum code page_load_letters(struct sink *sink, struct error *err)
 }
 
 // What goes before it has its answer, or comes with it.
-static bool passed(const struct sink *sink, const struct slot *slot)
+static bool passed(const struct sink *sink, const struct page_slot *slot)
 {
     if (slot->before == PAGE_MAX) return true;
     enum slot_state state = sink->page.slots[slot->before].state;
@@ -164,7 +164,7 @@ uint32_t page_next(const struct sink *sink, int64_t now, int64_t *due)
 {
     const struct page *page = &sink->page;
     for (size_t i = page->settled; i < page->count; i++) {
-        const struct slot *slot = &page->slots[i];
+        const struct page_slot *slot = &page->slots[i];
         if (slot->state != SLOT_WAITING || !passed(sink, slot)) continue;
         if (slot->due_ms <= now) return (uint32_t)i;
         if (slot->due_ms < *due) *due = slot->due_ms;
@@ -172,7 +172,7 @@ uint32_t page_next(const struct sink *sink, int64_t now, int64_t *due)
     return PAGE_MAX;
 }
 
-void page_settle(struct page *page, struct slot *slot, enum slot_state state)
+void page_settle(struct page *page, struct page_slot *slot, enum slot_state state)
 {
     slot->state = state;
     page->open--;
@@ -183,7 +183,7 @@ bool page_done(const struct page *page)
 {
     if (page->open) return false;
     for (size_t i = 0; i < page->count; i++) {
-        const struct slot *slot = &page->slots[i];
+        const struct page_slot *slot = &page->slots[i];
         if ((slot->letter || slot->note.len || slot->state == SLOT_DEAD) && !slot->recorded) return false;
     }
     return true;

@@ -61,24 +61,22 @@ void sink_poke(struct sink *sink)
 
 void sink_face_error(struct sink *sink, const char *why)
 {
-    pthread_mutex_lock(&sink->mutex);
+    LOCKED(&sink->mutex);
     snprintf(sink->face.error, sizeof(sink->face.error), "%s", why);
     sink->face.error_ms = wall_now();
-    pthread_mutex_unlock(&sink->mutex);
 }
 
 static void set_state(struct sink *sink, enum sink_state state)
 {
-    pthread_mutex_lock(&sink->mutex);
+    LOCKED(&sink->mutex);
     sink->face.state = state;
-    pthread_mutex_unlock(&sink->mutex);
 }
 
 static int64_t head_time(struct sink *sink)
 {
     struct page *page = &sink->page;
     if (page->letters || page->settled == page->count) return 0;
-    struct slot *slot = &page->slots[page->settled];
+    struct page_slot *slot = &page->slots[page->settled];
     if (!slot->at_ms) {
         struct message message;
         struct error err = {0};
@@ -135,7 +133,7 @@ void sink_show(struct sink *sink, bool now_please)
 // Readers at another engine see it in the cursor: it is put when that changes.
 static void note_down(struct sink *sink, const char *why)
 {
-    struct cursor *cursor = &sink->cursor;
+    struct sink_cursor *cursor = &sink->cursor;
     if (!cursor->down[0] == !why[0]) return;
     snprintf(cursor->down, sizeof(cursor->down), "%s", why);
     sink->cursor_dirty = true;
@@ -144,7 +142,7 @@ static void note_down(struct sink *sink, const char *why)
 
 // ---- answers
 
-static void fail(struct slot *slot, const struct answer *answer)
+static void fail(struct page_slot *slot, const struct delivery *answer)
 {
     slot->last_ms = wall_now();
     if (!slot->first_ms) slot->first_ms = slot->last_ms;
@@ -152,7 +150,7 @@ static void fail(struct slot *slot, const struct answer *answer)
     memcpy(slot->why, answer->why, sizeof(slot->why));
 }
 
-static void refused(struct sink *sink, struct slot *slot, const struct answer *answer)
+static void refused(struct sink *sink, struct page_slot *slot, const struct delivery *answer)
 {
     const struct sink_config *config = &sink->config;
     slot->attempts++;
@@ -174,17 +172,16 @@ static void refused(struct sink *sink, struct slot *slot, const struct answer *a
         mono_now() + backoff_ms(config->backoff_ms, config->backoff_max_ms, slot->attempts - 1, sink_random(sink));
 }
 
-static void delivered(struct sink *sink, struct slot *slot, const struct answer *answer)
+static void delivered(struct sink *sink, struct page_slot *slot, const struct delivery *answer)
 {
     page_settle(&sink->page, slot, SLOT_SETTLED);
     sink->cursor.delivered++;
     sink->cursor.duplicates += answer->duplicate;
-    pthread_mutex_lock(&sink->mutex);
+    LOCKED(&sink->mutex);
     sink->face.delivered_ms = wall_now();
-    pthread_mutex_unlock(&sink->mutex);
 }
 
-static void later(struct sink *sink, struct slot *slot, const struct answer *answer)
+static void later(struct sink *sink, struct page_slot *slot, const struct delivery *answer)
 {
     slot->state = SLOT_WAITING;
     int64_t wait = answer->after_ms > 0
@@ -199,10 +196,10 @@ static void later(struct sink *sink, struct slot *slot, const struct answer *ans
     note_down(sink, answer->why);
 }
 
-void sink_answer(struct sink *sink, uint32_t at, const struct answer *answer)
+void sink_answer(struct sink *sink, uint32_t at, const struct delivery *answer)
 {
     INVARIANT(at < sink->page.count && sink->page.slots[at].state == SLOT_SENT);
-    struct slot *slot = &sink->page.slots[at];
+    struct page_slot *slot = &sink->page.slots[at];
     sink->in_flight--;
     sink->cursor_dirty = true;
     if (answer->kind == ANSWER_LATER) {
@@ -247,7 +244,7 @@ bool sink_down(struct sink *sink, const char *why)
 
 void sink_stream(struct sink *sink, struct str stream)
 {
-    struct cursor *cursor = &sink->cursor;
+    struct sink_cursor *cursor = &sink->cursor;
     if (str_is(stream, cursor->stream)) return;
     snprintf(cursor->stream, sizeof(cursor->stream), "%.*s", STR_ARG(stream));
     cursor->created[0] = '\0';
@@ -275,35 +272,35 @@ static void refill(struct sink *sink)
 
 // ---- sending
 
-static void poisoned(struct sink *sink, struct slot *slot, const char *class, const char *why)
+static void poisoned(struct sink *sink, struct page_slot *slot, const char *class, const char *why)
 {
-    struct answer answer = {.kind = ANSWER_POISON, .class = class};
+    struct delivery answer = {.kind = ANSWER_POISON, .class = class};
     snprintf(answer.why, sizeof(answer.why), "%.199s", why);
     refused(sink, slot, &answer);
     sink->cursor_dirty = true;
 }
 
 // The rest of a run waits with its dead letter, as a dead letter: it is sent again with it, in order.
-static bool is_held(const struct sink *sink, const struct slot *slot, uint64_t lowest)
+static bool is_held(const struct sink *sink, const struct page_slot *slot, uint64_t lowest)
 {
     if (!sink->config.held) return false;
     if (slot->before != PAGE_MAX && sink->page.slots[slot->before].state == SLOT_DEAD) return true;
     return !slot->letter && lowest && lowest < slot->item.record.seq;
 }
 
-static void hold(struct sink *sink, struct slot *slot)
+static void hold(struct sink *sink, struct page_slot *slot)
 {
-    fail(slot, &(struct answer){.class = "HELD", .why = "an earlier event of the run is a dead letter"});
+    fail(slot, &(struct delivery){.class = "HELD", .why = "an earlier event of the run is a dead letter"});
     page_settle(&sink->page, slot, SLOT_DEAD);
     sink->cursor_dirty = true;
 }
 
 // The lowest number of its run that is a dead letter, here or on its way.
-static uint64_t lowest_dead(const struct sink *sink, const struct slot *slot)
+static uint64_t lowest_dead(const struct sink *sink, const struct page_slot *slot)
 {
     uint64_t lowest = dead_lowest(&sink->dead, slot->item.tenant, slot->item.run);
     for (uint32_t at = slot->before; at != PAGE_MAX; at = sink->page.slots[at].before) {
-        const struct slot *earlier_one = &sink->page.slots[at];
+        const struct page_slot *earlier_one = &sink->page.slots[at];
         if (earlier_one->state == SLOT_DEAD && (!lowest || earlier_one->item.record.seq < lowest))
             lowest = earlier_one->item.record.seq;
     }
@@ -312,7 +309,7 @@ static uint64_t lowest_dead(const struct sink *sink, const struct slot *slot)
 
 static void send_slot(struct sink *sink, uint32_t at)
 {
-    struct slot *slot = &sink->page.slots[at];
+    struct page_slot *slot = &sink->page.slots[at];
     struct message message;
     struct error err = {0};
     bool alert = slot->note.len > 0;

@@ -40,7 +40,7 @@ static bool sign(struct sink *sink, struct message *message, const char *time, s
     if (!sink_has_secret(&sink->config.signing)) return true;
     if (sink_secret(&sink->config.signing, arena, &secret, err)) return false;
     secret = signing_key(secret, arena);
-    struct buf signed_text = buf_of(4096 + message->body.len);
+    struct buf signed_text SCOPED(buf_release) = buf_of(4096 + message->body.len);
     buf_printf(&signed_text, "%s.", time);
     buf_add(&signed_text, message->body);
     struct digest digest = hmac_sha256(secret, buf_str(&signed_text));
@@ -56,7 +56,6 @@ static bool sign(struct sink *sink, struct message *message, const char *time, s
     buf_text(&signed_text, "v1,");
     buf_base64(&signed_text, (struct str){(const char *)digest.b, SHA256_SIZE});
     ok = ok && message_header(message, "webhook-signature", buf_str(&signed_text), arena);
-    buf_release(&signed_text);
     return ok || error_nomem(err) == OK;
 }
 
@@ -96,7 +95,7 @@ static int64_t retry_after(const struct fetch_answer *answer)
     return text.len && str_int64(text, &seconds) && seconds > 0 && seconds < 86400 ? seconds * 1000 : 0;
 }
 
-static void judge(const struct fetch_answer *got, struct answer *out)
+static void judge(const struct fetch_answer *got, struct delivery *out)
 {
     int status = got->status;
     snprintf(out->why, sizeof(out->why), "the receiver answered %d", status);
@@ -121,7 +120,7 @@ static void webhook_send(struct sink *sink, uint32_t slot, const struct message 
     struct message message = *given;
     struct error err = {0};
     struct fetch_answer got = {0};
-    struct answer answer = {0};
+    struct delivery answer = {0};
     if (!dress(sink, &message, &sink->scratch, &err)) {
         sink_down(sink, err.message);
         return;
@@ -138,7 +137,7 @@ static void webhook_send(struct sink *sink, uint32_t slot, const struct message 
     if (!rc) judge(&got, &answer);
     if (rc == E_LIMIT ||
         (rc == E_TIMEOUT && sink->config.silence_counts)) { // it did say something, if not what was expected
-        answer = (struct answer){.kind = ANSWER_REFUSED, .class = rc == E_LIMIT ? "REFUSED" : "TIMEOUT"};
+        answer = (struct delivery){.kind = ANSWER_REFUSED, .class = rc == E_LIMIT ? "REFUSED" : "TIMEOUT"};
         snprintf(answer.why, sizeof(answer.why), "%.190s", err.message);
         rc = OK;
     }

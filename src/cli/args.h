@@ -55,6 +55,7 @@
     X(SECRETS, "secrets", 0, "FILE", "",                                                                               \
       "providers of secret://PROVIDER/NAME (JSON); with it env: and file: are refused")                                \
     X(CREDENTIALS, "credentials", 0, "FILE", "", "credentials of the tasks of playbooks, by name (JSON or YAML)")      \
+    X(SETTINGS, "settings", 0, "FILE", "", "settings of the service, as in [serve]: stronger than it (JSON or YAML)")  \
     X(TOOLS, "tools", 0, "DIR", "", "executables that are further tools of playbooks")                                 \
     X(LISTEN, "listen", 0, "ADDRESS", "", "where to listen: HOST:PORT or unix:PATH (repeat; default: 127.0.0.1:7117)") \
     X(HOST, "host", 0, "NAME", "", "a further name that requests may address the service by (repeat)")                 \
@@ -118,10 +119,14 @@
     X(BODIES, "bodies", 0, "HOW", "mock|sandbox", "mock: nothing runs; sandbox: steps run in a temporary directory")   \
     X(OUT, "out", 0, "FILE", "", "write to this file instead of stdout (artifacts get: a directory)")                  \
     X(SANDBOX, "sandbox", 0, NULL, "", "steps really run, in a temporary directory per world")                         \
-    X(SEED, "seed", 0, "N", "", "which worlds are drawn when there are too many (default: 1)")                         \
+    X(SEED, "seed", 0, "N", "", "which worlds or cases are drawn (default: 1)")                         \
     X(MAX, "max", 0, "N", "", "at most so many worlds, with --double so many more; 0 is all")                          \
     X(DOUBLE, "double", 0, NULL, "", "kill a second time, during and after recovery")                                  \
     X(WORLD, "world", 0, "N[.M]", "", "play one world again and tell what happens")                                    \
+    X(ON, "on", 0, "HOSTS", "", "hosts with commas between them, the first is compared with (default: embedded,sqlite,files)") \
+    X(FAULTS, "faults", 0, "N", "", "kill each host so often in every case (default: 0)")                              \
+    X(CASES, "cases", 0, "N", "", "of a document without a test: so many cases are drawn, by --seed (default: 10)")    \
+    X(LIKE, "like", 0, "RUN", "", "what steps gave and people sent as in this run, with its document")                 \
     X(LOCAL, "local", 0, NULL, "", "in cairn.toml of the project instead of the user's file")                          \
     X(FIX, "fix", 0, NULL, "", "put right what can be put right without a decision")                                   \
     X(SIGN, "sign", 0, "KEYFILE", "", "sign with this private key (`cairn key new`)")                                  \
@@ -140,14 +145,26 @@
     X(KINDS, "kinds", 0, "A,B", "", "only steps of these kinds: shell, exec, script, functions, tools of playbooks")   \
     X(CONCURRENCY, "concurrency", 0, "N", "", "so many steps at once; more are queued (default: 64; worker: one a core)") \
     X(QUEUE, "queue", 0, "NAME", "", "with --server: the queue of the server that the run waits in for a place")       \
-    X(ROLE, "role", 0, "ROLE", "Operator|Engineer|Admin|System|Worker|Auditor", "what the token may do (repeat)")      \
+    X(ROLE, "role", 0, "ROLE", "Operator|Engineer|Admin|System|Worker|Host|Auditor", "what the token may do (repeat)")      \
     X(EXPIRES, "expires", 0, "WHEN", "", "when the token ends: 90d, 12h, or a time like 2027-02-11T17:00:00Z")         \
     X(TEMPORAL, "temporal", 0, "HOST:PORT", "", "a Temporal server: runs are its workflows, steps its activities")      \
     X(NAMESPACE, "namespace", 0, "NAME", "", "of the Temporal server (default: default)")                              \
+    X(TARGET, "target", 0, "ADAPTER", "", "who runs it: cairn, temporal, conductor or mock (default: what the document says)") \
     X(TASK_QUEUE, "task-queue", 0, "NAME", "", "of the Temporal server: what the names of queues begin with (default: cairn)") \
     X(API_KEY_FILE, "api-key-file", 0, "FILE", "", "a file with the key that the Temporal server asks for; needs --tls") \
     X(TLS, "tls", 0, NULL, "", "the Temporal server speaks TLS")                                                       \
+    X(CONDUCTOR, "conductor", 0, "URL", "", "the Conductor that carries attempts, with the path: http://127.0.0.1:8080/api") \
+    X(DELIVERY, "delivery", 0, "HOW", "poll|mirror", "poll: steps begin when Conductor brings them; mirror: at once (default: poll)") \
+    X(ON_TERMINATE, "on-terminate", 0, "WHAT", "cancel|recover", "a run that was terminated in Conductor (default: cancel)") \
+    X(TASK_TYPE, "task-type", 0, "KIND=TYPE", "", "steps of this kind are executed by workers of Conductor of that type (repeat)") \
+    X(SHOW_OUTPUT, "show-output", 0, "BYTES", "", "outputs up to so many bytes are shown in Conductor (default: 0, none)") \
+    X(PATIENCE, "patience", 0, "DURATION", "", "a step that waits so long for a Conductor that is away is given back (default: 60s)") \
+    X(SILENT, "silent", 0, "DURATION", "", "another host that has not polled for so long is gone (default: 60s)")      \
+    X(SITE, "site", 0, "NAME", "", "names the server in Conductor; the same for all its hosts (default: --server)")  \
     X(NAME, "name", 0, "NAME", "", "what the worker is called in lists (default: host and process)")                   \
+    X(CORRELATION, "correlation", 0, "TEXT", "", "what a step that waits tells the event from others of its name by")  \
+    X(RATE, "rate", 0, "N", "", "so many runs a second (default: 10)")                                                 \
+    X(ALLOW, "allow", 0, "WHAT", "read|start|signal", "what the assistant may do: read, start, signal (default: read)") \
     X(CRON, "cron", 0, "EXPR", "", "five fields (minute hour day month weekday) or six; names, L, W, #, @daily")       \
     X(EVERY, "every", 0, "DURATION", "", "an interval instead: 15m, 6h, 1d")                                           \
     X(AT, "at", 0, "TIME", "", "once: 2027-02-11T17:00:00, in the zone unless it has an offset")                       \
@@ -192,7 +209,7 @@ struct command {
     const char *summary;  // one line
     const char *formats;  // of -o, first is the default on a terminal; NULL: no -o
     size_t word_min, word_max;
-    enum flag flags[32]; // ends in FLAG_NONE
+    enum flag flags[40]; // ends in FLAG_NONE
     int (*run)(struct cli *cli);
 };
 const struct command *command_at(size_t index); // NULL past the end

@@ -1,11 +1,10 @@
 #include "cli/at_server.h"
 
 #include "cli/drive.h"
+#include "cli/hosting.h"
 #include "cli/watch.h"
-#include "base/uuid.h"
 #include "http/http.h"
 #include "os/os.h"
-#include "store/server.h"
 
 // ---- what is sent
 
@@ -31,17 +30,17 @@ int put_document(struct cli *cli, const struct document *document, struct json *
 // Asked again after a connection broke, it is still the same request.
 static struct str fresh_key(struct cli *cli)
 {
-    uint8_t random[16];
     char id[UUID_SIZE];
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, id);
+    entropy_uuid(os_entropy(), id);
     return str_from(cli_format(cli, "%s", id));
 }
 
 static int start_body(struct cli *cli, const struct document *document, struct json *body)
 {
     struct json inputs;
-    int code = inputs_read(cli, document->program, &inputs);
+    struct str target;
+    int code = hosting_target(cli, &target);
+    if (!code) code = inputs_read(cli, document->program, &inputs);
     if (code) return code;
     inputs_warn(cli, document->program, &inputs);
     code = inputs_env(cli, document->program, &inputs);
@@ -51,6 +50,7 @@ static int start_body(struct cli *cli, const struct document *document, struct j
     if (code) return code;
     JSON_ADD(&cli->io.arena, body, {"runId", json_some(args_text(&cli->args, FLAG_RUN_ID, ""))},
              {"projectId", json_some(args_text(&cli->args, FLAG_PROJECT, ""))},
+             {"targetAdapter", json_some(target)},
              {"environmentId", json_some(args_text(&cli->args, FLAG_ENVIRONMENT, ""))},
              {"arguments", json_some(arguments_read(cli))}, {"triggerSource", json_word("manual")},
              {"queue", json_some(args_text(&cli->args, FLAG_QUEUE, ""))},
@@ -62,13 +62,12 @@ static int start_body(struct cli *cli, const struct document *document, struct j
 static int check_flags(struct cli *cli)
 {
     static const enum flag here[] = {FLAG_PLUGIN, FLAG_LIMITS, FLAG_RETENTION, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS,
-                                     FLAG_TOOLS,  FLAG_NO_RUN,  FLAG_RESULTS};
+                                     FLAG_TOOLS,  FLAG_NO_RUN,  FLAG_RESULTS, FLAG_TEMPORAL, FLAG_NAMESPACE,   FLAG_TASK_QUEUE};
     for (size_t i = 0; i < ARRAY_COUNT(here); i++) {
         if (!args_has(&cli->args, here[i])) continue;
         cli_fail(cli, EXIT_USAGE, "--%s is for runs in this process, and this one is a server's",
                  flag_info(here[i])->name);
-        cli_hint(cli, "what steps may do there is settled by `cairn serve` and `cairn worker`");
-        return EXIT_USAGE;
+        return cli_hint(cli, "what steps may do there is settled by `cairn serve` and `cairn worker`");
     }
     return EXIT_OK;
 }
@@ -84,7 +83,8 @@ static int report(struct cli *cli, const struct error *err, const struct json *p
         if (message.len) cli_hint(cli, "%.*s", STR_ARG(message));
     }
     if (hint.len) cli_hint(cli, "%.*s", STR_ARG(hint));
-    return code;
+    // A document that asks for what is not there is refused as one is that is run here.
+    return str_is(json_text(json_key(problem, "code")), "UNSUPPORTED") ? EXIT_INVALID : code;
 }
 
 static int made(struct cli *cli, enum code rc, const struct json *answer, struct str *run, const struct error *err)
@@ -95,38 +95,71 @@ static int made(struct cli *cli, enum code rc, const struct json *answer, struct
     return run->len ? EXIT_OK : cli_fail(cli, EXIT_UNREACHABLE, "the server does not say which run it made");
 }
 
-// A service that takes no documents in requests takes them as definitions, and starts them by their reference.
-static enum code start_defined(struct session *session, const struct document *document, const struct json *body,
-                               struct json *answer, struct error *err)
+// What is kept under a hash: the document, or with the files that it names the canonical JSON of all of them.
+static enum code bytes_to_keep(struct cli *cli, const struct document *document, struct str *bytes, struct digest *sha,
+                               struct error *err)
+{
+    struct json set = json_object();
+    struct buf text = buf_of((size_t)64 << 20);
+    *bytes = document->sources.items[0].text;
+    *sha = document->program->sha256;
+    if (document->sources.count == 1) return OK;
+    if (put_document(cli, document, &set)) return error_set(err, E_INVALID, "the documents cannot be sent");
+    json_canon(&text, &set);
+    *bytes = buf_keep(&text, &cli->io.arena);
+    *sha = sha256(*bytes);
+    return bytes->ptr ? OK : error_nomem(err);
+}
+
+// Puts the document as a definition, and its reference into the request in its place.
+static enum code by_reference(struct session *session, const struct document *document, const struct json *body,
+                              struct json *rest, struct json *answer, struct error *err)
 {
     struct cli *cli = session->cli;
     struct arena *arena = &cli->io.arena;
     const struct program *program = document->program;
-    struct str sha = str_from(program->sha256_hex), uri = arena_format(arena, "cairn://plans/%.*s", STR_ARG(sha));
-    if (document->sources.count > 1)
-        return error_set(err, E_DENIED, "the server takes references alone, and one cannot hold the files that the document names");
-    struct buf path = buf_of(4096);
-    buf_text(&path, "/v1/definitions/");
-    http_percent_encode(&path, program->plan_id);
-    buf_printf(&path, "/versions/%.*s", STR_ARG(sha));
-    struct server_call put = {.method = "PUT", .path = buf_str(&path), .bytes = document->sources.items[0].text};
-    enum code rc = buf_ok(&path) && uri.ptr ? store_server_call(session->store, &put, arena, answer, err) : error_nomem(err);
-    buf_release(&path);
+    struct str bytes;
+    struct digest digest;
+    char hex[SHA256_HEX + 1];
+    enum code rc = bytes_to_keep(cli, document, &bytes, &digest, err);
     if (rc) return rc;
-    struct json rest = json_object();
+    digest_hex(&digest, hex);
+    struct str sha = arena_copy(arena, str_from(hex)), uri = arena_format(arena, "cairn://plans/%s", hex);
+    struct buf path SCOPED(buf_release) = buf_of(4096);
+    buf_text(&path, "/v1/definitions/");
+    http_percent_encode_path(&path, program->plan_id);
+    buf_printf(&path, "/versions/%.*s", STR_ARG(sha));
+    struct server_call put = {.method = "PUT", .path = buf_str(&path), .bytes = bytes};
+    rc = buf_ok(&path) && sha.ptr && uri.ptr ? store_server_call(session->store, &put, arena, answer, err) : error_nomem(err);
+    if (rc) return rc;
+    *rest = json_object();
     for (uint32_t i = 0; i < body->count; i++) {
         struct str key = body->members[i].key;
-        if (str_is(key, "document") || str_is(key, "file")) continue;
-        if (!json_put(arena, &rest, key, body->members[i].value)) return error_nomem(err);
+        if (str_is(key, "document") || str_is(key, "file") || str_is(key, "parts")) continue;
+        if (!json_put(arena, rest, key, body->members[i].value)) return error_nomem(err);
     }
     struct str version = program->schema_version.len ? program->schema_version : STR("v1.2");
-    JSON_ADD(arena, &rest, {"planRef", JSON_OF(arena, {"planId", json_string(program->plan_id)},
+    JSON_ADD(arena, rest, {"planRef", JSON_OF(arena, {"planId", json_string(program->plan_id)},
                                               {"planVersion", json_string(program->plan_version)},
                                               {"schemaVersion", json_string(version)}, {"sha256", json_string(sha)},
                                               {"uri", json_string(uri)})});
-    if (!json_ok(&rest)) return error_nomem(err);
+    if (!json_ok(rest)) return error_nomem(err);
     cli_note(cli, "the server takes no documents in requests: this one is its definition %.*s", STR_ARG(program->plan_id));
-    struct server_call call = {"POST", STR("/v1/runs"), &rest, fresh_key(cli), {0}};
+    return OK;
+}
+
+enum code send_document(struct session *session, const struct document *document, struct server_call call,
+                        struct json *answer, struct error *err)
+{
+    struct arena *arena = &session->cli->io.arena;
+    struct json rest;
+    enum code rc = store_server_call(session->store, &call, arena, answer, err);
+    if (!rc || !document || !str_is(json_text(json_key(answer, "code")), "PLAN_INLINE_NOT_ALLOWED")) return rc;
+    *err = (struct error){0};
+    rc = by_reference(session, document, call.body, &rest, answer, err);
+    if (rc) return rc;
+    call.body = &rest;
+    if (call.key.len > 0) call.key = fresh_key(session->cli); // it is another request
     return store_server_call(session->store, &call, arena, answer, err);
 }
 
@@ -138,29 +171,25 @@ static int start(struct session *session, const struct document *document, struc
     int code = start_body(cli, document, &body);
     if (code) return code;
     struct server_call call = {"POST", STR("/v1/runs"), &body, fresh_key(cli), {0}};
-    enum code rc = store_server_call(session->store, &call, &cli->io.arena, &answer, &err);
-    if (rc && str_is(json_text(json_key(&answer, "code")), "PLAN_INLINE_NOT_ALLOWED")) {
-        err = (struct error){0};
-        rc = start_defined(session, document, &body, &answer, &err);
-    }
+    enum code rc = send_document(session, document, call, &answer, &err);
     return made(cli, rc, &answer, run, &err);
 }
 
-int fork_at_server(struct session *session, struct str source, const char *how, struct json *body, struct str *run)
+int fork_at_server(struct session *session, struct str source, const char *how, const struct document *document,
+                   struct json *body, struct str *run)
 {
     struct cli *cli = session->cli;
     struct json answer = {0};
     struct error err = {0};
     int code = check_flags(cli);
     if (code) return code;
-    struct buf path = buf_of(4096);
+    struct buf path SCOPED(buf_release) = buf_of(4096);
     buf_text(&path, "/v1/runs/");
     http_percent_encode(&path, source);
     buf_printf(&path, "/%s", how);
     struct server_call call = {"POST", buf_str(&path), body, fresh_key(cli), {0}};
     enum code rc =
-        buf_ok(&path) ? store_server_call(session->store, &call, &cli->io.arena, &answer, &err) : error_nomem(&err);
-    buf_release(&path);
+        buf_ok(&path) ? send_document(session, document, call, &answer, &err) : error_nomem(&err);
     return made(cli, rc, &answer, run, &err);
 }
 
@@ -176,10 +205,9 @@ static int leave(struct session *session, struct str run, int code)
 
 static int detach(struct session *session, struct str run)
 {
-    struct buf text = buf_of(1024);
+    struct buf text SCOPED(buf_release) = buf_of(1024);
     buf_printf(&text, "%.*s\n", STR_ARG(run));
     cli_print(session->cli, &text);
-    buf_release(&text);
     return leave(session, run, EXIT_OK);
 }
 
@@ -232,8 +260,7 @@ static int go_on(struct session *session, const struct program *program, const s
     if (!digest_eq(&head->document, &program->sha256)) {
         cli_fail(cli, EXIT_CONFLICT, "run %.*s was started from another document (%.*s @ %.*s)", STR_ARG(head->ids.run),
                  STR_ARG(head->ids.plan_id), STR_ARG(head->ids.plan_version));
-        cli_hint(cli, "a run keeps the document it was started with; another --run-id starts this one");
-        return EXIT_CONFLICT;
+        return cli_hint(cli, "a run keeps the document it was started with; another --run-id starts this one");
     }
     if (head->terminal) {
         cli_note(cli, "run %.*s has already ended; it is not run again", STR_ARG(head->ids.run));
@@ -245,7 +272,7 @@ static int go_on(struct session *session, const struct program *program, const s
 
 int run_at_server(struct cli *cli, const struct document *document)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct run_head head;
     struct error err = {0};
     struct str run = {0}, id = args_text(&cli->args, FLAG_RUN_ID, "");
@@ -262,6 +289,5 @@ int run_at_server(struct cli *cli, const struct document *document)
         code = start(&session, document, &run);
         if (!code) code = follow_at_server(&session, run);
     }
-    session_close(&session);
     return code;
 }

@@ -13,8 +13,7 @@ int server_open(struct session *session, struct cli *cli)
     if (code) return code;
     if (!remote) {
         cli_fail(cli, EXIT_USAGE, "`cairn %s` asks a server, and a store is meant here", cli->args.command->name);
-        cli_hint(cli, "--server URL, $CAIRN_SERVER, or a context of a server: `cairn context ls`");
-        return EXIT_USAGE;
+        return cli_hint(cli, "--server URL, $CAIRN_SERVER, or a context of a server: `cairn context ls`");
     }
     return session_open(session, cli, STORE_READ);
 }
@@ -23,12 +22,14 @@ struct str server_path(struct cli *cli, const char *path)
 {
     struct buf out = buf_of(PATH_SIZE);
     size_t word = 0;
+    bool wide = str_starts(str_from(path), STR("/v1/definitions/")); // names of plans may hold slashes, others are one segment
     for (const char *at = path; *at; at++) {
         if (at[0] != '{' || at[1] != '}') {
             buf_byte(&out, *at);
             continue;
         }
-        if (word < cli->args.word_count) http_percent_encode(&out, cli->args.words[word++]);
+        if (word < cli->args.word_count)
+            (wide ? http_percent_encode_path : http_percent_encode)(&out, cli->args.words[word++]);
         at++;
     }
     struct str kept = buf_keep(&out, &cli->io.arena);

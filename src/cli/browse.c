@@ -38,10 +38,9 @@ void browse(struct cli *cli, const char *url, struct str ticket, const char *bes
 {
     struct error err = {0};
     const char *address = ticket.len ? cli_format(cli, "%s/#ticket=%.*s", url, STR_ARG(ticket)) : url;
-    struct buf line = buf_of(8192);
+    struct buf line SCOPED(buf_release) = buf_of(8192);
     buf_printf(&line, "%s\n", address);
     cli_print(cli, &line);
-    buf_release(&line);
     if (!has_desktop()) return;
     if (!ticket.len) {
         launch(url);
@@ -58,7 +57,7 @@ void browse(struct cli *cli, const char *url, struct str ticket, const char *bes
 int browse_server(struct cli *cli, const char *url, struct str token, struct str ca_file, const char *beside)
 {
     struct fetch_link *link = NULL;
-    struct fetch_answer answer;
+    struct fetch_answer answer = {0};
     struct json body = {0};
     struct error err = {0};
     struct fetch_link_options options = {.url = str_from(url), .token = token, .ca_file = ca_file};

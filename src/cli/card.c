@@ -28,10 +28,11 @@ void card_release(struct card *card)
     card->program = NULL;
 }
 
-int explained_load(struct session *session, const struct run_head *head, uint64_t at, struct explained_run *out)
+int explained_load(struct session *session, const struct run_head *head, uint64_t at, struct str step, bool whole,
+                   struct explained_run *out)
 {
     struct error err = {0};
-    enum code rc = reading_explain(session->store, head, at, &session->cli->io.arena, out, &err);
+    enum code rc = reading_explain(session->store, head, at, step, whole, &session->cli->io.arena, out, &err);
     if (!rc && at == TARGET_NOW) explain_present(out->explain, run_present(session, head));
     return rc ? cli_error(session->cli, &err) : EXIT_OK;
 }
@@ -57,7 +58,6 @@ bool card_has_step(struct session *session, const struct card *card, struct str 
 // ---- what it was given: the run folded up to the start of the attempt
 
 struct rendering {
-    struct session *session;
     struct run *run;
     struct str step;
     uint32_t logical; // 0: it never started
@@ -95,7 +95,7 @@ const struct json *step_inputs(struct session *session, const struct card *card,
     struct json *out = ARENA_NEW(&cli->io.arena, struct json), borrowed;
     *rendered = false;
     if (!declared || !out) return NULL;
-    struct rendering r = {.session = session, .step = step->id, .logical = logical, .at = card->view.last_seq};
+    struct rendering r = {.step = step->id, .logical = logical, .at = card->view.last_seq};
     r.run = run_new(card->program, &card->head.ids);
     const struct kernel_env env = {.context = session->store, .blob = store_blob_of};
     if (r.run) r.run->env = &env;

@@ -12,7 +12,9 @@ int card_load(struct session *session, const struct run_head *head, uint64_t at,
 void card_release(struct card *card);
 // A stored run, explained: for `why` and `diff`. EXIT_OK, or what was reported; explained_release in both cases. The session must
 // stay open while it is used.
-int explained_load(struct session *session, const struct run_head *head, uint64_t at, struct explained_run *out);
+// `step`, `whole`: as in reading_explain.
+int explained_load(struct session *session, const struct run_head *head, uint64_t at, struct str step, bool whole,
+                   struct explained_run *out);
 // The step of that path, or for a loop its rounds. False: there is none, reported with the nearest name (exit 5).
 bool card_has_step(struct session *session, const struct card *card, struct str step);
 // What the card of a step shows beside the view; in the command's arena. `attempt` 0: the last one.

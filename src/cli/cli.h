@@ -18,6 +18,7 @@ struct cli {
     struct args args;
     struct functions *functions; // of --plugin; NULL: none, or not needed yet
     struct config *config;       // settings and where they came from; NULL: memory ran out
+    bool at_server;              // the run of this command is a server's
 };
 
 // A command speaks through its console.

@@ -109,13 +109,12 @@ static enum code hash_of(struct session *session, const struct run_ids *ids, con
 {
     struct reading reading;
     struct str piece = STR("");
-    struct buf text = buf_of(HASHED_MAX + 1);
+    struct buf text SCOPED(buf_release) = buf_of(HASHED_MAX + 1);
     enum code rc = open_file(&reading, session, ids, artifact, err);
     while (!rc && !(rc = next_bytes(&reading, &piece, err)) && piece.len > 0) buf_add(&text, piece);
     close_file(&reading);
     if (!rc && !buf_ok(&text)) rc = error_set(err, E_LIMIT, "%.*s has grown too large", STR_ARG(artifact->path));
     if (!rc) *out = sha256(buf_str(&text));
-    buf_release(&text);
     return rc;
 }
 
@@ -267,8 +266,7 @@ static int check_whole(struct cli *cli, const struct artifact *artifact)
         return cli_fail(cli, EXIT_NOT_FOUND, "%.*s is gone", STR_ARG(artifact->path));
     if (strcmp(artifact->state, "changed") == 0 && !args_has(&cli->args, FLAG_FORCE)) {
         cli_fail(cli, EXIT_INTEGRITY, "%.*s is not what it was when its step ended", STR_ARG(artifact->path));
-        cli_hint(cli, "--force takes it as it is now");
-        return EXIT_INTEGRITY;
+        return cli_hint(cli, "--force takes it as it is now");
     }
     return EXIT_OK;
 }
@@ -280,7 +278,7 @@ static int copy_bytes(struct artifacts *all, const struct artifact *artifact, in
     struct error err = {0};
     struct reading reading;
     struct str piece = STR("");
-    struct buf bytes = buf_of(2 * (size_t)CHUNK);
+    struct buf bytes SCOPED(buf_release) = buf_of(2 * (size_t)CHUNK);
     enum code rc = open_file(&reading, &all->session, &all->card.head.ids, artifact, &err);
     while (!rc && !cli->io.out_closed) {
         rc = next_bytes(&reading, &piece, &err);
@@ -293,7 +291,6 @@ static int copy_bytes(struct artifacts *all, const struct artifact *artifact, in
         }
     }
     close_file(&reading);
-    buf_release(&bytes);
     return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
@@ -334,11 +331,10 @@ static int save(struct artifacts *all, const struct artifact *artifact, struct s
         code = cli_error(cli, &err);
     }
     if (code) return code;
-    struct buf line = buf_of(1 << 16);
+    struct buf line SCOPED(buf_release) = buf_of(1 << 16);
     text_safe(&line, str_from(name));
     buf_byte(&line, '\n');
     cli_print(cli, &line);
-    buf_release(&line);
     return EXIT_OK;
 }
 

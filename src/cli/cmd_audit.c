@@ -24,7 +24,7 @@ static void print_text(struct cli *cli, const struct json *report)
     struct str hash = json_text(json_key(report, "headHash"));
     int64_t records = json_integer(json_key(report, "records"), 0);
     enum look look = fault ? LOOK_FAILED : LOOK_DONE;
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     tone_text(&out, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));
     buf_text(&out, " audit of tenant ");
     text_safe(&out, json_text(json_key(report, "tenantId")));
@@ -37,12 +37,11 @@ static void print_text(struct cli *cli, const struct json *report)
     else
         buf_byte(&out, '\n');
     cli_print(cli, &out);
-    buf_release(&out);
 }
 
 int command_audit_verify(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct json report;
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
@@ -54,6 +53,5 @@ int command_audit_verify(struct cli *cli)
             print_text(cli, &report);
         if (json_key(&report, "fault")) code = EXIT_INTEGRITY;
     }
-    session_close(&session);
     return code;
 }

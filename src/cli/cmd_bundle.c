@@ -63,7 +63,7 @@ static void write_faults(const struct term *term, struct buf *out, const struct 
 
 static void print_proof(struct cli *cli, const struct proof *proof)
 {
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     write_faults(&cli->io.out, &out, proof);
     enum look look = is_intact(proof) ? LOOK_DONE : LOOK_FAILED;
     const struct verify_report *runs = &proof->runs;
@@ -81,7 +81,6 @@ static void print_proof(struct cli *cli, const struct proof *proof)
     }
     buf_byte(&out, '\n');
     cli_print(cli, &out);
-    buf_release(&out);
 }
 
 static bool proof_json(struct cli *cli, const struct proof *proof, struct json *out)
@@ -115,10 +114,9 @@ static int prove_intact(struct cli *cli, const char *path, struct proof *out)
 {
     int code = prove(cli, path, out);
     if (code || is_intact(out)) return code;
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     write_faults(&cli->io.err, &text, out);
     cli_talk(cli, &text);
-    buf_release(&text);
     return cli_fail(cli, EXIT_INTEGRITY, "%s is not what was written", path);
 }
 
@@ -200,7 +198,7 @@ static int report_export(struct cli *cli, const char *path, const struct export_
         print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;
     }
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     buf_printf(&text, "%s: %llu run%s, %llu events, %llu bytes%s", to_stdout ? "stdout" : path,
                (unsigned long long)report->run_count, report->run_count == 1 ? "" : "s",
                (unsigned long long)report->event_count, (unsigned long long)report->byte_count,
@@ -212,7 +210,6 @@ static int report_export(struct cli *cli, const char *path, const struct export_
         cli_note(cli, "%.*s", (int)text.len - 1, text.ptr);
     else
         cli_print(cli, &text);
-    buf_release(&text);
     return EXIT_OK;
 }
 
@@ -229,7 +226,7 @@ static int export_runs(struct session *session, struct export_options *options)
 
 int command_log_export(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct archive_key *key = NULL;
     struct error err = {0};
     struct run_name *names = ARENA_ARRAY(&cli->io.arena, cli->args.word_count, struct run_name);
@@ -250,7 +247,6 @@ int command_log_export(struct cli *cli)
                                      .contract = args_has(&cli->args, FLAG_REDACT) ? session.contract : NULL};
     if (!code) code = export_runs(&session, &options);
     key_free(key);
-    session_close(&session);
     return code;
 }
 
@@ -280,8 +276,7 @@ static int check_conflicts(struct session *session, struct store *bundle, uint64
             if (equal) continue;
             cli_fail(cli, EXIT_CONFLICT, "run %.*s is in the store with another log (%llu events, in the bundle %llu)",
                      STR_ARG(head->ids.run), (unsigned long long)there.last_seq, (unsigned long long)head->last_seq);
-            cli_hint(cli, "nothing was imported; another store takes it: --store files:DIR");
-            return EXIT_CONFLICT;
+            return cli_hint(cli, "nothing was imported; another store takes it: --store files:DIR");
         }
         filter.before = heads.next;
     } while (filter.before);
@@ -299,7 +294,7 @@ static int report_import(struct cli *cli, const struct copy_report *report)
         print_json(&cli->io, FORMAT_JSON, &json);
         return EXIT_OK;
     }
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     tone_text(&text, &cli->io.out, TONE_GOOD, look_glyph(LOOK_DONE, cli->io.out.utf8));
     if (report->new_count || !report->same_count)
         buf_printf(&text, " %llu run%s imported, %llu events", (unsigned long long)report->new_count,
@@ -309,7 +304,6 @@ static int report_import(struct cli *cli, const struct copy_report *report)
                    (unsigned long long)report->same_count, report->same_count == 1 ? " was" : "s were");
     buf_byte(&text, '\n');
     cli_print(cli, &text);
-    buf_release(&text);
     return EXIT_OK;
 }
 
@@ -351,7 +345,7 @@ static int save_stdin(struct cli *cli, const char **path)
 
 int command_log_import(struct cli *cli)
 {
-    struct session session = {0};
+    struct session session SCOPED(session_close) = {0};
     struct store *bundle = NULL;
     struct proof proof;
     struct error err = {0};
@@ -362,14 +356,12 @@ int command_log_import(struct cli *cli)
     if (proof.redacted) {
         cli_fail(cli, EXIT_CONFLICT,
                  "the bundle is redacted: its records cannot be stored, because they are not whole");
-        cli_hint(cli, "it can be looked at: cairn ls --store bundle:%s", path);
-        return EXIT_CONFLICT;
+        return cli_hint(cli, "it can be looked at: cairn ls --store bundle:%s", path);
     }
     struct store_options options = {.mode = STORE_READ, .entropy = os_entropy()};
     if (store_open(str_from(cli_format(cli, "bundle:%s", path)), &options, &bundle, &err)) return cli_error(cli, &err);
     code = session_open(&session, cli, STORE_WRITE);
     if (!code) code = import_runs(&session, bundle);
-    session_close(&session);
     store_close(bundle);
     return code;
 }

@@ -60,15 +60,13 @@ int command_completion(struct cli *cli)
     } scripts[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
     for (size_t i = 0; i < ARRAY_COUNT(scripts); i++)
         if (str_is(cli->args.words[0], scripts[i].shell)) {
-            struct buf out = buf_of(1 << 16);
+            struct buf out SCOPED(buf_release) = buf_of(1 << 16);
             buf_text(&out, scripts[i].script);
             cli_print(cli, &out);
-            buf_release(&out);
             return EXIT_OK;
         }
     cli_fail(cli, EXIT_USAGE, "there is no completion for %.*s", STR_ARG(cli->args.words[0]));
-    cli_hint(cli, "bash, zsh or fish");
-    return EXIT_USAGE;
+    return cli_hint(cli, "bash, zsh or fish");
 }
 
 // ---- what could come next
@@ -119,17 +117,16 @@ static void complete_flags(struct complete *c, const struct command *command)
 static void complete_steps(struct complete *c, struct session *session, struct str run)
 {
     struct target target;
-    struct card card = {0};
+    struct card card SCOPED(card_release) = {0};
     if (target_find(session, run, 0, &target) || card_load(session, &target.head, TARGET_NOW, &card)) return;
     for (size_t i = 0; i < card.view.step_count; i++)
         candidate(c, str_from(cli_format(c->cli, "%.*s/%.*s", STR_ARG(run), STR_ARG(card.view.steps[i].id))),
                   step_status_name(card.view.steps[i].status));
-    card_release(&card);
 }
 
 static void complete_runs(struct complete *c, bool steps)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct error err = {0};
     struct run_heads heads;
     struct str step;
@@ -146,7 +143,6 @@ static void complete_runs(struct complete *c, bool steps)
                       cli_format(c->cli, "%s %.*s", run_status_name(heads.items[i].summary.status),
                                  STR_ARG(heads.items[i].name.len ? heads.items[i].name : heads.items[i].ids.plan_id)));
     }
-    session_close(&session);
 }
 
 static bool holds(struct str text, const char *part)

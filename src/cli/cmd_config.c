@@ -115,31 +115,27 @@ int command_config_get(struct cli *cli)
 {
     const struct setting *setting = wanted(cli);
     if (!setting) return EXIT_NOT_FOUND;
-    struct buf text = buf_of((size_t)1 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)1 << 20);
     buf_add(&text, args_text(&cli->args, setting->flag, setting->built_in));
     buf_byte(&text, '\n');
     cli_print(cli, &text);
-    buf_release(&text);
     return report_faults(cli);
 }
 
 int command_config_path(struct cli *cli)
 {
     static const char *const names[CONFIG_LEVELS] = {"project", "user", "system"};
-    struct buf text = buf_of(1 << 16);
+    struct buf text SCOPED(buf_release) = buf_of(1 << 16);
     for (size_t i = 0; i < CONFIG_LEVELS; i++) {
         const struct config_file *file = &cli->config->files[i];
         if (file->path) buf_printf(&text, "%-8s %s%s\n", names[i], file->path, file->exists ? "" : "  (not there)");
     }
     cli_print(cli, &text);
-    buf_release(&text);
     return report_faults(cli);
 }
 
 // ---- changing a file: one line of it, everything else stays as it is, comments included
 struct edit {
-    struct cli *cli;
-    const char *path;
     struct str text;
     const char *name; // NULL: the whole table goes
     struct str table; // "[profile.x]" or empty
@@ -182,7 +178,7 @@ static void rewrite(const struct edit *edit, struct buf *out)
         if (inside && joined) end_of_table = out->len;
     }
     if (done || edit->line.len == 0) return;
-    struct buf tail = buf_of(TEXT_FILE_MAX);
+    struct buf tail SCOPED(buf_release) = buf_of(TEXT_FILE_MAX);
     if (end_of_table == SIZE_MAX) {
         if (out->len > 0) buf_byte(out, '\n');
         buf_printf(out, "%.*s\n%.*s\n", STR_ARG(edit->table), STR_ARG(edit->line));
@@ -192,7 +188,6 @@ static void rewrite(const struct edit *edit, struct buf *out)
         buf_printf(out, "%.*s\n", STR_ARG(edit->line));
         buf_add(out, buf_str(&tail));
     }
-    buf_release(&tail);
 }
 
 static int write_file(struct cli *cli, const char *path, struct str text)
@@ -209,20 +204,19 @@ static int change(struct cli *cli, const char *name, struct str profile, struct 
     struct error err = {0};
     bool local = args_has(&cli->args, FLAG_LOCAL);
     const struct config_file *file = &cli->config->files[local ? CONFIG_PROJECT : CONFIG_USER];
-    struct edit edit = {.cli = cli, .path = file->path, .text = STR(""), .name = name, .line = line};
+    struct edit edit = {.text = STR(""), .name = name, .line = line};
     if (!file->path) return cli_fail(cli, EXIT_ERROR, "there is no home directory to keep settings in");
     if (file->exists && os_read_file(file->path, TEXT_FILE_MAX, &cli->io.arena, &edit.text, &err))
         return cli_error(cli, &err);
     if (profile.len > 0) edit.table = str_from(cli_format(cli, "[profile.%.*s]", STR_ARG(profile)));
     struct json checked;
-    struct buf out = buf_of(2 * TEXT_FILE_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(2 * TEXT_FILE_MAX);
     rewrite(&edit, &out);
     int code = EXIT_OK;
     if (toml_parse(buf_str(&out), &cli->io.arena, &checked, &err))
         code = cli_fail(cli, EXIT_USAGE, "%s:%u:%u: %s; nothing was changed", file->path, err.line, err.column,
                         err.message);
     if (!code) code = write_file(cli, file->path, buf_str(&out));
-    buf_release(&out);
     if (!code) cli_note(cli, "%s %s in %s", line.len ? "set" : "removed", name ? name : edit.table.ptr, file->path);
     return code;
 }
@@ -266,8 +260,7 @@ int command_config_set(struct cli *cli)
     const char *choices = setting->flag == FLAG_ASCII ? "true|false" : flag_info(setting->flag)->choices;
     if (choices[0] && choice_index(value, choices) == SIZE_MAX) {
         cli_fail(cli, EXIT_USAGE, "%s cannot be %.*s", setting->name, STR_ARG(value));
-        cli_hint(cli, "one of: %s", choices);
-        return EXIT_USAGE;
+        return cli_hint(cli, "one of: %s", choices);
     }
     return set_value(cli, setting->name, profile, value, setting->flag == FLAG_ASCII);
 }

@@ -80,8 +80,7 @@ static bool is_profile(const struct config *config, struct str name)
 static int no_profile(struct cli *cli, struct str name)
 {
     cli_fail(cli, EXIT_NOT_FOUND, "there is no context %.*s", STR_ARG(name));
-    cli_next(cli, "context ls");
-    return EXIT_NOT_FOUND;
+    return cli_next(cli, "context ls");
 }
 
 int command_context_use(struct cli *cli)
@@ -137,8 +136,7 @@ int command_context_rm(struct cli *cli)
     if (!is_profile(cli->config, name)) return no_profile(cli, name);
     if (!json_get(json_key(&file->root, "profile"), name)) {
         cli_fail(cli, EXIT_NOT_FOUND, "context %.*s is not in %s", STR_ARG(name), file->path ? file->path : "any file");
-        cli_next(cli, "context ls -o wide");
-        return EXIT_NOT_FOUND;
+        return cli_next(cli, "context ls -o wide");
     }
     int code = config_drop(cli, name);
     // A default that names nothing would fail every command.
@@ -165,7 +163,7 @@ static bool take_profile(struct cli *cli, struct str name)
 
 int command_context_test(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct json who;
     struct error err = {0};
     if (cli->args.word_count > 0) {
@@ -174,7 +172,7 @@ int command_context_test(struct cli *cli)
     }
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
-    struct buf out = buf_of(1 << 16);
+    struct buf out SCOPED(buf_release) = buf_of(1 << 16);
     if (!session.remote) {
         buf_printf(&out, "%s: %s\n", session.url, session.store ? "a store that can be read" : "no store yet");
     } else {
@@ -190,7 +188,5 @@ int command_context_test(struct cli *cli)
         buf_byte(&out, '\n');
     }
     if (!code) cli_print(cli, &out);
-    buf_release(&out);
-    session_close(&session);
     return code;
 }

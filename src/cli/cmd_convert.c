@@ -39,10 +39,9 @@ int command_convert(struct cli *cli)
         document_report(cli, &document);
         return EXIT_INVALID;
     }
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     code = convert(cli, &document, str_is(asked, "plan") ? DOCUMENT_PLAN : DOCUMENT_NODES, &out);
     if (!code) cli_print(cli, &out);
-    buf_release(&out);
     program_release(document.program);
     return code;
 }

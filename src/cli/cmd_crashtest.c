@@ -28,8 +28,7 @@ static int read_world(struct crash_run *run)
     if (ok && head.len < text.len) ok = str_int64(rest, &second) && second > 0 && second < UINT32_MAX;
     if (!ok) {
         cli_fail(run->cli, EXIT_USAGE, "--world is the number of a world, or two with a dot between them");
-        cli_hint(run->cli, "the report names worlds: --world 17, with --double --world 17.3");
-        return EXIT_USAGE;
+        return cli_hint(run->cli, "the report names worlds: --world 17, with --double --world 17.3");
     }
     run->one = true;
     run->first = (uint32_t)first;
@@ -61,13 +60,12 @@ static int play(struct crash_run *run, const struct program *program, const stru
 {
     struct error err = {0};
     struct crash_report report = {0};
-    struct arena arena = arena_of(256 * 1024, (size_t)4 << 30);
+    struct arena arena SCOPED(arena_release) = arena_of(256 * 1024, (size_t)4 << 30);
     run->options.contract = run->trials.contract;
     run->options.scratch = run->trials.scratch;
     run->options.program = program;
     run->options.script = script;
     run->show.script = script;
-    run->show.program = program;
     struct crash_kill kill = {.first = run->first, .second = run->second, .line = print_line, .context = run};
     enum code rc = run->one ? crash_replay(&run->options, &kill, &arena, &report, &err)
                             : crash_test(&run->options, &arena, &report, &err);
@@ -81,8 +79,7 @@ static int play(struct crash_run *run, const struct program *program, const stru
     run->failed += report.failed;
     run->unguarded += report.unguarded;
     run->options.script = run->show.script = NULL; // the caller's
-    run->options.program = run->show.program = NULL;
-    arena_release(&arena);
+    run->options.program = NULL;
     return code;
 }
 

@@ -32,7 +32,7 @@ static int64_t int_of(const struct json *object, const char *key, int64_t otherw
 static bool is_same(const struct json *section)
 {
     const struct json *same = json_key(section, "same");
-    return json_is(same, JSON_BOOL) && same->boolean;
+    return json_true(same);
 }
 
 static const char *arrow(const struct sheet *s)
@@ -409,16 +409,15 @@ static int show(struct cli *cli, const struct explained_run runs[2])
 
 int command_diff(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct explained_run runs[2] = {0};
     int code = session_open(&session, cli, STORE_READ);
     for (size_t i = 0; !code && i < 2; i++) {
         struct target target;
         code = target_find(&session, cli->args.words[i], TARGET_MOMENT, &target);
-        if (!code) code = explained_load(&session, &target.head, target.at, &runs[i]);
+        if (!code) code = explained_load(&session, &target.head, target.at, (struct str){0}, false, &runs[i]);
     }
     if (!code) code = show(cli, runs);
     for (size_t i = 0; i < 2; i++) explained_release(&runs[i]);
-    session_close(&session);
     return code;
 }

@@ -329,10 +329,9 @@ static int read_all(struct reader *reader)
 // A misspelt step is not a step without events.
 static int check_step(struct session *session, const struct run_head *head, struct str step)
 {
-    struct card card = {0};
+    struct card card SCOPED(card_release) = {0};
     int code = card_load(session, head, TARGET_NOW, &card);
     if (!code && !card_has_step(session, &card, step)) code = EXIT_NOT_FOUND;
-    card_release(&card);
     return code;
 }
 
@@ -350,8 +349,7 @@ static int prepare(struct reader *reader, struct session *session)
     if (!time_flag(cli, FLAG_SINCE, &reader->since_ms)) return EXIT_USAGE;
     if (target.has_at && args_has(&cli->args, FLAG_FOLLOW)) {
         cli_fail(cli, EXIT_USAGE, "-f goes on after the end of the log, and RUN@SEQ ends before it");
-        cli_hint(cli, "leave out -f or the @ and its number");
-        return EXIT_USAGE;
+        return cli_hint(cli, "leave out -f or the @ and its number");
     }
     reader->head = target.head;
     reader->until = target.at;
@@ -376,7 +374,7 @@ static int prepare(struct reader *reader, struct session *session)
 
 int command_events(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct reader reader;
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = prepare(&reader, &session);
@@ -386,6 +384,5 @@ int command_events(struct cli *cli)
         list_close(&reader.list);
         arena_release(&reader.arena);
     }
-    session_close(&session);
     return code;
 }

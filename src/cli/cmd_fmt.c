@@ -32,7 +32,7 @@ static int format_one(struct cli *cli, struct str path, struct tally *tally)
         rc = OK;
     }
     bool changed = !rc && !str_eq(text, before);
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     tally->changed += changed;
     if (rc || (changed && in_place && os_write_file(path.ptr, text, 0666, true, &err))) {
         code = cli_error(cli, &err);
@@ -44,7 +44,6 @@ static int format_one(struct cli *cli, struct str path, struct tally *tally)
         cli_note(cli, "formatted %s", path.ptr);
     }
     cli_print(cli, &out);
-    buf_release(&out);
     program_release(document.program);
     return code;
 }

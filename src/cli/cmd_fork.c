@@ -140,13 +140,12 @@ static int show_preview(struct wish *wish, const struct fork *fork)
         print_json(&cli->io, format, &json);
         return EXIT_OK;
     }
-    struct buf text = buf_of((size_t)64 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)64 << 20);
     preview_write(&cli->io, &text, dry ? &cli->io.out : &cli->io.err, fork, wish->how);
     if (dry)
         cli_print(cli, &text);
     else if (!cli->io.quiet)
         cli_talk(cli, &text);
-    buf_release(&text);
     if (run_status_terminal(fork->run->status)) {
         cli_note(cli, "nothing runs: everything had ended there, and the new run ends at once");
         cli_hint(cli, "an earlier event, --from STEP, --set NAME=VALUE or --plan FILE leave something to run");
@@ -162,13 +161,12 @@ static int tell_made(struct wish *wish, struct session *session, const struct fo
     struct run_head head;
     if (store_head(session->store, session->tenant, run, &cli->io.arena, &head, &err)) return cli_error(cli, &err);
     if (format_of(cli, FORMAT_TEXT) != FORMAT_TEXT || cli->io.quiet) return EXIT_OK;
-    struct buf out = buf_of(4096);
+    struct buf out SCOPED(buf_release) = buf_of(4096);
     tone_text(&out, &cli->io.out, TONE_GOOD, look_glyph(LOOK_DONE, cli->io.out.utf8));
     buf_printf(&out, " %s of %.*s", wish->how, STR_ARG(fork->head.ids.run));
     if (!fork->results_only) buf_printf(&out, "@%llu", (unsigned long long)fork->at);
     buf_printf(&out, ": run %.*s, event %llu\n", STR_ARG(run), (unsigned long long)head.last_seq);
     cli_print(cli, &out);
-    buf_release(&out);
     return EXIT_OK;
 }
 
@@ -200,7 +198,8 @@ static int act_there(struct wish *wish, struct session *session, const struct fo
              {"runId", json_some(args_text(&cli->args, FLAG_RUN_ID, ""))},
              {"reason", json_some(args_text(&cli->args, FLAG_REASON, ""))});
     if (!json_ok(&body)) return cli_nomem(cli);
-    code = fork_at_server(session, fork->head.ids.run, is_fork ? "forks" : wish->how, &body, &run);
+    code = fork_at_server(session, fork->head.ids.run, is_fork ? "forks" : wish->how,
+                          wish->program ? &wish->document : NULL, &body, &run);
     if (!code && !args_has(&cli->args, FLAG_DETACH)) code = tell_made(wish, session, fork, run);
     return code ? code : follow_at_server(session, run);
 }
@@ -289,8 +288,7 @@ static int check_usage(struct cli *cli)
     struct str id = args_text(&cli->args, FLAG_RUN_ID, "");
     if (args_has(&cli->args, FLAG_RUN_ID) && !run_id_valid(id)) {
         cli_fail(cli, EXIT_USAGE, "--run-id %.*s cannot be used as an id", STR_ARG(id));
-        cli_hint(cli, "letters, digits, '.', '_', ':' and '-', up to 128, beginning with a letter or digit");
-        return EXIT_USAGE;
+        return cli_hint(cli, "letters, digits, '.', '_', ':' and '-', up to 128, beginning with a letter or digit");
     }
     if (args_has(&cli->args, FLAG_EDIT) && args_has(&cli->args, FLAG_EDIT_FILE))
         return cli_fail(cli, EXIT_USAGE, "--edit and --edit-file exclude each other");
@@ -389,8 +387,7 @@ static int retry_from(struct wish *wish, struct session *session, bool *signal)
     *step = args_has(&cli->args, FLAG_STEP) ? args_text(&cli->args, FLAG_STEP, "") : wish->target.step;
     if (step->len == 0) {
         cli_fail(cli, EXIT_USAGE, "--downstream needs a step");
-        cli_hint(cli, "cairn retry RUN/STEP --downstream, or --step STEP");
-        return EXIT_USAGE;
+        return cli_hint(cli, "cairn retry RUN/STEP --downstream, or --step STEP");
     }
     wish->request.from = step;
     wish->request.from_count = 1;

@@ -64,7 +64,7 @@ static void print_stats(struct session *session, const struct store_stats *stats
 {
     struct cli *cli = session->cli;
     const struct term *term = &cli->io.out;
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     card_label(&out, term, "store");
     buf_printf(&out, "%s\n", session->url);
     card_label(&out, term, "runs");
@@ -97,12 +97,11 @@ static void print_stats(struct session *session, const struct store_stats *stats
         buf_byte(&out, '\n');
     }
     cli_print(cli, &out);
-    buf_release(&out);
 }
 
 int command_store_stat(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct store_stats stats = {0};
     struct json json;
     int code = session_open(&session, cli, STORE_READ);
@@ -116,7 +115,6 @@ int command_store_stat(struct cli *cli)
     } else if (!code) {
         print_stats(&session, &stats);
     }
-    session_close(&session);
     return code;
 }
 
@@ -140,14 +138,13 @@ static bool read_statuses(struct cli *cli, uint32_t *mask)
 
 static void print_expired(struct cli *cli, const struct expiry_report *expired, bool dry)
 {
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     buf_printf(&out, "%s %llu expired artifact%s of %llu run%s: ", dry ? "would remove" : "removed",
                (unsigned long long)expired->file_count, expired->file_count == 1 ? "" : "s",
                (unsigned long long)expired->run_count, expired->run_count == 1 ? "" : "s");
     add_bytes(&out, expired->file_bytes);
     buf_byte(&out, '\n');
     cli_print(cli, &out);
-    buf_release(&out);
 }
 
 static int report_gc(struct cli *cli, const struct gc_report *report, const struct expiry_report *expired, bool dry, bool runs)
@@ -170,7 +167,7 @@ static int report_gc(struct cli *cli, const struct gc_report *report, const stru
     }
     if (expired->file_count || !runs) print_expired(cli, expired, dry);
     if (!runs) return EXIT_OK;
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     buf_printf(&out, "%s %llu run%s, %llu events: ", dry ? "would remove" : "removed",
                (unsigned long long)report->run_count, report->run_count == 1 ? "" : "s",
                (unsigned long long)report->event_count);
@@ -193,7 +190,6 @@ static int report_gc(struct cli *cli, const struct gc_report *report, const stru
                    (unsigned long long)report->referred_count, report->referred_count == 1 ? "it" : "them");
     buf_byte(&out, '\n');
     cli_print(cli, &out);
-    buf_release(&out);
     if (report->blobs_unsure) cli_note(cli, "blobs stay: a run is damaged, and what it refers to is not known");
     if (report->blobs_locked) cli_note(cli, "blobs stay while another process runs something in this store");
     if (report->objects_stay[0]) cli_note(cli, "results elsewhere stay: %s", report->objects_stay);
@@ -214,16 +210,14 @@ static int agree(struct session *session, const struct gc_options *options)
     if (options->dry || args_has(&cli->args, FLAG_YES) || (!person && !all)) return EXIT_OK;
     if (archive_gc(session->store, &look, &cli->io.arena, &report, &err)) return cli_error(cli, &err);
     if (report.run_count == 0) return EXIT_OK;
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     buf_printf(&out, "this removes %llu run%s for good, with logs and artifacts; %llu stay%s%s", (unsigned long long)report.run_count,
                report.run_count == 1 ? "" : "s", (unsigned long long)report.kept_count, report.kept_count == 1 ? "s" : "",
                person ? ". Go on? [y/N] " : "\n");
     cli_talk(cli, &out);
-    buf_release(&out);
     if (person && fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y')) return EXIT_OK;
     cli_fail(cli, EXIT_USAGE, person ? "nothing was removed" : "nothing was removed: what keeps no run wants --yes");
-    cli_hint(cli, "--dry-run shows what goes, --yes removes it without asking");
-    return EXIT_USAGE;
+    return cli_hint(cli, "--dry-run shows what goes, --yes removes it without asking");
 }
 
 // Runs that go take their files with them; of those that stay, the artifacts go whose time is over.
@@ -243,15 +237,14 @@ static int collect(struct session *session, const struct gc_options *options, bo
 
 int command_store_gc(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     int64_t last = 0, before = 0;
     uint32_t mask = 0;
     bool dry = args_has(&cli->args, FLAG_DRY_RUN) || args_has(&cli->args, FLAG_CHECK);
     bool runs = args_has(&cli->args, FLAG_KEEP) || args_has(&cli->args, FLAG_KEEP_LAST);
     if (!runs && !args_has(&cli->args, FLAG_EXPIRED)) {
         cli_fail(cli, EXIT_USAGE, "say what to keep: --keep AGE, --keep-last N, or both; --expired: only artifacts whose time is over");
-        cli_next(cli, "store gc --keep 30d --dry-run");
-        return EXIT_USAGE;
+        return cli_next(cli, "store gc --keep 30d --dry-run");
     }
     if (!args_int(&cli->args, FLAG_KEEP_LAST, 0, INT32_MAX, 0, &cli->io.arena, &last)) return cli_usage(cli);
     if (!time_flag(cli, FLAG_KEEP, &before) || !read_statuses(cli, &mask)) return EXIT_USAGE;
@@ -269,6 +262,5 @@ int command_store_gc(struct cli *cli)
                                  .reason = args_text(&cli->args, FLAG_REASON, why)};
     if (!code && runs) code = agree(&session, &options);
     if (!code) code = collect(&session, &options, runs);
-    session_close(&session);
     return code;
 }

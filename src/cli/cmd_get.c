@@ -16,11 +16,10 @@ static bool pick(struct cli *cli, const struct json *whole, struct json *out)
         for (; count < whole->count && count < ARRAY_COUNT(names); count++)
             names[count] = whole->members[count].key.ptr;
         const char *near = nearest_name(key, names, count);
-        struct buf all = buf_of(4096);
+        struct buf all SCOPED(buf_release) = buf_of(4096);
         for (size_t i = 0; i < count; i++) buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
         cli_fail(cli, EXIT_USAGE, "there is no field %.*s here", STR_ARG(key));
         cli_hint(cli, "%s%s%sfields: %s", near ? "did you mean " : "", near ? near : "", near ? "? " : "", all.ptr);
-        buf_release(&all);
         return false;
     }
     return true;
@@ -34,9 +33,9 @@ static int show_data(struct cli *cli, enum format format, const struct json *who
         print_json(&cli->io, format, &picked);
         return EXIT_OK;
     }
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     for (uint32_t i = 0; i < picked.count; i++) { // for people and scripts: a field a line
-        struct buf value = buf_of(TEXT_MAX);
+        struct buf value SCOPED(buf_release) = buf_of(TEXT_MAX);
         if (picked.members[i].value.type == JSON_STRING)
             buf_add(&value, picked.members[i].value.text);
         else
@@ -45,10 +44,8 @@ static int show_data(struct cli *cli, enum format format, const struct json *who
         buf_byte(&text, '\t');
         text_safe(&text, buf_str(&value));
         buf_byte(&text, '\n');
-        buf_release(&value);
     }
     cli_print(cli, &text);
-    buf_release(&text);
     return EXIT_OK;
 }
 
@@ -63,7 +60,7 @@ static int show(struct session *session, const struct card *card, const struct s
             step ? step_card_json(session, card, step, attempt, &json) : view_json(&card->view, &cli->io.arena, &json);
         return ok ? show_data(cli, format, &json) : cli_nomem(cli);
     }
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (format != FORMAT_NAME && step) step_facts_read(session, card, step, attempt, &facts);
     if (format == FORMAT_NAME && step)
         buf_printf(&text, "%.*s/%.*s\n", STR_ARG(card->head.ids.run), STR_ARG(step->id));
@@ -74,7 +71,6 @@ static int show(struct session *session, const struct card *card, const struct s
     else
         step_card_write(&cli->io, &text, &cli->io.out, card, step, attempt, &facts);
     cli_print(cli, &text);
-    buf_release(&text);
     return EXIT_OK;
 }
 
@@ -92,22 +88,19 @@ static int find_step(struct session *session, const struct card *card, const str
         return EXIT_NOT_FOUND;
     }
     cli_fail(cli, EXIT_NOT_FOUND, "%.*s has no attempt %u", STR_ARG(target->step), target->attempt);
-    cli_hint(cli, "it has %u%s", (*out)->logical, card->past ? " at that moment" : "");
-    return EXIT_NOT_FOUND;
+    return cli_hint(cli, "it has %u%s", (*out)->logical, card->past ? " at that moment" : "");
 }
 
 int command_get(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct target target = {0};
-    struct card card = {0};
+    struct card card SCOPED(card_release) = {0};
     const struct step_view *step = NULL;
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, cli->args.words[0], TARGET_STEP | TARGET_ATTEMPT | TARGET_MOMENT, &target);
     if (!code) code = card_load(&session, &target.head, target.at, &card);
     if (!code) code = find_step(&session, &card, &target, &step);
     if (!code) code = show(&session, &card, step, target.attempt);
-    card_release(&card);
-    session_close(&session);
     return code;
 }

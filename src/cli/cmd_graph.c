@@ -67,10 +67,9 @@ static int draw(struct cli *cli, const struct program *program, const struct car
         options.context = &marks;
     }
     struct error err = {0};
-    struct buf out = buf_of((size_t)256 << 20);
+    struct buf out SCOPED(buf_release) = buf_of((size_t)256 << 20);
     enum code rc = graph_write(&out, program, &options, &cli->io.arena, &err);
     if (!rc) cli_print(cli, &out);
-    buf_release(&out);
     return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
@@ -90,17 +89,15 @@ static int draw_file(struct cli *cli, struct str path)
 
 static int draw_run(struct cli *cli, struct str word)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct target target = {.at = TARGET_NOW};
-    struct card card = {0};
+    struct card card SCOPED(card_release) = {0};
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, word, TARGET_MOMENT, &target);
     if (code == EXIT_NOT_FOUND) cli_hint(cli, "there is no file of that name either");
     if (!code) code = card_load(&session, &target.head, target.at, &card);
     if (!code && !card.program) code = cli_fail(cli, EXIT_NOT_FOUND, "the document of the run cannot be read");
     if (!code) code = draw(cli, card.program, &card);
-    card_release(&card);
-    session_close(&session);
     return code;
 }
 

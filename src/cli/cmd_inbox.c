@@ -51,14 +51,13 @@ static bool add_gate(struct gates *gates, const struct card *card, const struct 
 
 static int look_at_run(struct gates *gates, const struct run_head *head)
 {
-    struct card card;
+    struct card card SCOPED(card_release) = {0};
     bool ok = true;
     int code = card_load(gates->session, head, TARGET_NOW, &card);
     const struct run_view *view = &card.view;
     if (!code && view->status == RUN_STATUS_PENDING && view->start.requires_approval) ok = add_gate(gates, &card, NULL);
     for (size_t i = 0; !code && ok && i < view->step_count; i++)
         if (look_of_step(&view->steps[i]) == LOOK_APPROVAL) ok = add_gate(gates, &card, &view->steps[i]);
-    card_release(&card);
     return code || ok ? code : cli_nomem(gates->session->cli);
 }
 
@@ -76,8 +75,8 @@ static int by_age(const void *a, const void *b)
 
 int command_inbox(struct cli *cli)
 {
-    struct session session;
-    struct select selection;
+    struct session session SCOPED(session_close) = {0};
+    struct select selection SCOPED(select_close) = {0};
     struct list list;
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
@@ -97,7 +96,5 @@ int command_inbox(struct cli *cli)
         list_close(&list);
         if (!code && gates.rows.count == 0 && cli->io.err.tty) cli_note(cli, "nobody waits for an answer");
     }
-    select_close(&selection);
-    session_close(&session);
     return code;
 }

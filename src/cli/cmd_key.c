@@ -1,4 +1,4 @@
-// Keys for signing bundles.
+// Keys for signing bundles and files.
 #include "archive/archive.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -13,8 +13,7 @@ static int write_new(struct cli *cli, const char *path, struct str bytes, unsign
     enum code rc = os_write_file(path, bytes, mode, false, &err);
     if (rc == E_EXISTS) {
         cli_fail(cli, EXIT_CONFLICT, "%s is there already", path);
-        cli_hint(cli, "choose another name with --out PREFIX");
-        return EXIT_CONFLICT;
+        return cli_hint(cli, "choose another name with --out PREFIX");
     }
     return rc ? cli_error(cli, &err) : EXIT_OK;
 }
@@ -31,12 +30,11 @@ static int show(struct cli *cli, const char *id, const char *secret_file, const 
         print_json(&cli->io, FORMAT_JSON, &out);
         return EXIT_OK;
     }
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (secret_file) buf_printf(&text, "private  %s  (keep it to yourself)\npublic   %s\n", secret_file, public_file);
     buf_printf(&text, "key id   %s\n", id);
     if (!secret_file) buf_add(&text, pem);
     cli_print(cli, &text);
-    buf_release(&text);
     return EXIT_OK;
 }
 
@@ -85,4 +83,85 @@ int command_key_show(struct cli *cli)
     if (!rc) rc = key_id(key, id, &err);
     key_free(key);
     return rc ? cli_error(cli, &err) : show(cli, id, NULL, NULL, pem);
+}
+
+// ---- files
+
+#define SIGNED_FILE_MAX ((size_t)16 * 1024 * 1024)
+
+static const char *signature_file(struct cli *cli)
+{
+    return cli_format(cli, "%s.sig", cli->args.words[0].ptr);
+}
+
+// The key that a flag must name, and the file. EXIT_OK, or what was reported.
+static int open_signed(struct cli *cli, enum flag flag, const char *name, struct archive_key **key, struct str *bytes)
+{
+    struct error err = {0};
+    struct str file = args_text(&cli->args, flag, "");
+    if (file.len == 0) {
+        cli_fail(cli, EXIT_USAGE, "no key was given");
+        return cli_hint(cli, "--%s FILE; `cairn key new` makes a pair", name);
+    }
+    enum code rc = os_read_file(cli->args.words[0].ptr, SIGNED_FILE_MAX, &cli->io.arena, bytes, &err);
+    if (!rc) rc = key_load(file.ptr, key, &err);
+    return rc ? cli_error(cli, &err) : EXIT_OK;
+}
+
+static int say(struct cli *cli, const char *act, const char *file, const char *id)
+{
+    if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
+        struct json out = JSON_OF(&cli->io.arena, {"file", json_string(cli->args.words[0])}, {"keyId", json_word(id)},
+                                  {"signature", json_string(str_from(file))});
+        if (!json_ok(&out)) return cli_nomem(cli);
+        print_json(&cli->io, FORMAT_JSON, &out);
+        return EXIT_OK;
+    }
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
+    buf_printf(&text, "%s %.16s: ", act, id);
+    text_safe(&text, str_from(file));
+    buf_byte(&text, '\n');
+    cli_print(cli, &text);
+    return EXIT_OK;
+}
+
+int command_key_sign(struct cli *cli)
+{
+    struct archive_key *key = NULL;
+    struct str bytes = {0};
+    struct error err = {0};
+    uint8_t signature[SIGNATURE_SIZE];
+    char id[KEY_ID_SIZE];
+    int code = open_signed(cli, FLAG_SIGN, "sign", &key, &bytes);
+    if (code) return code;
+    struct str begin = str_trim(bytes);
+    if (begin.len > 0 && *begin.ptr == '{') {
+        key_free(key);
+        cli_fail(cli, EXIT_USAGE, "an object of JSON is not signed as a file: the signature would do for a bundle, too");
+        return cli_hint(cli, "sign the file of its sum: sha256sum FILE >FILE.sum");
+    }
+    enum code rc = key_sign(key, bytes, signature, &err);
+    if (!rc) rc = key_id(key, id, &err);
+    key_free(key);
+    const char *file = signature_file(cli);
+    if (!rc) rc = os_write_file(file, (struct str){(const char *)signature, SIGNATURE_SIZE}, 0644, true, &err);
+    return rc ? cli_error(cli, &err) : say(cli, "signed by", file, id);
+}
+
+int command_key_verify(struct cli *cli)
+{
+    struct archive_key *key = NULL;
+    struct str bytes = {0}, signature = {0};
+    struct error err = {0};
+    char id[KEY_ID_SIZE];
+    int code = open_signed(cli, FLAG_PUBKEY, "pubkey", &key, &bytes);
+    if (code) return code;
+    const char *file = signature_file(cli);
+    enum code rc = os_read_file(file, SIGNATURE_SIZE, &cli->io.arena, &signature, &err);
+    if (!rc) rc = key_id(key, id, &err);
+    bool right = !rc && key_verifies(key, bytes, signature);
+    key_free(key);
+    if (rc && rc != E_LIMIT) return cli_error(cli, &err);
+    if (right) return say(cli, "signed by", file, id);
+    return cli_fail(cli, EXIT_INTEGRITY, "%s is not what the owner of this key signed", cli->args.words[0].ptr);
 }

@@ -38,7 +38,7 @@ void faults_write(const struct term *term, struct buf *out, const struct verify_
 
 static void print_text(struct cli *cli, const struct verify_report *report)
 {
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     faults_write(&cli->io.out, &out, report);
     enum look look = report->fault_count ? LOOK_FAILED : LOOK_DONE;
     tone_text(&out, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));
@@ -52,7 +52,6 @@ static void print_text(struct cli *cli, const struct verify_report *report)
     else
         buf_text(&out, "intact\n");
     cli_print(cli, &out);
-    buf_release(&out);
 }
 
 static int verify(struct session *session, struct str run)
@@ -76,13 +75,12 @@ static int verify(struct session *session, struct str run)
 
 int command_log_verify(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct target target;
     bool one = cli->args.word_count > 0;
     if (one == args_has(&cli->args, FLAG_ALL)) {
         cli_fail(cli, EXIT_USAGE, one ? "give a run or --all, not both" : "give a run, or --all for every run");
-        cli_next(cli, "log verify --all");
-        return EXIT_USAGE;
+        return cli_next(cli, "log verify --all");
     }
     if (one && bundle_named(cli->args.words[0])) return bundle_verify(cli, cli->args.words[0]);
     if (args_has(&cli->args, FLAG_PUBKEY))
@@ -90,6 +88,5 @@ int command_log_verify(struct cli *cli)
     int code = session_open(&session, cli, STORE_READ);
     if (!code && one) code = target_find(&session, cli->args.words[0], 0, &target);
     if (!code) code = verify(&session, one ? target.head.ids.run : STR(""));
-    session_close(&session);
     return code;
 }

@@ -33,7 +33,7 @@ static void add_label(struct printer *p, struct buf *out, const struct log_sourc
 {
     static const char *const colors[] = {"36", "32", "33", "35", "34", "96", "92", "93", "95", "94"};
     const struct term *term = &p->cli->io.out;
-    struct buf label = buf_of(4096);
+    struct buf label SCOPED(buf_release) = buf_of(4096);
     text_safe(&label, str_from(source->label));
     if (term->color) buf_printf(out, "\x1b[%sm", colors[source->number % ARRAY_COUNT(colors)]);
     size_t from = out->len;
@@ -43,7 +43,6 @@ static void add_label(struct printer *p, struct buf *out, const struct log_sourc
     buf_text(out, is_stderr ? " !" : term->utf8 ? " │" : " |");
     if (term->color) buf_text(out, "\x1b[0m");
     buf_byte(out, ' ');
-    buf_release(&label);
 }
 
 static void add_text(struct printer *p, struct buf *out, const struct log_source *source,
@@ -272,7 +271,7 @@ static int show_and_follow(struct printer *p)
 static int check_step(struct session *session, const struct target *target)
 {
     struct cli *cli = session->cli;
-    struct card card;
+    struct card card SCOPED(card_release) = {0};
     if (target->step.len == 0) return EXIT_OK;
     int code = card_load(session, &target->head, TARGET_NOW, &card);
     if (!code && !card_has_step(session, &card, target->step)) code = EXIT_NOT_FOUND;
@@ -281,7 +280,6 @@ static int check_step(struct session *session, const struct target *target)
         code = cli_fail(cli, EXIT_NOT_FOUND, "%.*s has no attempt %u", STR_ARG(target->step), target->attempt);
         cli_hint(cli, "it has %u", step->logical);
     }
-    card_release(&card);
     return code;
 }
 
@@ -296,8 +294,7 @@ static int prepare(struct printer *p, struct cli *cli)
     p->streams[1] = !str_is(stream, "stdout");
     if (p->grouped && args_has(&cli->args, FLAG_FOLLOW)) {
         cli_fail(cli, EXIT_USAGE, "--grouped cannot follow: a group is shown when it is whole");
-        cli_hint(cli, "leave out -f or --grouped");
-        return EXIT_USAGE;
+        return cli_hint(cli, "leave out -f or --grouped");
     }
     if (!args_int(&cli->args, FLAG_TAIL, 1, 1000000, 0, &cli->io.arena, &tail)) return cli_usage(cli);
     if (!time_flag(cli, FLAG_SINCE, &p->since_ms)) return EXIT_USAGE;
@@ -308,7 +305,7 @@ static int prepare(struct printer *p, struct cli *cli)
 
 int command_logs(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct target target;
     struct printer p = {.cli = cli};
     int code = session_open(&session, cli, STORE_READ);
@@ -325,6 +322,5 @@ int command_logs(struct cli *cli)
         buf_release(&p.out);
         arena_release(&p.scratch);
     }
-    session_close(&session);
     return code;
 }

@@ -55,8 +55,8 @@ static void explain_end(struct session *session, const struct select *selection,
 
 int command_ls(struct cli *cli)
 {
-    struct session session;
-    struct select selection;
+    struct session session SCOPED(session_close) = {0};
+    struct select selection SCOPED(select_close) = {0};
     struct list list;
     int64_t limit;
     int code = session_open(&session, cli, STORE_READ);
@@ -70,7 +70,5 @@ int command_ls(struct cli *cli)
         list_close(&list);
         if (!code) explain_end(&session, &selection, &list);
     }
-    select_close(&selection);
-    session_close(&session);
     return code;
 }

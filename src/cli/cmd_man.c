@@ -1,6 +1,7 @@
 // The manual page, from the same table that parses and helps: `cairn man | man -l -`.
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/help.h"
 #include "cli/help_text.h"
 
 #include <ctype.h>
@@ -49,16 +50,10 @@ static void usage(struct buf *out, const struct command *command)
 
 static void flag(struct buf *out, enum flag which, const char *choices)
 {
-    const struct flag_info *info = flag_info(which);
-    struct buf name = buf_of(256);
-    struct buf words = buf_of(4096);
-    if (info->letter) buf_printf(&name, "-%c, ", info->letter);
-    buf_printf(&name, "--%s%s%s", info->name, info->value ? " " : "", info->value ? info->value : "");
-    buf_text(&words, info->help);
-    if (choices && choices[0]) buf_printf(&words, ": %s", choices);
+    struct buf name SCOPED(buf_release) = buf_of(256);
+    struct buf words SCOPED(buf_release) = buf_of(4096);
+    flag_words(which, choices, &name, &words);
     item(out, name.ptr, words.ptr);
-    buf_release(&name);
-    buf_release(&words);
 }
 
 // The parts of a section that are of one kind.
@@ -104,7 +99,7 @@ static void topic(struct cli *cli, struct buf *out, const char *title, const cha
 
 int command_man(struct cli *cli)
 {
-    struct buf out = buf_of((size_t)4 << 20);
+    struct buf out SCOPED(buf_release) = buf_of((size_t)4 << 20);
     buf_text(&out,
              ".\\\" Made by `cairn man` (" CAIRN_VERSION "). Do not edit.\n"
              ".Dd $Mdocdate$\n.Dt CAIRN 1\n.Os\n.Sh NAME\n.Nm cairn\n.Nd a durable workflow engine\n.Sh SYNOPSIS\n");
@@ -133,6 +128,5 @@ int command_man(struct cli *cli)
 #undef X
     buf_text(&out, ".El\n");
     cli_print(cli, &out);
-    buf_release(&out);
     return EXIT_OK;
 }

@@ -63,10 +63,9 @@ int command_example(struct cli *cli)
     struct example t;
     if (cli->args.word_count == 0) return list_examples(cli);
     if (!example_find(cli->args.words[0], &t)) return no_template(cli, cli->args.words[0]);
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     buf_add(&out, t.text);
     cli_print(cli, &out);
-    buf_release(&out);
     if (t.needs.len > 0)
         cli_hint(cli, "it needs %.*s beside it: cairn new NAME --template %.*s writes both", STR_ARG(t.needs),
                  STR_ARG(t.id));
@@ -108,13 +107,9 @@ static bool is_name(struct str name)
 static int write_new(struct cli *cli, const struct example *t, const char *path, struct str name)
 {
     struct error err = {0};
-    struct buf text = buf_of(TEXT_MAX);
-    if (!example_named(&text, t, name)) {
-        buf_release(&text);
-        return cli_nomem(cli);
-    }
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
+    if (!example_named(&text, t, name)) return cli_nomem(cli);
     enum made made = make_file(cli, path, buf_str(&text), &err);
-    buf_release(&text);
     if (made == NOT_MADE) return cli_error(cli, &err);
     if (made == KEPT) {
         int code = cli_fail(cli, EXIT_CONFLICT, "%s exists, and is not overwritten", path);

@@ -19,14 +19,13 @@ static void label(struct cli *cli, struct buf *out, const char *name)
 
 static void safe(struct buf *out, const struct json *value)
 {
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (value && value->type == JSON_STRING)
         text_safe(out, value->text);
     else if (value) {
         json_write(&text, value);
         text_safe(out, buf_str(&text));
     }
-    buf_release(&text);
 }
 
 enum { NAMES_MAX = 12, LAYER_NAMES_MAX = 30, LAYERS_MAX = 60 }; // -o json has all of them
@@ -55,10 +54,9 @@ static void write_inputs(struct cli *cli, struct buf *out, const struct json *in
             buf_text(out, "  has to be given: --set NAME=VALUE");
         else {
             buf_text(out, " = ");
-            struct buf value = buf_of(TEXT_MAX);
+            struct buf value SCOPED(buf_release) = buf_of(TEXT_MAX);
             json_write(&value, json_key(one, "default"));
             text_safe(out, buf_str(&value));
-            buf_release(&value);
         }
         buf_byte(out, '\n');
     }
@@ -203,7 +201,7 @@ static int write_plan(struct cli *cli, struct document *document)
 {
     struct error err = {0};
     struct str text = {0};
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     struct program_loader loader = source_loader(&document->sources);
     enum code rc = OK;
     if (document->program->kind != DOCUMENT_PLAN) {
@@ -220,7 +218,6 @@ static int write_plan(struct cli *cli, struct document *document)
                  document->program->kind == DOCUMENT_PLAYBOOK ? "playbook" : "workflow");
     }
     if (!code) code = write_file(cli, args_text(&cli->args, FLAG_OUT, "").ptr, text);
-    buf_release(&out);
     return code;
 }
 
@@ -238,10 +235,9 @@ static int show(struct cli *cli, const struct program *program, struct str path)
         print_json(&cli->io, format, &plan);
         return EXIT_OK;
     }
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     write_text(cli, &out, &plan);
     cli_print(cli, &out);
-    buf_release(&out);
     return EXIT_OK;
 }
 

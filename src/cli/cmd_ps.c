@@ -57,7 +57,7 @@ static void add_doing(struct cli *cli, const struct run_view *view, bool orphan,
 {
     struct json steps = json_array();
     size_t busy = 0;
-    struct buf text = buf_of(1 << 16);
+    struct buf text SCOPED(buf_release) = buf_of(1 << 16);
     if (orphan) buf_text(&text, "orphaned");
     if (view->status == RUN_STATUS_PENDING && view->start.requires_approval) buf_text(&text, "approval of the start");
     if (view->status == RUN_STATUS_PAUSED)
@@ -72,7 +72,6 @@ static void add_doing(struct cli *cli, const struct run_view *view, bool orphan,
     }
     if (busy > NAMED_MAX) buf_printf(&text, " and %zu more", busy - NAMED_MAX);
     JSON_ADD(&cli->io.arena, row, {"doing", json_copied_or_null(&cli->io.arena, buf_str(&text))}, {"steps", steps});
-    buf_release(&text);
 }
 
 static struct json row_json(struct session *session, const struct run_head *head, const struct run_view *view)
@@ -102,10 +101,9 @@ static struct json row_json(struct session *session, const struct run_head *head
 
 static int print_run(struct session *session, const struct run_head *head, struct json *rows)
 {
-    struct card card;
+    struct card card SCOPED(card_release) = {0};
     int code = card_load(session, head, TARGET_NOW, &card);
     if (!code) json_append(&session->cli->io.arena, rows, row_json(session, head, &card.view));
-    card_release(&card);
     return code || json_ok(rows) ? code : cli_nomem(session->cli);
 }
 
@@ -135,8 +133,8 @@ static int print_pages(struct session *session, struct select *selection, struct
 
 int command_ps(struct cli *cli)
 {
-    struct session session;
-    struct select selection;
+    struct session session SCOPED(session_close) = {0};
+    struct select selection SCOPED(select_close) = {0};
     struct list list;
     size_t orphans = 0;
     int code = session_open(&session, cli, STORE_READ);
@@ -153,7 +151,5 @@ int command_ps(struct cli *cli)
             cli_next(cli, "recover");
         }
     }
-    select_close(&selection);
-    session_close(&session);
     return code;
 }

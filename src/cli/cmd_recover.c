@@ -11,7 +11,6 @@ enum fate { FATE_DRIVEN = 1, FATE_OWNED, FATE_BROKEN };
 struct found {
     struct str run;
     enum fate fate;
-    int64_t owner_pid;
     struct str problem;
 };
 
@@ -28,7 +27,7 @@ static bool add(struct recovery *recovery, const struct run_head *head)
         return false;
     enum fate fate = head->owned ? FATE_OWNED : FATE_DRIVEN;
     recovery->runs[recovery->count++] =
-        (struct found){.run = head->ids.run, .fate = fate, .owner_pid = head->owner_pid};
+        (struct found){.run = head->ids.run, .fate = fate};
     return true;
 }
 
@@ -97,12 +96,12 @@ static bool row_json(struct recovery *recovery, const struct found *found, struc
     static const char *const fates[] = {"", "recovered", "owned", "broken"};
     struct cli *cli = recovery->session.cli;
     const struct driven *driven = drive_find(&recovery->drive, found->run);
-    const struct run *run = engine_run(recovery->drive.engine, recovery->session.tenant, found->run);
+    const char *substatus = engine_substatus(recovery->drive.engine, recovery->session.tenant, found->run);
     bool left = found->fate == FATE_DRIVEN && driven && !driven->ended;
     *out = JSON_OF(&cli->io.arena, {"runId", json_or_null(found->run)},
                    {"result", json_or_null(str_from(left ? "left" : fates[found->fate]))},
                    {"status", json_or_null(str_from(driven ? run_status_name(driven->status) : ""))},
-                   {"substatus", json_or_null(str_from(run ? run_substatus(run) : ""))},
+                   {"substatus", json_or_null(str_from(substatus))},
                    {"cause", json_or_null(driven && driven->cause.len ? driven->cause : found->problem)});
     return json_ok(out);
 }
@@ -136,8 +135,7 @@ struct tally {
 static void say_left(struct recovery *recovery, const struct driven *driven)
 {
     struct session *session = &recovery->session;
-    const struct run *run = engine_run(recovery->drive.engine, session->tenant, driven->run);
-    const char *detail = run ? run_substatus(run) : "";
+    const char *detail = engine_substatus(recovery->drive.engine, session->tenant, driven->run);
     const char *verb = driven->status == RUN_STATUS_PAUSED       ? "resume"
                        : strcmp(detail, "WAITING_APPROVAL") == 0 ? "approve"
                                                                  : "get";
@@ -177,12 +175,11 @@ static void say_tally(struct recovery *recovery, const struct tally *t)
                  {t->left, "left for a person"},
                  {t->owned, "owned by living processes"},
                  {t->broken, "broken"}};
-    struct buf line = buf_of(1024);
+    struct buf line SCOPED(buf_release) = buf_of(1024);
     buf_printf(&line, "%zu unfinished run%s", recovery->count, recovery->count == 1 ? "" : "s");
     for (size_t i = 0, shown = 0; i < ARRAY_COUNT(parts); i++)
         if (parts[i].count > 0) buf_printf(&line, "%s%zu %s", shown++ ? ", " : ": ", parts[i].count, parts[i].words);
     cli_note(recovery->session.cli, "%s", line.ptr);
-    buf_release(&line);
 }
 
 static int report(struct recovery *recovery, bool say)

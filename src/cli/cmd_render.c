@@ -5,13 +5,13 @@
 #include "term/text.h"
 
 #include "author/author.h"
+#include "reading/reading.h"
 
 struct rendering {
     struct cli *cli;
     const struct program *program;
     struct render_facts facts;
     struct render_result *results;
-    struct json all;
 };
 
 // ---- what is known
@@ -68,7 +68,7 @@ static int read_facts(struct rendering *r)
     struct json given;
     int code = inputs_read(cli, r->program, &given);
     if (code) return code;
-    for (uint32_t i = 0; i < r->program->inputs.count; i++) {
+    for (uint32_t i = 0; !r->program->net && i < r->program->inputs.count; i++) { // a playbook makes its workload of what is given
         const struct json_member *m = &r->program->inputs.members[i];
         bool required = false;
         for (uint32_t k = 0; k < r->program->required_count; k++) required |= str_eq(r->program->required[k], m->key);
@@ -114,19 +114,18 @@ static int take_view(struct rendering *r, struct session *session, const struct 
 
 static void label(struct cli *cli, struct buf *out, const char *name, size_t len)
 {
-    struct buf text = buf_of(4096);
+    struct buf text SCOPED(buf_release) = buf_of(4096);
     text_safe(&text, (struct str){name, len});
     buf_text(out, "  ");
     tone_text(out, &cli->io.out, TONE_DIM, text.ptr);
     text_pad(out, text_width(buf_str(&text)), 11);
-    buf_release(&text);
 }
 
 // A value behind its name; texts of several lines below it.
 static void write_value(struct cli *cli, struct buf *out, const char *name, size_t len, const struct json *value)
 {
     label(cli, out, name, len);
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (value->type == JSON_STRING)
         buf_add(&text, value->text);
     else
@@ -145,7 +144,6 @@ static void write_value(struct cli *cli, struct buf *out, const char *name, size
             buf_byte(out, '\n');
         }
     }
-    buf_release(&text);
 }
 
 static const char *truth(const struct json *value)
@@ -175,8 +173,50 @@ static void write_when(struct cli *cli, struct buf *out, const struct json *when
     }
 }
 
+// Of a playbook: a task that began, or one that has not.
+static void write_task(struct cli *cli, struct buf *out, const struct json *task, bool begun)
+{
+    const struct json *with = json_key(task, "with"), *missing = json_key(task, begun ? "undefined" : "unknown");
+    int64_t iteration = json_integer(json_key(task, "iteration"), 0), attempt = json_integer(json_key(task, "attempt"), 0);
+    buf_text(out, "  ");
+    text_safe(out, json_text(json_key(task, "task")));
+    if (iteration > 0) buf_printf(out, "[%lld]", (long long)iteration);
+    if (attempt > 1) buf_printf(out, " try %lld", (long long)attempt);
+    buf_text(out, "  ");
+    text_safe(out, json_text(json_key(task, "kind")));
+    if (begun) buf_printf(out, "  given at event %lld", (long long)json_integer(json_key(task, "seq"), 0));
+    buf_text(out, begun ? "\n" : "  has not begun\n");
+    for (uint32_t i = 0; with && i < with->count; i++)
+        write_value(cli, out, with->members[i].key.ptr, with->members[i].key.len, &with->members[i].value);
+    for (uint32_t i = 0; missing && i < missing->count; i++) {
+        label(cli, out, i ? "" : begun ? "undefined" : "unknown", i ? 0 : begun ? 9 : 7);
+        text_safe(out, json_text(json_key(&missing->items[i], "path")));
+        buf_text(out, ": ");
+        text_safe(out, json_text(json_key(&missing->items[i], "why")));
+        buf_byte(out, '\n');
+    }
+}
+
+static void write_tasks(struct cli *cli, struct buf *out, const struct json *step)
+{
+    const struct json *given = json_key(step, "given"), *ahead = json_key(step, "ahead");
+    int64_t visit = json_integer(json_key(step, "visit"), 0), left_out = json_integer(json_key(step, "leftOut"), 0);
+    tone_begin(out, &cli->io.out, TONE_BOLD);
+    text_safe(out, json_text(json_key(step, "stepId")));
+    tone_end(out, &cli->io.out, TONE_BOLD);
+    if (visit > 1) buf_printf(out, "  visit %lld", (long long)visit);
+    buf_byte(out, '\n');
+    if (left_out > 0) buf_printf(out, "  %lld attempts before these are not shown\n", (long long)left_out);
+    for (uint32_t i = 0; given && i < given->count; i++) write_task(cli, out, &given->items[i], true);
+    for (uint32_t i = 0; ahead && i < ahead->count; i++) write_task(cli, out, &ahead->items[i], false);
+}
+
 static void write_step(struct cli *cli, struct buf *out, const struct json *step)
 {
+    if (json_key(step, "given") || json_key(step, "ahead")) {
+        write_tasks(cli, out, step);
+        return;
+    }
     const struct json *with = json_key(step, "with"), *env = json_key(step, "referenceEnvironment");
     const struct json *secrets = json_key(step, "secrets"), *when = json_key(step, "when");
     tone_begin(out, &cli->io.out, TONE_BOLD);
@@ -205,35 +245,57 @@ static void write_step(struct cli *cli, struct buf *out, const struct json *step
     if (json_key(step, "error")) write_value(cli, out, "fails", 5, json_key(step, "error"));
 }
 
+static int print_steps(struct cli *cli, const struct json *all, bool one)
+{
+    enum format format = format_of(cli, FORMAT_TEXT);
+    if (format != FORMAT_TEXT) {
+        print_json(&cli->io, format, one ? &all->items[0] : all);
+        return EXIT_OK;
+    }
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
+    for (uint32_t i = 0; i < all->count; i++) {
+        if (i > 0) buf_byte(&out, '\n');
+        write_step(cli, &out, &all->items[i]);
+    }
+    cli_print(cli, &out);
+    return EXIT_OK;
+}
+
 static int render_all(struct rendering *r, struct str only)
 {
-    if (r->program->kind == DOCUMENT_PLAYBOOK) {
-        int code = cli_fail(r->cli, EXIT_INVALID, "templates of playbooks are rendered task by task, when they run");
-        cli_hint(r->cli, "the inputs of every task are in the log: cairn events RUN; the net: cairn graph FILE");
-        return code;
-    }
     struct cli *cli = r->cli;
     uint32_t chosen = only.len > 0 ? find_step(r->program, only) : PROGRAM_TOP;
     struct json all = json_array();
     struct error err = {0};
-    enum format format = format_of(cli, FORMAT_TEXT);
     if (only.len > 0 && chosen == PROGRAM_TOP) return no_step(cli, r->program, only);
-    struct buf out = buf_of(TEXT_MAX);
     for (uint32_t i = 0; i < r->program->step_count; i++) {
         struct json one;
         if (only.len > 0 && i != chosen) continue;
-        if (author_render(r->program, i, &r->facts, &cli->io.arena, &one, &err)) return cli_error(cli, &err);
+        enum code rc = author_render(r->program, i, &r->facts, &cli->io.arena, &one, &err);
+        if (rc == E_INVALID) return cli_fail(cli, EXIT_INVALID, "%s", err.message);
+        if (rc) return cli_error(cli, &err);
         if (!json_push(&cli->io.arena, &all, one)) return cli_nomem(cli);
-        if (format != FORMAT_TEXT) continue;
-        if (all.count > 1) buf_byte(&out, '\n');
-        write_step(cli, &out, &one);
     }
-    if (format == FORMAT_TEXT)
-        cli_print(cli, &out);
-    else
-        print_json(&cli->io, format, only.len > 0 ? &all.items[0] : &all);
-    buf_release(&out);
-    return EXIT_OK;
+    return print_steps(cli, &all, only.len > 0);
+}
+
+// Of a playbook's run: what the tasks of a step were given at the time, and what those will be given that have not begun.
+static int render_net(struct session *session, const struct target *target, const struct program *program, struct str only)
+{
+    struct cli *cli = session->cli;
+    struct explained_run explained SCOPED(explained_release) = {0};
+    struct json all = json_array(), one;
+    struct error err = {0};
+    int code = explained_load(session, &target->head, target->at, only, true, &explained);
+    for (uint32_t i = 0; !code && i < (only.len > 0 ? 1 : program->step_count); i++) {
+        struct str path = only.len > 0 ? only : program->steps[i].id;
+        enum code rc = explain_given(explained.explain, path, &cli->io.arena, &one, &err);
+        if (rc == E_NOT_FOUND) return no_step(cli, program, path);
+        if (rc) return cli_error(cli, &err);
+        if (json_key(&one, "given") || json_key(&one, "ahead") || only.len > 0)
+            if (!json_push(&cli->io.arena, &all, one)) return cli_nomem(cli);
+    }
+    return code ? code : print_steps(cli, &all, only.len > 0);
 }
 
 static int render_file(struct cli *cli, struct str path)
@@ -252,21 +314,22 @@ static int render_file(struct cli *cli, struct str path)
 
 static int render_run(struct cli *cli, struct str word)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct target target = {.at = TARGET_NOW};
-    struct card card = {0};
+    struct card card SCOPED(card_release) = {0};
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, word, TARGET_STEP | TARGET_MOMENT, &target);
     if (!code) code = card_load(&session, &target.head, target.at, &card);
-    if (!code && card.program) {
+    struct str step = target.step.len > 0 ? target.step : args_text(&cli->args, FLAG_STEP, "");
+    if (!code && card.program && card.program->net) {
+        code = render_net(&session, &target, card.program, step);
+    } else if (!code && card.program) {
         struct rendering r = {.cli = cli, .program = card.program};
         code = take_view(&r, &session, &card.view);
-        if (!code) code = render_all(&r, target.step.len > 0 ? target.step : args_text(&cli->args, FLAG_STEP, ""));
+        if (!code) code = render_all(&r, step);
     } else if (!code) {
         code = cli_fail(cli, EXIT_NOT_FOUND, "the document of the run cannot be read");
     }
-    card_release(&card);
-    session_close(&session);
     return code;
 }
 

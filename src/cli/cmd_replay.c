@@ -15,7 +15,7 @@ static bool report_json(struct cli *cli, struct str run, const struct replay_rep
     }
     *out = JSON_OF(&cli->io.arena, {"runId", json_string(run)}, {"events", json_count(report->event_count)},
                    {"facts", json_count(report->fact_count)}, {"decided", json_count(report->decided_count)},
-                   {"same", json_bool(!report->differs)}, {"difference", difference},
+                   {"unasked", json_count(report->unasked_count)}, {"same", json_bool(!report->differs)}, {"difference", difference},
                    {"stateSame", json_bool(!report->state_differs)},
                    {"state", report->state_differs ? json_word(report->state) : json_null()});
     return json_ok(out);
@@ -37,13 +37,13 @@ static void print_report(struct cli *cli, struct str run, const struct replay_re
         text_safe(&out, str_from(report->recorded));
         buf_text(&out, "\n    decided   ");
         text_safe(&out, str_from(report->decided));
-    } else if (report->folded_only) {
-        buf_printf(&out, ": %llu events fold to what the store says; decisions of playbooks are not asked again here",
-                   (unsigned long long)report->event_count);
     } else {
         buf_printf(&out, ": %llu events, %llu facts; all %llu moments came out as recorded",
                    (unsigned long long)report->event_count, (unsigned long long)report->fact_count,
                    (unsigned long long)report->decided_count);
+        if (report->unasked_count > 0)
+            buf_printf(&out, "; %llu outcomes are taken as recorded, because their results are not kept",
+                       (unsigned long long)report->unasked_count);
     }
     buf_byte(&out, '\n');
     if (report->state_differs) {
@@ -74,7 +74,7 @@ static int replay(struct session *session, const struct run_head *head, const st
 
 int command_log_replay(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct target target;
     struct document document = {0};
     struct str file = args_text(&cli->args, FLAG_PLAN, "");
@@ -89,6 +89,5 @@ int command_log_replay(struct cli *cli)
     }
     if (!code) code = replay(&session, &target.head, document.program);
     if (document.program) program_release(document.program);
-    session_close(&session);
     return code;
 }

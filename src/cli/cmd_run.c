@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/document.h"
 #include "cli/drive.h"
+#include "cli/hosting.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +24,8 @@ static int start(struct drive *drive, const struct program *program, char run_ou
         .trigger_source = STR("manual"),
     };
     if (getcwd(directory, sizeof(directory))) request.work_dir = str_from(directory);
-    int code = inputs_read(cli, program, &request.inputs);
+    int code = hosting_target(cli, &request.target_adapter);
+    if (!code) code = inputs_read(cli, program, &request.inputs);
     if (code) return code;
     inputs_warn(cli, program, &request.inputs);
     code = inputs_env(cli, program, &request.inputs);
@@ -39,8 +41,7 @@ static int adopt(struct drive *drive, const struct run_head *head)
     if (rc == E_LOCKED) {
         cli_fail(cli, EXIT_CONFLICT, "run %.*s is being run by process %lld", STR_ARG(head->ids.run),
                  (long long)head->owner_pid);
-        cli_next(cli, "get %.*s", STR_ARG(head->ids.run));
-        return EXIT_CONFLICT;
+        return cli_next(cli, "get %.*s", STR_ARG(head->ids.run));
     }
     if (rc) return cli_error(cli, &err);
     if (head->summary.status != RUN_STATUS_PAUSED) return EXIT_OK;
@@ -66,6 +67,7 @@ static int drive_to_end(struct session *session, const struct program *program, 
     } else {
         code = start(&drive, program, run);
     }
+    if (!code) code = drive_begin(&drive, str_from(run));
     if (!code) code = drive_loop(&drive);
     int end = drive_exit_code(&drive, str_from(run));
     drive_close(&drive);
@@ -78,11 +80,11 @@ static int go_on(struct session *session, const struct program *program, const s
     if (!digest_eq(&head->document, &program->sha256)) {
         cli_fail(cli, EXIT_CONFLICT, "run %.*s was started from another document (%.*s @ %.*s)", STR_ARG(head->ids.run),
                  STR_ARG(head->ids.plan_id), STR_ARG(head->ids.plan_version));
-        cli_hint(cli,
-                 "a run keeps the document it was started with: `%s` goes on with that one, another --run-id starts "
-                 "this one",
-                 cli_command(cli, "recover %.*s", STR_ARG(head->ids.run)));
-        return EXIT_CONFLICT;
+        return cli_hint(
+            cli,
+            "a run keeps the document it was started with: `%s` goes on with that one, another --run-id starts "
+            "this one",
+            cli_command(cli, "recover %.*s", STR_ARG(head->ids.run)));
     }
     if (!head->terminal) return drive_to_end(session, program, head);
     cli_note(cli, "run %.*s has already ended; it is not run again", STR_ARG(head->ids.run));
@@ -91,7 +93,7 @@ static int go_on(struct session *session, const struct program *program, const s
 
 static int run_here(struct cli *cli, const struct program *program)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct run_head head;
     struct error err = {0};
     struct str id = args_text(&cli->args, FLAG_RUN_ID, "");
@@ -105,7 +107,6 @@ static int run_here(struct cli *cli, const struct program *program)
         code = drive_to_end(&session, program, NULL);
     else
         code = cli_error(cli, &err);
-    session_close(&session);
     return code;
 }
 
@@ -115,19 +116,19 @@ int command_run(struct cli *cli)
     struct str id = args_text(&cli->args, FLAG_RUN_ID, "");
     if (args_has(&cli->args, FLAG_RUN_ID) && !run_id_valid(id)) {
         cli_fail(cli, EXIT_USAGE, "--run-id %.*s cannot be used as an id", STR_ARG(id));
-        cli_hint(cli, "letters, digits, '.', '_', ':' and '-', up to 128, beginning with a letter or digit");
-        return EXIT_USAGE;
+        return cli_hint(cli, "letters, digits, '.', '_', ':' and '-', up to 128, beginning with a letter or digit");
     }
-    int code = document_load(cli, cli->args.words[0], &document);
+    bool remote;
+    int code = session_where(cli, &remote);
+    cli->at_server = remote;
+    if (!code) code = document_load(cli, cli->args.words[0], &document);
     if (code) return code;
     document_report(cli, &document);
     if (!document.program) {
         cli_hint(cli, "`cairn help CODE` explains a code; nothing was started");
         return EXIT_INVALID;
     }
-    bool remote;
-    code = session_where(cli, &remote);
-    if (!code) code = remote ? run_at_server(cli, &document) : run_here(cli, document.program);
+    code = remote ? run_at_server(cli, &document) : run_here(cli, document.program);
     program_release(document.program);
     return code;
 }

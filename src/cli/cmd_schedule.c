@@ -4,7 +4,6 @@
 #include "cli/commands.h"
 #include "cli/document.h"
 #include "base/civil.h"
-#include "base/uuid.h"
 #include "schedule/schedule.h"
 #include "store/server.h"
 #include "term/text.h"
@@ -117,7 +116,7 @@ static void add_times(struct buf *out, const struct json *fires)
 static void print_times(struct cli *cli, const struct json *page)
 {
     const struct json *fires = json_key(page, "items");
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (format_of(cli, FORMAT_TEXT) != FORMAT_TEXT) {
         print_json(&cli->io, format_of(cli, FORMAT_TEXT), page);
     } else {
@@ -127,7 +126,6 @@ static void print_times(struct cli *cli, const struct json *page)
         else
             cli_note(cli, "it has no more times");
     }
-    buf_release(&out);
 }
 
 static int load_zone(struct cli *cli, struct str name, const struct zone **out)
@@ -193,7 +191,7 @@ static int next_of_file(struct cli *cli, int64_t limit)
 
 static int next_of_server(struct cli *cli, int64_t limit)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct json page;
     struct str since = args_text(&cli->args, FLAG_SINCE, "");
     int code = server_open(&session, cli);
@@ -202,7 +200,6 @@ static int next_of_server(struct cli *cli, int64_t limit)
                                                   since.len ? "&from=" : "", since.len ? since.ptr : ""));
     code = path.ptr ? server_ask(&session, "GET", path, NULL, &page) : EXIT_ERROR;
     if (!code) print_times(cli, &page);
-    session_close(&session);
     return code;
 }
 
@@ -233,10 +230,9 @@ static void add_line(struct buf *out, const char *name, struct str value)
 
 static void show(struct cli *cli, struct json *answer)
 {
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (format_of(cli, FORMAT_TEXT) != FORMAT_TEXT) {
         print_json(&cli->io, format_of(cli, FORMAT_TEXT), answer);
-        buf_release(&out);
         return;
     }
     const struct json *spec = json_key(answer, "schedule"), *tick = json_key(answer, "lastTick");
@@ -259,19 +255,17 @@ static void show(struct cli *cli, struct json *answer)
     if (json_is(next, JSON_ARRAY) && next->count) buf_text(&out, "\nnext\n");
     add_times(&out, next);
     cli_print(cli, &out);
-    buf_release(&out);
 }
 
 int command_schedule_get(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct json answer;
     int code = server_open(&session, cli);
     if (code) return code;
     struct str path = server_path(cli, "/v1/schedules/{}");
     code = path.ptr ? server_ask(&session, "GET", path, NULL, &answer) : EXIT_ERROR;
     if (!code) show(cli, &answer);
-    session_close(&session);
     return code;
 }
 
@@ -303,8 +297,8 @@ static int spec_of(struct cli *cli, const struct document *document, struct json
     if (own.count > 0) *out = when ? own : json_joined(&cli->io.arena, &own, document->program->schedule);
     if (!out->type && !document->program->schedule) {
         cli_fail(cli, EXIT_USAGE, "when is it to be started?");
-        cli_hint(cli, "--cron '30 2 * * *', --every 15m or --at 2027-02-11T17:00:00; or schedule: in the document");
-        return EXIT_USAGE;
+        return cli_hint(cli,
+                        "--cron '30 2 * * *', --every 15m or --at 2027-02-11T17:00:00; or schedule: in the document");
     }
     if (!out->type) return EXIT_OK;
     if (!json_ok(out)) return cli_nomem(cli);
@@ -314,7 +308,8 @@ static int spec_of(struct cli *cli, const struct document *document, struct json
 static int add(struct session *session, const struct document *document)
 {
     struct cli *cli = session->cli;
-    struct json body = json_object(), spec, answer;
+    struct json body = json_object(), spec, answer = {0};
+    struct error err = {0};
     int code = spec_of(cli, document, &spec);
     if (!code) code = put_document(cli, document, &body);
     if (code) return code;
@@ -323,9 +318,10 @@ static int add(struct session *session, const struct document *document)
              {"paused", json_flag(args_has(&cli->args, FLAG_PAUSED))});
     struct str path = server_path(cli, "/v1/schedules/{}");
     if (!json_ok(&body) || !path.ptr) return cli_nomem(cli);
-    code = server_ask(session, "PUT", path, &body, &answer);
-    if (!code) show(cli, &answer);
-    return code;
+    struct server_call put = {.method = "PUT", .path = path, .body = &body};
+    if (send_document(session, document, put, &answer, &err)) return cli_error(cli, &err);
+    show(cli, &answer);
+    return EXIT_OK;
 }
 
 int command_schedule_add(struct cli *cli)
@@ -347,7 +343,7 @@ int command_schedule_add(struct cli *cli)
 
 int command_schedule_call(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct json answer, body = JSON_OF(&cli->io.arena, {"reason", json_some(args_text(&cli->args, FLAG_REASON, ""))});
     const char *verb = strchr(cli->args.command->name, ' ') + 1;
     bool removes = strcmp(verb, "rm") == 0;
@@ -359,15 +355,13 @@ int command_schedule_call(struct cli *cli)
         cli_note(cli, "schedule %s is removed; its runs stay", cli->args.words[0].ptr);
     else if (!code)
         show(cli, &answer);
-    session_close(&session);
     return code;
 }
 
 int command_schedule_trigger(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct json answer, inputs;
-    uint8_t random[16];
     char key[UUID_SIZE];
     int code = inputs_read(cli, NULL, &inputs);
     if (!code) code = server_open(&session, cli);
@@ -375,8 +369,7 @@ int command_schedule_trigger(struct cli *cli)
     struct json body = JSON_OF(&cli->io.arena, {"inputs", json_filled(inputs)},
                                {"reason", json_some(args_text(&cli->args, FLAG_REASON, ""))});
     struct str path = server_path(cli, "/v1/schedules/{}/trigger");
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, key);
+    entropy_uuid(os_entropy(), key);
     struct error err = {0};
     struct server_call call = {"POST", path, &body, str_from(key), {0}};
     if (!path.ptr || !json_ok(&body))
@@ -384,22 +377,20 @@ int command_schedule_trigger(struct cli *cli)
     else if (store_server_call(session.store, &call, &cli->io.arena, &answer, &err))
         code = cli_error(cli, &err);
     if (!code) {
-        struct buf out = buf_of(4096);
+        struct buf out SCOPED(buf_release) = buf_of(4096);
         enum format format = format_of(cli, FORMAT_TEXT);
         buf_printf(&out, "%.*s\n", STR_ARG(json_text(json_key(&answer, "runId"))));
         if (format == FORMAT_TEXT || format == FORMAT_NAME)
             cli_print(cli, &out);
         else
             print_json(&cli->io, format, &answer);
-        buf_release(&out);
     }
-    session_close(&session);
     return code;
 }
 
 int command_schedule_backfill(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct json answer;
     int64_t limit, parallel;
     bool dry = args_has(&cli->args, FLAG_DRY_RUN);
@@ -409,8 +400,8 @@ int command_schedule_backfill(struct cli *cli)
         return cli_usage(cli);
     if (!from.len || !to.len) {
         cli_fail(cli, EXIT_USAGE, "which times?");
-        cli_hint(cli, "--since 2026-02-01T00:00:00 --until 2026-02-08T00:00:00, in the zone of the schedule unless they have an offset");
-        return EXIT_USAGE;
+        return cli_hint(cli, "--since 2026-02-01T00:00:00 --until 2026-02-08T00:00:00, in the zone of the schedule "
+                             "unless they have an offset");
     }
     int code = server_open(&session, cli);
     if (code) return code;
@@ -423,14 +414,12 @@ int command_schedule_backfill(struct cli *cli)
     if (!code && format_of(cli, FORMAT_TEXT) != FORMAT_TEXT) {
         print_json(&cli->io, format_of(cli, FORMAT_TEXT), &answer);
     } else if (!code) {
-        struct buf out = buf_of(TEXT_MAX);
+        struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
         add_times(&out, json_key(&answer, "times"));
         if (out.len) cli_print(cli, &out);
-        buf_release(&out);
         int64_t count = json_integer(json_key(&answer, "count"), 0);
         cli_note(cli, "%lld time%s %s", (long long)count, count == 1 ? "" : "s",
                  dry || count == 0 ? "would run" : cli_format(cli, "run now: backfill %.*s", STR_ARG(json_text(json_key(&answer, "id")))));
     }
-    session_close(&session);
     return code;
 }

@@ -10,13 +10,12 @@
 
 static void write_json(struct buf *out, const struct json *value)
 {
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (value->type == JSON_STRING)
         buf_add(&text, value->text);
     else
         json_write(&text, value);
     text_safe(out, buf_str(&text));
-    buf_release(&text);
 }
 
 static void write_list(struct buf *out, const struct json *list, const char *between)
@@ -71,7 +70,7 @@ static void write_line(struct cli *cli, struct buf *out, const char *name, const
 static void write_fields(struct cli *cli, struct buf *out, const struct json *fields)
 {
     size_t width = 0;
-    struct buf type = buf_of(4096);
+    struct buf type SCOPED(buf_release) = buf_of(4096);
     for (uint32_t i = 0; i < fields->count; i++) {
         size_t len = json_text(json_key(&fields->items[i], "name")).len;
         width = len > width ? len : width;
@@ -98,7 +97,6 @@ static void write_fields(struct cli *cli, struct buf *out, const struct json *fi
         buf_byte(out, '\n');
         if (description) text_wrap(out, json_text(description), width + 4, cli->io.out.columns);
     }
-    buf_release(&type);
 }
 
 static void write_text(struct cli *cli, struct buf *out, struct str name, const struct json *what)
@@ -119,7 +117,7 @@ static void write_text(struct cli *cli, struct buf *out, struct str name, const 
         buf_byte(out, '\n');
     }
     if (allowed) {
-        struct buf list = buf_of(TEXT_MAX);
+        struct buf list SCOPED(buf_release) = buf_of(TEXT_MAX);
         write_list(&list, allowed, ", ");
         label(cli, out, "one of");
         if (list.len + 12 <= cli->io.out.columns) {
@@ -129,7 +127,6 @@ static void write_text(struct cli *cli, struct buf *out, struct str name, const 
             buf_byte(out, '\n');
             text_wrap(out, buf_str(&list), 12, cli->io.out.columns);
         }
-        buf_release(&list);
     }
     write_line(cli, out, "default", json_key(what, "default"));
     write_line(cli, out, "pattern", json_key(what, "pattern"));
@@ -142,7 +139,7 @@ static void write_text(struct cli *cli, struct buf *out, struct str name, const 
 
 static int list_all(struct cli *cli, const char *only)
 {
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     for (size_t i = 0; schema_embedded_name(i); i++) {
         struct str file = str_from(schema_embedded_name(i));
         struct str base = str_slice(file, 0, file.len - strlen(".json"));
@@ -156,7 +153,6 @@ static int list_all(struct cli *cli, const char *only)
         buf_printf(&out, "%s%.*s\n", word, STR_ARG(base));
     }
     cli_print(cli, &out);
-    buf_release(&out);
     cli_next(cli, "schema plan steps");
     return EXIT_OK;
 }
@@ -218,9 +214,8 @@ int command_schema(struct cli *cli)
         print_json(&cli->io, FORMAT_JSON, &raw);
         return EXIT_OK;
     }
-    struct buf out = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX);
     write_text(cli, &out, args->words[at], &what);
     cli_print(cli, &out);
-    buf_release(&out);
     return EXIT_OK;
 }

@@ -4,11 +4,13 @@
 #include "cli/commands.h"
 #include "cli/confine.h"
 #include "cli/document.h"
+#include "cli/hosting.h"
 #include "cli/interrupt.h"
 #include "cli/serve_config.h"
 #include "cli/server.h"
 #include "cli/session.h"
 #include "cli/tasking.h"
+#include "equiv/pace.h"
 #include "temporal/temporal.h"
 
 #include "base/civil.h"
@@ -160,8 +162,7 @@ static int read_listen(struct serving *serving)
         if (net_is_local(serving->listen[i]) || serving->tls || insecure) continue;
         cli_fail(cli, EXIT_USAGE, "%s can be reached from other machines, and what is said there could be read",
                  serving->listen[i]);
-        cli_hint(cli, "give --tls-cert and --tls-key, or --insecure when something in front of it does that");
-        return EXIT_USAGE;
+        return cli_hint(cli, "give --tls-cert and --tls-key, or --insecure when something in front of it does that");
     }
     return EXIT_OK;
 }
@@ -192,14 +193,10 @@ static int read_routes(struct cli *cli, struct service_settings *settings)
 // --temporal and what goes with it, over what [serve.temporal] says. False: out of memory.
 static bool take_temporal(struct cli *cli, struct service_settings *settings)
 {
-    static const enum flag flags[] = {FLAG_TEMPORAL, FLAG_NAMESPACE, FLAG_TASK_QUEUE};
     if (!settings->temporal && !args_has(&cli->args, FLAG_TEMPORAL)) return true;
     struct temporal_settings *made = ARENA_NEW(&cli->io.arena, struct temporal_settings);
     if (!made) return false;
-    if (settings->temporal) *made = *settings->temporal;
-    struct str *const to[] = {&made->address, &made->namespace, &made->queue};
-    for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
-        if (args_has(&cli->args, flags[i])) *to[i] = args_text(&cli->args, flags[i], "");
+    hosting_flags(cli, settings->temporal, made);
     settings->temporal = made;
     return true;
 }
@@ -405,6 +402,10 @@ static int open_all(struct serving *serving)
     int code = open_net(serving);
     if (code) return code;
     struct service_hooks hooks = api_hooks(serving->api);
+    const char *stage = getenv(PACE_VARIABLE); // a player has the clock
+    static struct service_clock clock;
+    if (stage && pace_clock(stage, &clock, &err)) return cli_error(cli, &err);
+    if (stage) serving->settings->clock = &clock;
     enum code rc = service_open(serving->settings, &hooks, &serving->service, &err);
     if (rc == E_LOCKED && serving->local) return open_other(serving, &err);
     if (rc == E_LOCKED) {

@@ -179,8 +179,8 @@ static int body_of(struct cli *cli, enum body kind, struct json *out)
     }
     if (!code && kind == BODY_SET && out->count == 0) {
         cli_fail(cli, EXIT_USAGE, "nothing is to be changed");
-        cli_hint(cli, "--set NAME=VALUE, as often as there are fields: `cairn help %s`", cli->args.command->name);
-        return EXIT_USAGE;
+        return cli_hint(cli, "--set NAME=VALUE, as often as there are fields: `cairn help %s`",
+                        cli->args.command->name);
     }
     if (!code && (kind == BODY_REASON || kind == BODY_SET_REASON) && reason.len)
         JSON_ADD(&cli->io.arena, out, {"reason", json_string(reason)});
@@ -190,7 +190,7 @@ static int body_of(struct cli *cli, enum body kind, struct json *out)
 // An object as lines of names and values. What was done without an answer is said in the words of the command.
 static void show(struct cli *cli, const struct json *answer)
 {
-    struct buf out = buf_of(TEXT_MAX), value = buf_of(TEXT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TEXT_MAX), value SCOPED(buf_release) = buf_of(TEXT_MAX);
     enum format format = format_of(cli, FORMAT_TEXT);
     if (format != FORMAT_TEXT) {
         struct json nothing = json_object();
@@ -213,8 +213,6 @@ static void show(struct cli *cli, const struct json *answer)
         buf_byte(&out, '\n');
     }
     if (out.len) cli_print(cli, &out);
-    buf_release(&out);
-    buf_release(&value);
 }
 
 // `dlq redrive --all SINK`: all letters of a sink in one call.
@@ -238,7 +236,7 @@ static int call_path(struct cli *cli, const struct service_call *call, struct st
 int command_service_call(struct cli *cli)
 {
     const struct service_call *call = call_of(cli);
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct json body, answer = {0};
     struct str path;
     INVARIANT(call);
@@ -254,7 +252,6 @@ int command_service_call(struct cli *cli)
         cli_note(cli, "the queue default cannot be removed: its settings are the first ones again");
     else if (!code)
         show(cli, &answer);
-    session_close(&session);
     return code;
 }
 
@@ -264,7 +261,7 @@ int command_service_call(struct cli *cli)
 int command_definition_put(struct cli *cli)
 {
     enum { DOCUMENT_MAX = 8 << 20 };
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct error err = {0};
     struct json answer;
     struct str text;
@@ -281,6 +278,5 @@ int command_definition_put(struct cli *cli)
         code = cli_error(cli, &err);
     else
         show(cli, &answer);
-    session_close(&session);
     return code;
 }

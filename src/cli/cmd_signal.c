@@ -11,7 +11,7 @@
 struct request {
     struct target target;
     struct signal signal;
-    struct decision decision;
+    struct signal_decision decision;
     bool drives; // goes on with the run after it is accepted
 };
 
@@ -39,12 +39,11 @@ static int unknown_type(struct cli *cli)
     };
     const char *near = nearest_name(cli->args.words[1], names, ARRAY_COUNT(names));
     cli_fail(cli, EXIT_USAGE, "there is no signal %.*s", STR_ARG(cli->args.words[1]));
-    cli_hint(cli,
-             near ? "did you mean %s?"
-                  : "PAUSE, RESUME, CANCEL, RETRY_STEP, SKIP_STEP, RETRY_RUN, EMERGENCY_STOP, "
-                    "APPROVE, REJECT, UPDATE_PARAMS, INJECT_OVERRIDE, UPDATE_TARGET, ESCALATE_ALERT%s",
-             near ? near : "");
-    return EXIT_USAGE;
+    return cli_hint(cli,
+                    near ? "did you mean %s?"
+                         : "PAUSE, RESUME, CANCEL, RETRY_STEP, SKIP_STEP, RETRY_RUN, EMERGENCY_STOP, "
+                           "APPROVE, REJECT, UPDATE_PARAMS, INJECT_OVERRIDE, UPDATE_TARGET, ESCALATE_ALERT, DELIVER_EVENT%s",
+                    near ? near : "");
 }
 
 static int read_fields(struct cli *cli, struct json *payload)
@@ -88,14 +87,13 @@ static int check(struct cli *cli, const struct signal *signal)
     bool has_reason = signal->reason.len > 0 || json_key(&signal->payload, "reason");
     if (signal_rule(type)->destructive && !has_reason) {
         cli_fail(cli, EXIT_USAGE, "%s needs --reason TEXT", signal_name(type));
-        cli_hint(cli, type == SIGNAL_EMERGENCY_STOP ? "it kills at once and is recorded with its reason"
-                                                    : "it changes what the run does and is recorded with its reason");
-        return EXIT_USAGE;
+        return cli_hint(cli, type == SIGNAL_EMERGENCY_STOP
+                                 ? "it kills at once and is recorded with its reason"
+                                 : "it changes what the run does and is recorded with its reason");
     }
     if ((type == SIGNAL_SKIP_STEP || type == SIGNAL_RETRY_STEP) && !has_step) {
         cli_fail(cli, EXIT_USAGE, "`cairn %s` needs a step", name);
-        cli_hint(cli, "cairn %s RUN/STEP, or --step STEP", name);
-        return EXIT_USAGE;
+        return cli_hint(cli, "cairn %s RUN/STEP, or --step STEP", name);
     }
     bool stepless = type == SIGNAL_PAUSE || type == SIGNAL_RESUME || type == SIGNAL_CANCEL ||
                     type == SIGNAL_EMERGENCY_STOP || type == SIGNAL_RETRY_RUN;
@@ -149,8 +147,7 @@ static bool is_stopped(int64_t pid)
 static int report_locked(struct session *session, const struct error *err)
 {
     cli_fail(session->cli, EXIT_UNREACHABLE, "%s", err->message);
-    cli_hint(session->cli, "nothing was sent; try again when that process has gone on or is gone");
-    return EXIT_UNREACHABLE;
+    return cli_hint(session->cli, "nothing was sent; try again when that process has gone on or is gone");
 }
 
 static int report_timeout(struct session *session, const struct request *request)
@@ -196,7 +193,7 @@ static int decide_here(struct drive *drive, struct request *request)
     struct cli *cli = drive->cli;
     struct error err = {0};
     const struct run_head *head = &request->target.head;
-    struct decision *decision = &request->decision;
+    struct signal_decision *decision = &request->decision;
     if (engine_signal(drive->engine, drive->session->tenant, head->ids.run, &request->signal, &err))
         return cli_error(cli, &err);
     drive->wanted = request->signal.id;
@@ -205,7 +202,7 @@ static int decide_here(struct drive *drive, struct request *request)
     if (code) return code;
     if (!drive->decided) return cli_fail(cli, EXIT_ERROR, "the signal was not decided");
     if (drive->progress.tree) tree_erase(drive->progress.tree);
-    *decision = (struct decision){.seq = drive->decision.seq, .new_run = drive->decision.new_run};
+    *decision = (struct signal_decision){.seq = drive->decision.seq, .new_run = drive->decision.new_run};
     if (decision_find(drive->session, head, request->signal.id, decision, &err))
         return cli_fail(cli, EXIT_ERROR, "the decision record cannot be read: %s", err.message);
     decision->again = drive->decision.duplicate;
@@ -216,11 +213,10 @@ static void summarize(struct session *session, struct str run)
 {
     struct error err = {0};
     struct run_head head;
-    struct card card = {0};
+    struct card card SCOPED(card_release) = {0};
     if (store_head(session->store, session->tenant, run, &session->cli->io.arena, &head, &err) == OK &&
         card_load(session, &head, TARGET_NOW, &card) == EXIT_OK)
         card_summary(&session->cli->io, &card);
-    card_release(&card);
 }
 
 static bool ends_run(enum signal_type type)

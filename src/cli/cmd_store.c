@@ -14,14 +14,13 @@ static void tell_copy(void *context, const struct copy_report *report, uint64_t 
 {
     struct cli *cli = context;
     if (cli->io.quiet || !cli->io.err.tty) return;
-    struct buf text = buf_of(256);
+    struct buf text SCOPED(buf_release) = buf_of(256);
     unsigned long long done = report->new_count;
     done += report->same_count;
     done += report->extended_count;
     buf_printf(&text, "\r%llu of %llu runs, %llu events \r", done, (unsigned long long)total,
                (unsigned long long)report->event_count);
     cli_talk(cli, &text);
-    buf_release(&text);
 }
 
 static int report_copy(struct cli *cli, const struct copy_report *report, const struct notes_report *notes,
@@ -114,7 +113,7 @@ static int copy_and_verify(struct cli *cli, struct store *from, struct store *to
 
 int command_store_copy(struct cli *cli)
 {
-    struct session from = {0}, to = {0};
+    struct session from SCOPED(session_close) = {0}, to SCOPED(session_close) = {0};
     const struct str *words = cli->args.words;
     if (str_eq(words[0], words[1])) return cli_fail(cli, EXIT_USAGE, "the two stores are the same");
     int code = session_open_url(&from, cli, words[0].ptr, STORE_READ);
@@ -122,8 +121,6 @@ int command_store_copy(struct cli *cli)
     if (!code)
         code = copy_and_verify(cli, from.store, to.store,
                                archive_has_notes(to.store, &cli->io.arena) ? NOTES_DEFINITIONS : NOTES_NEXT_LIFE);
-    session_close(&from);
-    session_close(&to);
     return code;
 }
 
@@ -142,15 +139,13 @@ static const char *same_kind(struct cli *cli, const struct session *session, str
 
 int command_store_backup(struct cli *cli)
 {
-    struct session from = {0}, to = {0};
+    struct session from SCOPED(session_close) = {0}, to SCOPED(session_close) = {0};
     int code = session_open(&from, cli, STORE_READ);
     if (!code && !from.store) code = cli_fail(cli, EXIT_NOT_FOUND, "there is no store at %s", from.url);
     if (!code) code = session_open_url(&to, cli, same_kind(cli, &from, cli->args.words[0]), STORE_WRITE);
     if (!code && str_eq(store_url(from.store), store_url(to.store)))
         code = cli_fail(cli, EXIT_USAGE, "the backup would be the store itself");
     if (!code) code = copy_and_verify(cli, from.store, to.store, NOTES_MIRROR);
-    session_close(&from);
-    session_close(&to);
     return code;
 }
 
@@ -163,13 +158,12 @@ static int check_empty(struct session *session)
     if (store_list(session->store, &filter, &cli->io.arena, &heads, &err)) return cli_error(cli, &err);
     if (heads.count == 0 && !archive_has_notes(session->store, &cli->io.arena)) return EXIT_OK;
     cli_fail(cli, EXIT_CONFLICT, "the store %s is not empty", session->url);
-    cli_hint(cli, "`cairn store copy FROM TO` adds runs to a store");
-    return EXIT_CONFLICT;
+    return cli_hint(cli, "`cairn store copy FROM TO` adds runs to a store");
 }
 
 int command_store_restore(struct cli *cli)
 {
-    struct session from = {0}, to = {0};
+    struct session from SCOPED(session_close) = {0}, to SCOPED(session_close) = {0};
     int code = session_open(&to, cli, STORE_WRITE);
     if (!code && !store_is_restoring(to.store)) code = check_empty(&to);
     if (!code) code = session_open_url(&from, cli, same_kind(cli, &to, cli->args.words[0]), STORE_READ);
@@ -177,8 +171,6 @@ int command_store_restore(struct cli *cli)
     if (!code && archive_backup_check(from.store, &err)) code = cli_error(cli, &err);
     if (!code && store_restoring(to.store, true, &err)) code = cli_error(cli, &err);
     if (!code) code = copy_and_verify(cli, from.store, to.store, NOTES_NEXT_LIFE);
-    session_close(&from);
-    session_close(&to);
     return code;
 }
 
@@ -186,7 +178,7 @@ int command_store_restore(struct cli *cli)
 
 int command_store_migrate(struct cli *cli)
 {
-    struct session session = {0};
+    struct session session SCOPED(session_close) = {0};
     struct store_format format;
     struct error err = {0};
     struct json out = json_object();
@@ -194,7 +186,6 @@ int command_store_migrate(struct cli *cli)
     int code = session_open(&session, cli, check ? STORE_READ : STORE_WRITE);
     if (!code && !session.store) code = cli_fail(cli, EXIT_NOT_FOUND, "there is no store at %s", session.url);
     if (!code && store_format(session.store, &format, &err)) code = cli_error(cli, &err);
-    session_close(&session);
     if (code) return code;
     bool behind = format.have < format.newest;
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {

@@ -92,11 +92,8 @@ static int golden(struct test_run *run, const struct trial_script *script, struc
     struct cli *cli = run->trials.cli;
     if (script->golden.len == 0) return EXIT_OK;
     const char *path = beside(cli, script->file, script->golden);
-    struct buf got = buf_of((size_t)256 << 20);
-    if (!story_golden(&result->story, &got)) {
-        buf_release(&got);
-        return cli_nomem(cli);
-    }
+    struct buf got SCOPED(buf_release) = buf_of((size_t)256 << 20);
+    if (!story_golden(&result->story, &got)) return cli_nomem(cli);
     int code = EXIT_OK;
     struct str text = {0};
     struct error err = {0};
@@ -121,13 +118,12 @@ static int golden(struct test_run *run, const struct trial_script *script, struc
     } else {
         trial_judge_golden(script, result, text, buf_str(&got));
     }
-    buf_release(&got);
     return code;
 }
 
 static int play(struct test_run *run, const struct loaded_trial *loaded, const struct trial_script *script)
 {
-    struct arena arena = arena_of(64 * 1024, (size_t)2 << 30);
+    struct arena arena SCOPED(arena_release) = arena_of(64 * 1024, (size_t)2 << 30);
     struct trial_options options = {.contract = run->trials.contract,
                                     .program = loaded->document.program,
                                     .script = script,
@@ -141,7 +137,6 @@ static int play(struct test_run *run, const struct loaded_trial *loaded, const s
     if (!rc) trial_judge(script, &result);
     if (!rc) code = golden(run, script, &result);
     if (!code) code = test_report_add(&run->report, script, &result, rc ? &err : NULL, os_mono_us() - began);
-    arena_release(&arena);
     return code;
 }
 
@@ -178,8 +173,8 @@ int command_test(struct cli *cli)
     if (code) return code;
     if (found.count == 0) {
         cli_fail(cli, EXIT_NOT_FOUND, "there is no *.test.yaml here");
-        cli_hint(cli, "make one from a run: cairn test record @last --out NAME.test.yaml; the format: cairn help test");
-        return EXIT_NOT_FOUND;
+        return cli_hint(
+            cli, "make one from a run: cairn test record @last --out NAME.test.yaml; the format: cairn help test");
     }
     code = trials_open(&run.trials, cli);
     test_report_open(&run.report, &cli->io, format_of(cli, FORMAT_TEXT));

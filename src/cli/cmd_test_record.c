@@ -34,13 +34,11 @@ static const char *relative(struct cli *cli, struct str from_file, struct str ta
     size_t common = 0;
     for (size_t i = 0; i < from_file.len && i < target.len && from_file.ptr[i] == target.ptr[i]; i++)
         if (from_file.ptr[i] == '/') common = i + 1;
-    struct buf path = buf_of(8192);
+    struct buf path SCOPED(buf_release) = buf_of(8192);
     for (size_t i = common; i < from_file.len; i++)
         if (from_file.ptr[i] == '/') buf_text(&path, "../");
     buf_add(&path, str_slice(target, common, target.len));
-    const char *text = cli_format(cli, "%s", path.ptr);
-    buf_release(&path);
-    return text;
+    return cli_format(cli, "%s", path.ptr);
 }
 
 static const char *absolute(struct cli *cli, const char *path)
@@ -61,8 +59,7 @@ static int write_document(struct recording *r)
     if (!r->out) {
         cli_fail(cli, EXIT_CONFLICT, "%.*s is not the document that this run was started with",
                  STR_ARG(r->program->file));
-        cli_hint(cli, "with --out FILE.test.yaml the run's own document is written beside the test");
-        return EXIT_CONFLICT;
+        return cli_hint(cli, "with --out FILE.test.yaml the run's own document is written beside the test");
     }
     const char *kind = r->program->text.len && r->program->text.ptr[0] == '{' ? "json" : "yaml";
     struct str base = str_from(r->out);
@@ -117,10 +114,9 @@ static int try_it(struct recording *r, struct str text)
     diagnostics_init(&diagnostics, &cli->io.arena);
     enum code rc = trial_parse(text, str_from(r->out ? r->out : "recorded"), &cli->io.arena, &diagnostics, &file);
     if (!rc) trial_check(&file.scripts[0], r->program, &diagnostics);
-    struct buf shown = buf_of(65536);
+    struct buf shown SCOPED(buf_release) = buf_of(65536);
     for (size_t i = 0; i < diagnostics.count; i++) diagnostic_write(&shown, &diagnostics.items[i], text, false);
     cli_talk(cli, &shown);
-    buf_release(&shown);
     if (rc || diagnostics.error_count) return cli_fail(cli, EXIT_ERROR, "the recorded test cannot be read");
     struct trial_options options = {.contract = r->trials.contract,
                                     .program = r->program,
@@ -149,18 +145,14 @@ static int record(struct recording *r)
                    &err))
         return cli_error(cli, &err);
     struct record_options options = {.document = r->document, .redact = args_has(&cli->args, FLAG_REDACT)};
-    struct buf text = buf_of((size_t)256 << 20);
-    if (!story_record(&story, &options, &text)) {
-        buf_release(&text);
-        return cli_nomem(cli);
-    }
+    struct buf text SCOPED(buf_release) = buf_of((size_t)256 << 20);
+    if (!story_record(&story, &options, &text)) return cli_nomem(cli);
     struct str whole = arena_copy(&cli->io.arena, buf_str(&text));
     int played = whole.ptr ? try_it(r, whole) : cli_nomem(cli);
     if (r->out)
         code = write_file(cli, r->out, whole);
     else
         cli_print(cli, &text);
-    buf_release(&text);
     if (!code && r->out) cli_note(cli, "wrote %s", r->out);
     if (!code && r->out && !played) cli_note(cli, "  next: %s test %s", cli->io.self, r->out);
     return code ? code : played;
@@ -173,8 +165,7 @@ int command_test_record(struct cli *cli)
     if (out.len) r.out = out.ptr;
     if (r.out && !is_test_file(out)) {
         cli_fail(cli, EXIT_USAGE, "the name of a test ends in .test.yaml");
-        cli_hint(cli, "--out %s.test.yaml", r.out);
-        return EXIT_USAGE;
+        return cli_hint(cli, "--out %s.test.yaml", r.out);
     }
     int code = trials_open(&r.trials, cli);
     if (!code) code = session_open(&r.session, cli, STORE_READ);

@@ -15,7 +15,7 @@ static int hand_out(struct cli *cli, const struct json *answer)
     struct str text = json_text(json_key(answer, "token")), id = json_text(json_key(answer, "id"));
     struct str file = args_text(&cli->args, FLAG_OUT, "");
     struct error err = {0};
-    struct buf out = buf_of(4096);
+    struct buf out SCOPED(buf_release) = buf_of(4096);
     int code = EXIT_OK;
     buf_add(&out, text);
     buf_byte(&out, '\n');
@@ -28,7 +28,6 @@ static int hand_out(struct cli *cli, const struct json *answer)
         cli_print(cli, &out);
         cli_note(cli, "this is token %.*s; its text is shown this once", STR_ARG(id));
     }
-    buf_release(&out);
     return code;
 }
 
@@ -86,12 +85,11 @@ static int expiry(struct cli *cli, struct json *out)
 
 int command_token_new(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct json answer, expires, roles = roles_of(cli);
     if (!roles.type) {
         cli_fail(cli, EXIT_USAGE, "what may the token do?");
-        cli_hint(cli, "--role Operator, Engineer, Admin, System, Worker or Auditor (repeat)");
-        return EXIT_USAGE;
+        return cli_hint(cli, "--role Operator, Engineer, Admin, System, Worker, Host or Auditor (repeat)");
     }
     int code = expiry(cli, &expires);
     if (!code) code = check_out(cli);
@@ -104,20 +102,18 @@ int command_token_new(struct cli *cli)
                                {"environments", texts_of(cli, FLAG_ENVIRONMENT)});
     code = json_ok(&body) ? server_ask(&session, "POST", STR("/v1/tokens"), &body, &answer) : cli_nomem(cli);
     if (!code) code = hand_out(cli, &answer);
-    session_close(&session);
     return code;
 }
 
 int command_token_revoke(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     int code = server_open(&session, cli);
     if (code) return code;
     code = server_whole_id(&session, "/v1/tokens", "id", TOKEN_ID_SIZE);
     struct str path = server_path(cli, "/v1/tokens/{}");
     if (!code) code = path.ptr ? server_ask(&session, "DELETE", path, NULL, NULL) : EXIT_ERROR;
     if (!code) cli_note(cli, "token %s is revoked", cli->args.words[0].ptr);
-    session_close(&session);
     return code;
 }
 
@@ -140,8 +136,7 @@ static int rotate(struct session *session)
     const struct json *old = find_token(&rows, cli->args.words[0]);
     if (!old || json_key(old, "revokedAt")) {
         cli_fail(cli, EXIT_NOT_FOUND, "token %s is %s", cli->args.words[0].ptr, old ? "revoked" : "none of this tenant");
-        cli_next(cli, "token ls");
-        return EXIT_NOT_FOUND;
+        return cli_next(cli, "token ls");
     }
     for (size_t i = 0; i < ARRAY_COUNT(kept); i++) {
         const struct json *value = json_key(old, kept[i]);
@@ -154,10 +149,9 @@ static int rotate(struct session *session)
     cli_note(cli, "token %s is revoked", cli->args.words[0].ptr);
     code = hand_out(cli, &answer);
     if (code) { // the old one is gone, and this is the only copy of the new one
-        struct buf out = buf_of(4096);
+        struct buf out SCOPED(buf_release) = buf_of(4096);
         buf_printf(&out, "%.*s\n", STR_ARG(json_text(json_key(&answer, "token"))));
         cli_print(cli, &out);
-        buf_release(&out);
         cli_note(cli, "the new token could not be written: its text is shown this once");
     }
     return code;
@@ -165,19 +159,18 @@ static int rotate(struct session *session)
 
 int command_token_rotate(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     int code = check_out(cli);
     if (!code) code = server_open(&session, cli);
     if (code) return code;
     code = server_whole_id(&session, "/v1/tokens", "id", TOKEN_ID_SIZE);
     if (!code) code = rotate(&session);
-    session_close(&session);
     return code;
 }
 
 int command_token_bootstrap(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct error err = {0};
     struct str path, id, file = args_text(&cli->args, FLAG_OUT, "");
     bool locked;
@@ -185,19 +178,16 @@ int command_token_bootstrap(struct cli *cli)
     if (code) return code;
     if (locked) {
         cli_fail(cli, EXIT_CONFLICT, "another process has %s", session.url);
-        cli_hint(cli, "stop `cairn serve`, make the token, and start it again; runs go on where they stopped");
-        return EXIT_CONFLICT;
+        return cli_hint(cli, "stop `cairn serve`, make the token, and start it again; runs go on where they stopped");
     }
     if (service_token_bootstrap(session.store, file, &cli->io.arena, &path, &id, &err)) {
         code = cli_error(cli, &err);
     } else {
-        struct buf out = buf_of(8192);
+        struct buf out SCOPED(buf_release) = buf_of(8192);
         buf_printf(&out, "%.*s\n", STR_ARG(path));
         cli_print(cli, &out);
-        buf_release(&out);
         cli_note(cli, "token %.*s is in that file: all rights of the tenant default", STR_ARG(id));
         cli_hint(cli, "a service that runs takes it after SIGHUP: `kill -HUP PID`");
     }
-    session_close(&session);
     return code;
 }

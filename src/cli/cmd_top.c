@@ -15,10 +15,9 @@ void top_say(struct top *top, const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    struct buf safe = buf_of(sizeof(text) * 8);
+    struct buf safe SCOPED(buf_release) = buf_of(sizeof(text) * 8);
     text_safe(&safe, str_from(text));
     snprintf(top->message, sizeof(top->message), "%.*s", STR_ARG(buf_str(&safe)));
-    buf_release(&safe);
 }
 
 void top_ask(struct top *top, void (*answer)(struct top *, const char *), const char *format, ...)
@@ -122,7 +121,7 @@ static void press(struct top *top, int key)
 
 static void loop(struct top *top)
 {
-    struct buf line = buf_of((size_t)1 << 20);
+    struct buf line SCOPED(buf_release) = buf_of((size_t)1 << 20);
     while (!top->quit && interrupts_count() == 0) {
         int64_t now_ms = os_now().wall_ms;
         top_listen(top);
@@ -135,7 +134,6 @@ static void loop(struct top *top)
         for (; key != KEY_NONE && key != KEY_CLOSED && !top->quit; key = screen_key(&top->screen, 0)) press(top, key);
         if (key == KEY_CLOSED) top->quit = true;
     }
-    buf_release(&line);
 }
 
 static int show(struct top *top, const struct target *target)
@@ -144,8 +142,7 @@ static int show(struct top *top, const struct target *target)
     if (!screen_open_full(&top->screen, &cli->io.out)) {
         screen_close(&top->screen);
         cli_fail(cli, EXIT_USAGE, "`cairn top` needs a terminal that can move its cursor");
-        cli_next(cli, "ls");
-        return EXIT_USAGE;
+        return cli_next(cli, "ls");
     }
     interrupts_catch();
     arena_init(&top->runs.arena, 64 * 1024, (size_t)256 << 20);
@@ -163,13 +160,12 @@ static int show(struct top *top, const struct target *target)
 
 int command_top(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct target target;
     struct top top = {.cli = cli, .session = &session};
     bool one = cli->args.word_count > 0;
     int code = session_open(&session, cli, STORE_READ);
     if (!code && one) code = target_find(&session, cli->args.words[0], 0, &target);
     if (!code) code = show(&top, one ? &target : NULL);
-    session_close(&session);
     return code;
 }

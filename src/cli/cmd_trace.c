@@ -6,9 +6,9 @@
 
 int command_trace(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct target target = {0};
-    struct card card = {0};
+    struct card card SCOPED(card_release) = {0};
     struct json json;
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, cli->args.words[0], TARGET_MOMENT, &target);
@@ -17,7 +17,5 @@ int command_trace(struct cli *cli)
     if (!code && reading_trace(session.store, &target.head, target.at, &card.view, &cli->io.arena, &json, &err))
         code = cli_error(cli, &err);
     if (!code) print_json(&cli->io, format_of(cli, FORMAT_JSON), &json);
-    card_release(&card);
-    session_close(&session);
     return code;
 }

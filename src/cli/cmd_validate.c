@@ -22,7 +22,7 @@ static bool collect(struct cli *cli, const struct diagnostics *found, struct jso
 
 static void say_ok(struct cli *cli, struct str path, const struct program *program)
 {
-    struct buf text = buf_of(4096);
+    struct buf text SCOPED(buf_release) = buf_of(4096);
     enum look look = LOOK_DONE;
     tone_text(&text, &cli->io.out, look_tone(look), look_glyph(look, cli->io.out.utf8));
     buf_printf(&text, " %s: %s %.*s, %u step%s\n", path.ptr, document_kind_name(program->kind),
@@ -31,7 +31,6 @@ static void say_ok(struct cli *cli, struct str path, const struct program *progr
         buf_printf(&text, "  capabilities: %u required of %.*s\n", program->capability_count,
                    STR_ARG(provider_parse(program->target_adapter) ? program->target_adapter : STR("cairn")));
     if (!cli->io.quiet) cli_print(cli, &text);
-    buf_release(&text);
 }
 
 // What the adapter of the plan can do of what it requires (WE-4).
@@ -113,12 +112,11 @@ static int validate_test(struct validation *v, struct str path)
     if (!code) code = count(v, &loaded.diagnostics);
     if (!code && loaded.invalid) code = count(v, &loaded.document.diagnostics);
     if (!code && !loaded.invalid && v->format == FORMAT_TEXT && !v->cli->io.quiet) {
-        struct buf text = buf_of(4096);
+        struct buf text SCOPED(buf_release) = buf_of(4096);
         tone_text(&text, &v->cli->io.out, look_tone(LOOK_DONE), look_glyph(LOOK_DONE, v->cli->io.out.utf8));
         buf_printf(&text, " %s: test of %.*s, %zu case%s\n", path.ptr, STR_ARG(loaded.document.program->plan_id),
                    loaded.file.count, loaded.file.count == 1 ? "" : "s");
         cli_print(v->cli, &text);
-        buf_release(&text);
     }
     trial_unload(&loaded);
     return code;

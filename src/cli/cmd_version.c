@@ -8,10 +8,9 @@ int command_version(struct cli *cli)
     static const struct str stores[] = {{"sqlite", 6}, {"files", 5}, {"postgres", 8}, {"memory", 6}};
     struct arena *arena = &cli->io.arena;
     if (format_of(cli, FORMAT_TEXT) != FORMAT_JSON) {
-        struct buf text = buf_of(256);
+        struct buf text SCOPED(buf_release) = buf_of(256);
         buf_text(&text, "cairn " CAIRN_VERSION "\n");
         cli_print(cli, &text);
-        buf_release(&text);
         return EXIT_OK;
     }
     struct json contracts = JSON_OF(arena, {"runEvents", json_word("1.1")}, {"executionSemantics", json_word("1.1")},

@@ -84,10 +84,9 @@ static int look(struct wait *wait, struct waited *run, bool *moved, bool *stuck)
     struct error err = {0};
     struct run_head head;
     const struct run_ids *ids = &run->head.ids;
-    struct arena scratch = arena_of(4096, 1 << 20);
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, 1 << 20);
     enum code rc = store_head(wait->session->store, ids->tenant, ids->run, &scratch, &head, &err);
     if (!rc) take_head(run, &head);
-    arena_release(&scratch);
     if (rc) return cli_error(cli, &err);
     bool changed = !run->looked || run->seen_seq != run->head.last_seq || run->seen_ledger != run->head.last_ledger_seq;
     run->looked = true;
@@ -152,8 +151,7 @@ static int prepare(struct wait *wait, struct session *session, int64_t *until_ms
     int64_t timeout = 0;
     if (text.len > 0 && !duration_parse(text, &timeout)) {
         cli_fail(cli, EXIT_USAGE, "--timeout cannot be %.*s", STR_ARG(text));
-        cli_hint(cli, "30s, 5m, 2h");
-        return EXIT_USAGE;
+        return cli_hint(cli, "30s, 5m, 2h");
     }
     *until_ms = args_has(&cli->args, FLAG_TIMEOUT) ? os_now().mono_ms + timeout : INT64_MAX;
     wait->conditional = args_has(&cli->args, FLAG_FOR);
@@ -173,9 +171,9 @@ static int prepare(struct wait *wait, struct session *session, int64_t *until_ms
 
 int command_wait(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct wait wait = {0};
-    int64_t until_ms;
+    int64_t until_ms = INT64_MAX;
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
     wait.session = &session;
@@ -185,6 +183,5 @@ int command_wait(struct cli *cli)
         list_close(&wait.list);
     }
     select_close(&wait.condition);
-    session_close(&session);
     return code;
 }

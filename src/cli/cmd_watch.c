@@ -8,7 +8,7 @@ static void end(struct session *session, const struct watching *watching, struct
     struct cli *cli = session->cli;
     struct error err = {0};
     struct run_head head;
-    struct card card = {0};
+    struct card card SCOPED(card_release) = {0};
     if (watching->left) {
         cli_note(cli, "the run goes on without being watched");
         cli_next(cli, "watch %.*s", STR_ARG(run));
@@ -17,12 +17,11 @@ static void end(struct session *session, const struct watching *watching, struct
     if (store_head(session->store, session->tenant, run, &cli->io.arena, &head, &err) == OK &&
         card_load(session, &head, TARGET_NOW, &card) == EXIT_OK)
         card_summary(&session->cli->io, &card);
-    card_release(&card);
 }
 
 int command_watch(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct target target;
     struct watching watching = {
         .session = &session, .mode = progress_mode_of(cli), .exit_on_wait = args_has(&cli->args, FLAG_EXIT_ON_WAIT)};
@@ -33,6 +32,5 @@ int command_watch(struct cli *cli)
         bool told = watching.mode == PROGRESS_TREE || watching.mode == PROGRESS_PLAIN;
         if (told && code != EXIT_UNREACHABLE) end(&session, &watching, target.head.ids.run);
     }
-    session_close(&session);
     return code;
 }

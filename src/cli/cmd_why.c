@@ -66,10 +66,9 @@ static int show(struct cli *cli, const struct target *target, struct json *out)
         print_json(&cli->io, format, out);
         return EXIT_OK;
     }
-    struct buf text = buf_of((size_t)64 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)64 << 20);
     why_write(&cli->io, &text, &cli->io.out, out, target->has_at ? target->head.last_seq : 0);
     cli_print(cli, &text);
-    buf_release(&text);
     return EXIT_OK;
 }
 
@@ -89,14 +88,14 @@ static int answer(struct session *session, const struct target *target, const st
 static int answer_of_server(struct session *session, const struct target *target)
 {
     struct cli *cli = session->cli;
-    struct buf path = buf_of(16 * 1024);
+    struct buf path SCOPED(buf_release) = buf_of(16 * 1024);
     struct error err = {0};
     struct json out;
     buf_text(&path, "/v1/runs/");
     http_percent_encode(&path, target->head.ids.run);
     if (target->step.len) {
         buf_text(&path, "/steps/");
-        http_percent_encode(&path, target->step);
+        http_percent_encode_path(&path, target->step);
     }
     buf_text(&path, "/why");
     if (target->has_at) buf_printf(&path, "?at=%" PRIu64, target->at);
@@ -107,23 +106,20 @@ static int answer_of_server(struct session *session, const struct target *target
                                               STR_ARG(target->head.ids.run), STR_ARG(target->step))
                : rc                ? cli_error(cli, &err)
                                    : show(cli, target, &out);
-    buf_release(&path);
     return code;
 }
 
 int command_why(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct target target = {0};
-    struct explained_run explained = {0};
+    struct explained_run explained SCOPED(explained_release) = {0};
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, cli->args.words[0], TARGET_STEP | TARGET_MOMENT, &target);
     if (!code && session.store && store_server_redacted(session.store))
         code = answer_of_server(&session, &target);
     else if (!code)
-        code = explained_load(&session, &target.head, target.at, &explained);
+        code = explained_load(&session, &target.head, target.at, target.step, false, &explained);
     if (!code && explained.explain) code = answer(&session, &target, &explained);
-    explained_release(&explained);
-    session_close(&session);
     return code;
 }

@@ -6,6 +6,7 @@
 #include "cli/interrupt.h"
 #include "cli/plugins.h"
 #include "cli/tasking.h"
+#include "cli/working.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,12 +22,11 @@ static pthread_mutex_t talk = PTHREAD_MUTEX_INITIALIZER; // stderr is shared by 
 static void say(void *context, bool warning, const char *text)
 {
     struct cli *cli = context;
-    pthread_mutex_lock(&talk);
+    LOCKED(&talk);
     if (warning)
         cli_warn(cli, "%s", text);
     else if (cli->io.verbose > 0)
         cli_note(cli, "%s", text);
-    pthread_mutex_unlock(&talk);
 }
 
 static int read_token(struct cli *cli, struct str *token)
@@ -127,7 +127,7 @@ static void rest(void)
     nanosleep(&time, NULL);
 }
 
-static int work(struct cli *cli, struct worker *worker)
+int working_loop(struct cli *cli, struct worker *worker)
 {
     struct error err = {0};
     bool draining = false;
@@ -152,32 +152,40 @@ static int work(struct cli *cli, struct worker *worker)
     return err.code ? cli_error(cli, &err) : EXIT_OK;
 }
 
+int working_read(struct cli *cli, struct worker_options *options, struct task_options *task)
+{
+    struct error err = {0};
+    *options = (struct worker_options){.say = say, .context = cli};
+    int code = read_options(cli, options);
+    if (code == EXIT_OK) code = plugins_open_for(cli, options->slots);
+    options->functions = cli->functions;
+    struct fetch_policy *policy = NULL;
+    if (code == EXIT_OK) code = tasking_read(cli, task);
+    if (code == EXIT_OK) code = fetch_read(cli, &policy); // without a word nothing may be fetched, as in a service
+    task->policy = policy;
+    options->task = task;
+    options->quiet = cli->io.verbose == 0;
+    if (code) return code;
+    enum code rc = worker_kinds(options, args_text(&cli->args, FLAG_KINDS, ""), &cli->io.arena, &err);
+    if (rc == E_INVALID) return cli_fail(cli, EXIT_USAGE, "--kinds: %s", err.message);
+    return rc ? cli_error(cli, &err) : EXIT_OK;
+}
+
 int command_worker(struct cli *cli)
 {
-    struct worker_options options = {.say = say, .context = cli};
+    struct worker_options options;
     struct task_options task;
     struct worker *worker;
     struct error err = {0};
-    int code = read_options(cli, &options);
-    if (code == EXIT_OK) code = plugins_open_for(cli, options.slots);
-    options.functions = cli->functions;
-    struct fetch_policy *policy = NULL;
-    if (code == EXIT_OK) code = tasking_read(cli, &task);
-    if (code == EXIT_OK) code = fetch_read(cli, &policy); // without a word nothing may be fetched, as in a service
-    task.policy = policy;
-    options.task = &task;
-    options.quiet = cli->io.verbose == 0;
+    int code = working_read(cli, &options, &task);
     if (code) return code;
-    enum code rc = worker_kinds(&options, args_text(&cli->args, FLAG_KINDS, ""), &cli->io.arena, &err);
-    if (rc == E_INVALID) return cli_fail(cli, EXIT_USAGE, "--kinds: %s", err.message);
-    if (rc) return cli_error(cli, &err);
     interrupts_catch();
     shut_in();
     struct str whose = options.temporal ? options.temporal->address : options.link.url;
     cli_note(cli, "worker %.*s: pool %.*s of %.*s, %u step%s at once", STR_ARG(options.name), STR_ARG(options.pool),
              STR_ARG(whose), options.slots, options.slots == 1 ? "" : "s");
     if (worker_open(&options, &worker, &err)) return cli_error(cli, &err);
-    code = work(cli, worker);
+    code = working_loop(cli, worker);
     uint64_t count = worker_count(worker);
     worker_close(worker);
     cli_note(cli, "worker %.*s: %llu result%s handed in", STR_ARG(options.name), (unsigned long long)count,

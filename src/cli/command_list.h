@@ -33,17 +33,25 @@ COMMAND("Test", test_record, "test record", "RUN", "make a test of a run that ha
 COMMAND("Test", crashtest, "crashtest", "FILE | TEST",
         "kill a run at every boundary, recover it, and tell what could happen twice", "text|json", 1, 1, FLAG_SANDBOX,
         FLAG_SEED, FLAG_MAX, FLAG_DOUBLE, FLAG_STRICT, FLAG_WORLD, FLAG_FILTER, FLAG_MAX_STEPS, FLAG_OUTPUT)
+COMMAND("Test", equiv, "equiv", "FILE | TEST...", "play a document on several hosts and compare what they record",
+        "text|json|junit", 0, 100000, STORE_FLAGS, FLAG_ON, FLAG_FAULTS, FLAG_CASES, FLAG_SEED, FLAG_LIKE, FLAG_FILTER,
+        FLAG_MAX_STEPS, FLAG_OUTPUT)
 
 // ---- Run
 COMMAND("Run", run, "run", "FILE [-- ARGUMENTS...]", "run a plan, a node workflow or a playbook to its end",
         "json|yaml|name", 1, 1, STORE_FLAGS, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_RUN_ID, FLAG_SET, FLAG_INPUT,
         FLAG_ARGUMENTS, FLAG_PROGRESS, FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT,
         FLAG_REASON, FLAG_MAX_STEPS, FLAG_CONCURRENCY, FLAG_LIMITS, FLAG_RETENTION, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS,
-        FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_QUEUE, FLAG_DETACH, FLAG_OUTPUT)
+        FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_QUEUE, FLAG_DETACH, FLAG_TARGET, FLAG_TEMPORAL, FLAG_NAMESPACE, FLAG_TASK_QUEUE,
+        FLAG_OUTPUT)
 COMMAND("Run", worker, "worker", "", "execute steps of a server", NULL, 0, 0, FLAG_SERVER, FLAG_TOKEN_FILE,
         FLAG_CA_FILE, FLAG_CERT, FLAG_CERT_KEY, FLAG_POOL, FLAG_KINDS, FLAG_CONCURRENCY, FLAG_NAME, FLAG_TEMPORAL,
         FLAG_NAMESPACE, FLAG_TASK_QUEUE, FLAG_API_KEY_FILE, FLAG_TLS, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS,
         FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_LIMITS, FLAG_FETCH)
+COMMAND("Run", host_conductor, "host conductor", "", "execute steps of a server, carried by a Conductor server", NULL, 0, 0,
+        FLAG_SERVER, FLAG_CONDUCTOR, FLAG_TOKEN_FILE, FLAG_CA_FILE, FLAG_CERT, FLAG_CERT_KEY, FLAG_POOL, FLAG_KINDS,
+        FLAG_CONCURRENCY, FLAG_NAME, FLAG_DELIVERY, FLAG_TASK_TYPE, FLAG_ON_TERMINATE, FLAG_SHOW_OUTPUT, FLAG_PATIENCE,
+        FLAG_SILENT, FLAG_SITE, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_LIMITS, FLAG_FETCH)
 COMMAND("Run", recover, "recover", "[RUN...]", "go on with unfinished runs that nobody owns", "table|json|jsonl|name",
         0, SIZE_MAX, STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_CONCURRENCY, FLAG_LIMITS, FLAG_RETENTION, FLAG_PLUGIN,
         FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_OUTPUT)
@@ -51,7 +59,7 @@ COMMAND("Run", serve, "serve", "", "the engine as a service over HTTP", NULL, 0,
         FLAG_TLS_CERT, FLAG_TLS_KEY, FLAG_INSECURE, FLAG_OPEN, FLAG_PAGE_DIR, FLAG_TOKEN_FILE, FLAG_ROUTE, FLAG_LEASE,
         FLAG_DRAIN, FLAG_MAX_RUNS, FLAG_CONCURRENCY,
         FLAG_MAX_STEPS, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_NO_LOCAL_STEPS, FLAG_TEMPORAL,
-        FLAG_NAMESPACE, FLAG_TASK_QUEUE, FLAG_STORE, FLAG_RESULTS)
+        FLAG_NAMESPACE, FLAG_TASK_QUEUE, FLAG_SETTINGS, FLAG_STORE, FLAG_RESULTS)
 COMMAND("Run", ui, "ui", "", "open the web page of a store or a server in the browser", NULL, 0, 0, STORE_FLAGS,
         FLAG_LISTEN, FLAG_PAGE_DIR)
 
@@ -111,6 +119,9 @@ SPELLING("Act", signal, "reject", "RUN[/STEP]", "answer an approval with no", SI
         FLAG_STEP, FLAG_REASON, FLAG_FIELD, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS)
 SPELLING("Act", signal, "signal", "RUN TYPE", "send any signal", SIGNAL_FORMATS, 2, 2, STORE_FLAGS, FLAG_STEP,
         FLAG_REASON, FLAG_JSON, FLAG_FORCE, FLAG_FIELD, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS)
+COMMAND("Act", bulk, "bulk", "retry | cancel | pause | resume | skip | approve | reject QUERY",
+        "one signal to all runs that a query means", LIST_FORMATS, 1, SIZE_MAX, SERVER_FLAGS, FLAG_STEP, FLAG_REASON, FLAG_ID,
+        FLAG_RATE, FLAG_LIMIT, FLAG_DRY_RUN, FLAG_YES, LIST_FLAGS)
 
 // ---- Service: what a server has besides runs
 COMMAND("Service", service_list, "token ls", "", "tokens of the tenant, without their secrets", LIST_FORMATS, 0, 0, SERVER_FLAGS,
@@ -160,6 +171,13 @@ COMMAND("Service", schedule_trigger, "schedule trigger", "NAME", "a run of a sch
 COMMAND("Service", schedule_backfill, "schedule backfill", "NAME --since TIME --until TIME", "run the times of a range",
         "text|json|yaml", 1, 1, SERVER_FLAGS, FLAG_SINCE, FLAG_UNTIL, FLAG_ORDER, FLAG_LIMIT, FLAG_PARALLEL, FLAG_DRY_RUN,
         FLAG_REASON, FLAG_OUTPUT)
+COMMAND("Service", mcp, "mcp", "", "these commands as tools for an assistant (Model Context Protocol)", NULL, 0, 0,
+        STORE_FLAGS, FLAG_ALLOW)
+COMMAND("Service", event_send, "event send", "NAME", "tell the steps that wait for it that something has happened",
+        "text|json|yaml|name", 1, 1, SERVER_FLAGS, FLAG_CORRELATION, FLAG_JSON, FLAG_ID, FLAG_PROJECT, FLAG_ENVIRONMENT,
+        FLAG_OUTPUT)
+COMMAND("Service", event_ls, "event ls", "[NAME]", "events that came, who has taken them", LIST_FORMATS, 0, 1,
+        SERVER_FLAGS, FLAG_LIMIT, LIST_FLAGS)
 SPELLING("Service", service_list, "worker ls", "", "workers that were heard of lately", LIST_FORMATS, 0, 0, SERVER_FLAGS,
          LIST_FLAGS)
 SPELLING("Service", service_list, "outbox ls", "", "sinks: where they are, what waits for them", LIST_FORMATS, 0, 0,
@@ -199,6 +217,9 @@ COMMAND("Prove", log_import, "log import", "BUNDLE", "take the runs of a bundle 
 COMMAND("Prove", key_new, "key new", "", "make a key pair for signing bundles", "text|json", 0, 0, FLAG_OUT,
         FLAG_OUTPUT)
 COMMAND("Prove", key_show, "key show", "FILE", "print the id of a key, and its public half", "text|json", 1, 1,
+        FLAG_OUTPUT)
+COMMAND("Prove", key_sign, "key sign", "FILE", "sign a file: FILE.sig", "text|json", 1, 1, FLAG_SIGN, FLAG_OUTPUT)
+COMMAND("Prove", key_verify, "key verify", "FILE", "hold a file against FILE.sig", "text|json", 1, 1, FLAG_PUBKEY,
         FLAG_OUTPUT)
 
 // ---- Store

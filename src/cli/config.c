@@ -83,7 +83,7 @@ static struct str place_url(struct cli *cli, struct str url, const char *file)
     struct str path;
     struct str kind = str_cut(url, ':', &path);
     const char *slash = file ? strrchr(file, '/') : NULL;
-    bool has_path = str_is(kind, "sqlite") || str_is(kind, "files") || str_is(kind, "unix");
+    bool has_path = STR_AMONG(kind, "sqlite", "files", "unix");
     if (!slash || !has_path || path.len == 0 || path.ptr[0] == '/') return url;
     if (str_starts(path, STR("./"))) path = str_slice(path, 2, path.len);
     return str_from(cli_format(cli, "%.*s:%.*s/%.*s", STR_ARG(kind), (int)(slash - file), file, STR_ARG(path)));

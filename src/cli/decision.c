@@ -23,7 +23,7 @@ static enum code find_caused(struct session *session, const struct run_head *hea
 }
 
 static enum code read_decision(struct session *session, const struct run_head *head, const struct record *record,
-                               struct decision *out, struct error *err)
+                               struct signal_decision *out, struct error *err)
 {
     enum code rc = json_parse(record->bytes, &json_limits_record, &session->cli->io.arena, &out->record, err);
     if (rc) return rc;
@@ -36,7 +36,7 @@ static enum code read_decision(struct session *session, const struct run_head *h
 }
 
 enum code decision_find(struct session *session, const struct run_head *head, struct str signal_id,
-                        struct decision *out, struct error *err)
+                        struct signal_decision *out, struct error *err)
 {
     struct arena *arena = &session->cli->io.arena;
     for (uint64_t after = 0;;) {
@@ -56,7 +56,7 @@ enum code decision_find(struct session *session, const struct run_head *head, st
 
 // The same, looking only at what came after `head` was read.
 static enum code find_new(struct session *session, const struct run_head *head, struct str signal_id,
-                          struct decision *out, struct error *err)
+                          struct signal_decision *out, struct error *err)
 {
     struct records page;
     struct record_range range = {
@@ -69,7 +69,7 @@ static enum code find_new(struct session *session, const struct run_head *head, 
 }
 
 enum code decision_post(struct session *session, const struct run_head *head, const struct signal *signal,
-                        struct decision *out, struct error *err)
+                        struct signal_decision *out, struct error *err)
 {
     struct arena *arena = &session->cli->io.arena;
     struct str bytes;
@@ -107,7 +107,7 @@ static void advise(struct session *session, const struct run_head *head, const s
 }
 
 static int refuse(struct session *session, const struct run_head *head, const struct signal *signal,
-                  const struct decision *decision)
+                  const struct signal_decision *decision)
 {
     enum exit_code code = EXIT_CONFLICT;
     if (str_starts(decision->error_code, STR("AUTHZ_")))
@@ -120,7 +120,7 @@ static int refuse(struct session *session, const struct run_head *head, const st
     return (int)code;
 }
 
-static bool complete_record(struct cli *cli, const struct run_head *head, const struct decision *decision,
+static bool complete_record(struct cli *cli, const struct run_head *head, const struct signal_decision *decision,
                             struct json *out)
 {
     *out = decision->record;
@@ -131,7 +131,7 @@ static bool complete_record(struct cli *cli, const struct run_head *head, const 
 
 // False: the id was that of another signal, and this one was not decided at all.
 static bool told_before(struct cli *cli, const struct run_head *head, const struct signal *signal,
-                        const struct decision *decision)
+                        const struct signal_decision *decision)
 {
     struct str other = json_text(json_key(&decision->record, "signalType"));
     if (engine_same_signal(signal, &decision->record)) {
@@ -145,13 +145,13 @@ static bool told_before(struct cli *cli, const struct run_head *head, const stru
 }
 
 int decision_print(struct session *session, const struct run_head *head, const struct signal *signal,
-                   const struct decision *decision)
+                   const struct signal_decision *decision)
 {
     struct cli *cli = session->cli;
     if (decision->again && !told_before(cli, head, signal, decision)) return EXIT_CONFLICT;
     enum format format = format_of(cli, FORMAT_TEXT);
     struct json record;
-    struct buf out = buf_of(1 << 16);
+    struct buf out SCOPED(buf_release) = buf_of(1 << 16);
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
         if (!complete_record(cli, head, decision, &record)) return cli_nomem(cli);
         print_json(&cli->io, format, &record);
@@ -167,6 +167,5 @@ int decision_print(struct session *session, const struct run_head *head, const s
         buf_byte(&out, '\n');
     }
     cli_print(cli, &out);
-    buf_release(&out);
     return decision->accepted ? EXIT_OK : refuse(session, head, signal, decision);
 }

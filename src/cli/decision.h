@@ -7,7 +7,7 @@
 
 #include "cli/drive.h"
 
-struct decision {
+struct signal_decision {
     struct json record; // as in the ledger
     bool accepted;
     bool again; // it was there before: the signal was decided earlier
@@ -18,12 +18,12 @@ struct decision {
 
 // Looks for the decision record of `signal_id` after ledger entry `after`. E_NOT_FOUND: not decided (yet).
 enum code decision_find(struct session *session, const struct run_head *head, struct str signal_id,
-                        struct decision *out, struct error *err) MUST_CHECK;
+                        struct signal_decision *out, struct error *err) MUST_CHECK;
 // Posts and waits up to 10 s. E_TIMEOUT: nobody has decided. E_CONFLICT: the owner is gone, decide it here.
 enum code decision_post(struct session *session, const struct run_head *head, const struct signal *signal,
-                        struct decision *out, struct error *err) MUST_CHECK;
+                        struct signal_decision *out, struct error *err) MUST_CHECK;
 // Prints it: a line or the record on stdout; a refusal as an error with a hint. Returns the exit code.
 int decision_print(struct session *session, const struct run_head *head, const struct signal *signal,
-                   const struct decision *decision);
+                   const struct signal_decision *decision);
 
 #endif

@@ -76,7 +76,7 @@ static struct str text_of(const struct document *document, struct str file)
 
 void document_report(struct cli *cli, const struct document *document)
 {
-    struct buf text = buf_of((size_t)16 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)16 << 20);
     const struct diagnostics *all = &document->diagnostics;
     for (size_t i = 0; i < all->count; i++) {
         bool warning = all->items[i].severity == SEVERITY_WARNING;
@@ -86,5 +86,4 @@ void document_report(struct cli *cli, const struct document *document)
     uint32_t shown = (uint32_t)all->count, total = all->error_count + all->warning_count;
     if (total > shown) buf_printf(&text, "and %u more\n", total - shown);
     cli_talk(cli, &text);
-    buf_release(&text);
 }

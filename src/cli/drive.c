@@ -1,6 +1,7 @@
 #include "cli/confine.h"
 #include "cli/document.h"
 #include "cli/drive.h"
+#include "cli/hosting.h"
 #include "cli/interrupt.h"
 #include "cli/mirror.h"
 #include "cli/plugins.h"
@@ -8,6 +9,7 @@
 #include "base/map.h"
 #include "cli/tasking.h"
 #include "lib/functions.h"
+#include "temporal/host.h"
 
 #include <pwd.h>
 #include <signal.h>
@@ -28,10 +30,8 @@ struct str user_name(struct cli *cli)
 
 void signal_prepare(struct cli *cli, enum signal_type type, struct str step, struct str reason, struct signal *out)
 {
-    uint8_t random[16];
     char id[UUID_SIZE];
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, id);
+    entropy_uuid(os_entropy(), id);
     *out =
         (struct signal){.type = type, .step = step, .reason = reason, .role = str_from(signal_rule(type)->least_role)};
     out->id = str_from(cli_format(cli, "%s", id));
@@ -77,6 +77,7 @@ static void on_event(void *context, const struct engine_event *event)
     bool known = find(drive, event->run) != NULL;
     struct driven *driven = add_run(drive, event->state);
     drive->changed = true;
+    if (drive->host) temporal_host_event(drive->host, event);
     if (driven) {
         driven->status = event->state->status;
         if (moment_is_terminal(event->moment->kind) && !driven->ended) {
@@ -345,8 +346,7 @@ static int check_detach(struct cli *cli)
     if (!interrupt && !queue && !args_has(&cli->args, FLAG_DETACH)) return EXIT_OK;
     cli_fail(cli, EXIT_USAGE, "%s is for runs of a server; this one goes on in this process",
              interrupt ? "--on-interrupt detach" : queue ? "--queue" : "--detach");
-    cli_hint(cli, "`cairn serve` runs what it is given, watched or not: --server URL");
-    return EXIT_USAGE;
+    return cli_hint(cli, "`cairn serve` runs what it is given, watched or not: --server URL");
 }
 
 int drive_open(struct drive *drive, struct session *session, enum progress_mode mode)
@@ -390,10 +390,18 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
     code = tasking_read(cli, &drive->task);
     if (code) return code;
     options.task = &drive->task;
+    code = hosting_open(session, &drive->host);
+    if (code) return code;
+    if (drive->host) hosting_join(drive->host, &options);
     interrupts_catch();
     if (engine_open(&options, &drive->engine, &err)) return cli_error(cli, &err);
     if (cli->functions) functions_attach(cli->functions, drive->engine);
     return EXIT_OK;
+}
+
+int drive_begin(struct drive *drive, struct str run)
+{
+    return drive->host ? hosting_begin(drive->cli, drive->host, drive->engine, run) : EXIT_OK;
 }
 
 void drive_close(struct drive *drive)
@@ -405,8 +413,11 @@ void drive_close(struct drive *drive)
 void drive_shut(struct drive *drive)
 {
     if (drive->cli->functions) functions_attach(drive->cli->functions, NULL);
+    if (drive->host) hosting_end(drive->cli, drive->host);
     engine_close(drive->engine);
     drive->engine = NULL;
+    temporal_host_free(drive->host);
+    drive->host = NULL;
 }
 
 static void on_past(void *context, const struct engine_event *event)
@@ -441,6 +452,7 @@ enum code drive_adopt(struct drive *drive, struct str run, struct error *err)
     if (!driven) return OK;
     driven->status = state->status;
     drive->adopted = true;
+    if (drive->host) temporal_host_adopted(drive->host, drive->session->tenant, run);
     recall(drive, run);
     progress_attach(&drive->progress, state);
     return OK;

@@ -23,6 +23,7 @@ struct drive {
     struct cli *cli;
     struct session *session;
     struct engine *engine;
+    struct temporal_host *host; // its run is a workflow there; NULL: it is not
     struct task_options task;
     struct progress progress;
     struct driven *runs;
@@ -52,6 +53,8 @@ struct drive {
 
 // Opens the engine over the session's store, which must be open for writing. EXIT_OK or what was reported.
 int drive_open(struct drive *drive, struct session *session, enum progress_mode mode);
+// The run that this process is about to drive, started or taken up.
+int drive_begin(struct drive *drive, struct str run);
 void drive_close(struct drive *drive);
 void drive_shut(struct drive *drive); // the engine and its tools alone
 // Takes a run over. OK, or the engine's code with `err` set and nothing reported.

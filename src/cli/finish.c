@@ -27,11 +27,10 @@ int drive_finish(struct session *session, struct str run, enum progress_mode mod
     struct cli *cli = session->cli;
     struct error err = {0};
     struct run_head head;
-    struct card card;
+    struct card card SCOPED(card_release) = {0};
     if ((mode == PROGRESS_NONE || mode == PROGRESS_JSON) && !args_has(&cli->args, FLAG_OUTPUT)) return code;
     if (store_head(session->store, session->tenant, run, &cli->io.arena, &head, &err)) return cli_error(cli, &err);
     int failed = card_load(session, &head, TARGET_NOW, &card);
     if (!failed) failed = print_end(session, &card, mode);
-    card_release(&card);
     return failed ? failed : code;
 }

@@ -124,11 +124,10 @@ static int read_edited(struct cli *cli, const char *path, const struct fork *bas
         blank ? OK : doc_tree(text, str_from(path), &doc_limits_default, &cli->io.arena, &tree, &diagnostics);
     if (rc == E_NOMEM) return cli_nomem(cli);
     if (rc) {
-        struct buf told = buf_of((size_t)1 << 20);
+        struct buf told SCOPED(buf_release) = buf_of((size_t)1 << 20);
         for (size_t i = 0; i < diagnostics.count; i++)
             diagnostic_write(&told, &diagnostics.items[i], text, cli->io.err.color);
         cli_talk(cli, &told);
-        buf_release(&told);
         return EXIT_INVALID;
     }
     int code = check_shape(cli, path, &tree);
@@ -152,14 +151,13 @@ static int run_editor(struct cli *cli, const char *path)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return EXIT_OK;
     cli_fail(cli, EXIT_ERROR, "the editor (%s) did not end well; no run was made", editor);
-    cli_hint(cli, "set $VISUAL or $EDITOR, or write the changes to a file: --edit-file FILE");
-    return EXIT_ERROR;
+    return cli_hint(cli, "set $VISUAL or $EDITOR, or write the changes to a file: --edit-file FILE");
 }
 
 static int write_draft(struct cli *cli, const struct fork *base, const struct json *known, char *path)
 {
     struct json tree;
-    struct buf text = buf_of((size_t)64 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)64 << 20);
     buf_text(&text, head_of_file);
     tree = JSON_OF(&cli->io.arena, {"inputs", base->inputs}, {"outputs", *known});
     bool ok = json_ok(&tree);
@@ -167,7 +165,6 @@ static int write_draft(struct cli *cli, const struct fork *base, const struct js
     int fd = ok && buf_ok(&text) ? mkstemps(path, 5) : -1;
     ok = fd >= 0 && os_write_all(fd, buf_str(&text));
     if (fd >= 0 && close(fd) != 0) ok = false;
-    buf_release(&text);
     return ok ? EXIT_OK : cli_fail(cli, EXIT_ERROR, "cannot write %s: %s", path, strerror(errno));
 }
 

@@ -34,7 +34,7 @@ static int finish(struct cli *cli, struct buf *out)
 // "name", padded, and its explanation wrapped beside it.
 static void entry(struct cli *cli, struct buf *out, const char *name, size_t column, const char *text)
 {
-    struct buf wrapped = buf_of(1 << 20);
+    struct buf wrapped SCOPED(buf_release) = buf_of(1 << 20);
     size_t width = text_width(str_from(name)) + 2;
     buf_printf(out, "  %s", name);
     text_wrap(&wrapped, str_from(text), column, columns_of(cli));
@@ -43,7 +43,6 @@ static void entry(struct cli *cli, struct buf *out, const char *name, size_t col
     else
         text_pad(out, width, column);
     buf_text(out, wrapped.ptr + (width + 2 > column ? 0 : column));
-    buf_release(&wrapped);
 }
 
 int help_overview(struct cli *cli)
@@ -67,18 +66,21 @@ int help_overview(struct cli *cli)
     return finish(cli, &out);
 }
 
-static void flag_entry(struct cli *cli, struct buf *out, enum flag flag, const char *choices)
+void flag_words(enum flag flag, const char *choices, struct buf *name, struct buf *words)
 {
     const struct flag_info *info = flag_info(flag);
-    struct buf name = buf_of(256);
-    struct buf text = buf_of(4096);
-    if (info->letter) buf_printf(&name, "-%c, ", info->letter);
-    buf_printf(&name, "--%s%s%s", info->name, info->value ? " " : "", info->value ? info->value : "");
-    buf_text(&text, info->help);
-    if (choices && choices[0]) buf_printf(&text, ": %s", choices);
+    if (info->letter) buf_printf(name, "-%c, ", info->letter);
+    buf_printf(name, "--%s%s%s", info->name, info->value ? " " : "", info->value ? info->value : "");
+    buf_text(words, info->help);
+    if (choices && choices[0]) buf_printf(words, ": %s", choices);
+}
+
+static void flag_entry(struct cli *cli, struct buf *out, enum flag flag, const char *choices)
+{
+    struct buf name SCOPED(buf_release) = buf_of(256);
+    struct buf text SCOPED(buf_release) = buf_of(4096);
+    flag_words(flag, choices, &name, &text);
     entry(cli, out, name.ptr, FLAG_COLUMN, text.ptr);
-    buf_release(&name);
-    buf_release(&text);
 }
 
 // The parts of a section that are of one kind, with an empty line between paragraphs. Returns how many there are.

@@ -21,8 +21,9 @@ static enum code load_part(void *context, struct program_part *part, struct aren
 static bool know_function(void *context, struct str name)
 {
     const struct cli *cli = ((const struct sources *)context)->cli;
-    // A command that never calls them takes functions as they are written.
-    if (cli->args.command && !command_takes(cli->args.command, FLAG_PLUGIN)) return true;
+    // A command that never calls them takes functions as they are written, and so does one whose run is a server's: the server knows which
+    // its workers have, and refuses the others.
+    if (cli->at_server || (cli->args.command && !command_takes(cli->args.command, FLAG_PLUGIN))) return true;
     return cli->functions && functions_know(cli->functions, name);
 }
 
@@ -30,6 +31,7 @@ static bool know_function(void *context, struct str name)
 static bool know_task(void *context, struct str kind)
 {
     const struct cli *cli = ((const struct sources *)context)->cli;
+    if (cli->at_server) return true;
     if (!cli->args.command || !command_takes(cli->args.command, FLAG_TOOLS)) return false;
     struct str dir = args_text(&cli->args, FLAG_TOOLS, "");
     return dir.len && task_plugin_known(dir.ptr, kind);

@@ -70,14 +70,13 @@ static enum kept login_read(struct cli *cli, const char *url, const char *path, 
 static int login_write(struct cli *cli, const char *path, const struct json *login)
 {
     struct error err = {0};
-    struct buf out = buf_of(KEPT_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(KEPT_MAX);
     const char *slash = strrchr(path, '/');
     json_write(&out, login);
     buf_byte(&out, '\n');
     enum code rc = json_ok(login) && buf_ok(&out) ? OK : error_nomem(&err);
     if (!rc) rc = os_make_kept_dirs(cli_format(cli, "%.*s", (int)(slash - path), path), &err);
     if (!rc) rc = os_write_secret(path, buf_str(&out), &err);
-    buf_release(&out);
     return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
@@ -204,8 +203,7 @@ static bool is_over(const struct json *login, int64_t margin_ms)
 static int sign_in_again(struct cli *cli, const char *url, const char *why)
 {
     cli_fail(cli, EXIT_DENIED, "the sign-in at %s is over: %s", url, why);
-    cli_hint(cli, "`cairn login --server %s` begins a new one", url);
-    return EXIT_DENIED;
+    return cli_hint(cli, "`cairn login --server %s` begins a new one", url);
 }
 
 static int renew(struct cli *cli, const char *url, const char *path, struct json *login)
@@ -234,8 +232,7 @@ static int renew(struct cli *cli, const char *url, const char *path, struct json
 static int damaged(struct cli *cli, const char *url, const char *path)
 {
     cli_fail(cli, EXIT_DENIED, "the sign-in at %s that is kept in %s is damaged", url, path);
-    cli_hint(cli, "`cairn login --server %s` begins a new one", url);
-    return EXIT_DENIED;
+    return cli_hint(cli, "`cairn login --server %s` begins a new one", url);
 }
 
 // One at a time changes what is kept: a provider may give each refresh token once, and what was removed must stay so. The file of the lock
@@ -293,7 +290,7 @@ static int ask_server(struct signing *signing)
 {
     struct cli *cli = signing->cli;
     struct fetch_link *link = NULL;
-    struct fetch_answer answer;
+    struct fetch_answer answer = {0};
     struct json body = {0};
     struct error err = {0};
     struct fetch_link_options options = {.url = str_from(signing->url), .ca_file = args_text(&cli->args, FLAG_CA_FILE, "")};
@@ -313,8 +310,7 @@ static int ask_server(struct signing *signing)
             return check_method(signing);
     }
     cli_fail(cli, EXIT_DENIED, "%s has no identity provider that a person can sign in with", signing->url);
-    cli_hint(cli, "[[serve.oidc]] with a clientId names one; tokens are made by POST /v1/tokens");
-    return EXIT_DENIED;
+    return cli_hint(cli, "[[serve.oidc]] with a clientId names one; tokens are made by POST /v1/tokens");
 }
 
 // Every endpoint is looked at before the first of them is used.
@@ -475,10 +471,10 @@ int command_logout(struct cli *cli)
 
 int command_whoami(struct cli *cli)
 {
-    struct session session;
+    struct session session SCOPED(session_close) = {0};
     struct json who = {0};
     struct error err = {0};
-    struct buf line = buf_of(TEXT_MAX), out = buf_of(TEXT_MAX);
+    struct buf line SCOPED(buf_release) = buf_of(TEXT_MAX), out SCOPED(buf_release) = buf_of(TEXT_MAX);
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
     struct server_call call = {"GET", STR("/v1/whoami"), NULL, STR(""), {0}};
@@ -498,8 +494,5 @@ int command_whoami(struct cli *cli)
         buf_byte(&out, '\n');
         cli_print(cli, &out);
     }
-    buf_release(&line);
-    buf_release(&out);
-    session_close(&session);
     return code;
 }

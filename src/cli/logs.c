@@ -284,7 +284,7 @@ static int look_at_run(struct logs *logs, size_t index, bool *changed)
     struct run_head head;
     *changed = false;
     if (logs->runs[index].seen_terminal) return EXIT_OK;
-    struct arena scratch = arena_of(4096, 1 << 20);
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, 1 << 20);
     enum code rc = store_head(logs->session->store, logs->session->tenant, logs->runs[index].id, &scratch, &head, &err);
     if (rc == E_NOT_FOUND && logs->runs[index].depth > 0)
         rc = OK; // a child that is about to begin
@@ -304,7 +304,6 @@ static int look_at_run(struct logs *logs, size_t index, bool *changed)
         run->head.last_ledger_seq = run->seen_ledger = head.last_ledger_seq;
         run->seen_terminal = head.terminal;
     }
-    arena_release(&scratch);
     return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 

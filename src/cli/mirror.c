@@ -31,7 +31,7 @@ int mirror_add(struct mirror *mirror, const struct run_head *head)
     struct cli *cli = mirror->session->cli;
     struct error err = {0};
     if (mirror_find(mirror, head->ids.run)) return EXIT_OK;
-    struct mirrored added = {.run = head->ids.run, .head = *head, .child = head->parent_run.len > 0};
+    struct mirrored added = {.run = head->ids.run, .head = *head};
     if (!ARENA_ROOM(&cli->io.arena, mirror->runs, mirror->run_count, &mirror->run_capacity)) return cli_nomem(cli);
     struct kernel_env *env = ARENA_NEW(&cli->io.arena, struct kernel_env); // large values of ctx are beside the log
     if (!env) return cli_nomem(cli);
@@ -52,14 +52,12 @@ struct telling {
     struct mirror *mirror;
     struct mirrored *mirrored;
     struct error *err;
-    bool changed;
 };
 
 static enum code tell(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
 {
     struct telling *telling = context;
     struct mirrored *mirrored = telling->mirrored;
-    telling->changed = true;
     if (!moment) return OK;
     enum code rc = kernel_fold(mirrored->state, moment, telling->err);
     if (rc || !telling->mirror->event) return rc;
@@ -139,13 +137,12 @@ int mirror_poll(struct mirror *mirror, bool *changed)
 {
     int code = EXIT_OK;
     *changed = false;
-    struct arena scratch = arena_of(4096, (size_t)64 << 20);
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, (size_t)64 << 20);
     for (size_t i = 0; !code && i < mirror->run_count; i++) { // grows while it is walked: children have children
         if (run_status_terminal(mirror->runs[i].state->status)) continue;
         arena_reset(&scratch);
         code = poll_one(mirror, i, &scratch, changed);
     }
-    arena_release(&scratch);
     return code;
 }
 

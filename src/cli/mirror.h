@@ -14,7 +14,6 @@ struct mirrored {
     struct program *program;
     struct run *state;
     struct replay_cursor cursor;
-    bool child;
 };
 
 struct mirror {

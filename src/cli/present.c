@@ -12,14 +12,13 @@
 static const struct json *ask(struct cli *cli, struct store *store, struct str run)
 {
     struct error err = {0};
-    struct buf path = buf_of(4096);
+    struct buf path SCOPED(buf_release) = buf_of(4096);
     struct json *out = ARENA_NEW(&cli->io.arena, struct json);
     buf_text(&path, "/v1/runs/");
     http_percent_encode(&path, run);
     buf_text(&path, "/places");
     struct server_call call = {.method = "GET", .path = buf_str(&path)};
     bool told = out && buf_ok(&path) && store_server_call(store, &call, &cli->io.arena, out, &err) == OK;
-    buf_release(&path);
     return told ? out : NULL;
 }
 

@@ -26,8 +26,7 @@ static int read_status(struct cli *cli, uint32_t *mask)
         enum run_status status = run_status_parse(str_from(upper));
         if (!status) {
             cli_fail(cli, EXIT_USAGE, "there is no status %.*s", STR_ARG(word));
-            cli_hint(cli, "PENDING, APPROVED, RUNNING, PAUSED, COMPLETED, FAILED, CANCELLED");
-            return EXIT_USAGE;
+            return cli_hint(cli, "PENDING, APPROVED, RUNNING, PAUSED, COMPLETED, FAILED, CANCELLED");
         }
         *mask |= 1u << status;
     }
@@ -47,18 +46,16 @@ static int read_flags(struct session *session, struct run_filter *filter)
 static int report(struct cli *cli, struct str text, const struct query_fault *fault)
 {
     cli_fail(cli, EXIT_USAGE, "%s", fault->error.message);
-    struct buf line = buf_of(1 << 20);
+    struct buf line SCOPED(buf_release) = buf_of(1 << 20);
     buf_text(&line, "    ");
     text_safe(&line, text);
     buf_text(&line, "\n    ");
-    struct buf before = buf_of(1 << 20);
+    struct buf before SCOPED(buf_release) = buf_of(1 << 20);
     text_safe(&before, str_slice(text, 0, fault->at));
     text_pad(&line, 0, text_width(buf_str(&before)));
-    buf_release(&before);
     for (size_t i = 0; i < (fault->len ? fault->len : 1) && i < 200; i++) buf_byte(&line, '^');
     buf_byte(&line, '\n');
     if (text.len > 0) cli_talk(cli, &line);
-    buf_release(&line);
     if (fault->hint.message[0]) cli_hint(cli, "%s", fault->hint.message);
     cli_hint(cli, "`cairn help query` has all fields");
     return EXIT_USAGE;

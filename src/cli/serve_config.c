@@ -1,4 +1,5 @@
 #include "cli/serve_config.h"
+#include "doc/doc.h"
 #include "term/text.h"
 
 static void fault(struct serve_config *out, const char *text, const char *hint)
@@ -47,10 +48,44 @@ static bool take_table(struct cli *cli, struct serve_config *out, const char *pa
     return true;
 }
 
+// Where the text stops being one that can be read, and why. The lines are not shown: they may hold secrets.
+static void tell_unreadable(struct cli *cli, struct serve_config *out, const struct diagnostics *diagnostics)
+{
+    for (size_t i = 0; i < diagnostics->count; i++) {
+        const struct diagnostic *d = &diagnostics->items[i];
+        if (d->severity != SEVERITY_ERROR) continue;
+        fault(out, cli_format(cli, "%.*s:%u:%u: %.*s", STR_ARG(d->file), d->line, d->column, STR_ARG(d->message)),
+              d->hint.len ? cli_format(cli, "%.*s", STR_ARG(d->hint)) : NULL);
+    }
+}
+
+// --settings: a table as [serve] is one, as JSON or YAML.
+static bool take_file(struct cli *cli, struct serve_config *out)
+{
+    struct error err = {0};
+    struct diagnostics diagnostics;
+    struct json table = {0};
+    struct str text, file = args_text(&cli->args, FLAG_SETTINGS, "");
+    if (file.len == 0) return true;
+    if (os_read_file(file.ptr, doc_limits_default.size_max, &cli->io.arena, &text, &err)) {
+        fault(out, cli_format(cli, "--settings: %s", err.message), NULL);
+        return true;
+    }
+    diagnostics_init(&diagnostics, &cli->io.arena);
+    enum code rc = doc_tree(text, file, &doc_limits_default, &cli->io.arena, &table, &diagnostics);
+    if (rc == E_NOMEM) return false;
+    if (!rc && json_is(&table, JSON_OBJECT)) return take_table(cli, out, file.ptr, &table);
+    tell_unreadable(cli, out, &diagnostics);
+    fault(out, cli_format(cli, "--settings %.*s: it is no JSON or YAML table of settings", STR_ARG(file)),
+          "docs/format/serve.md lists what may stand there");
+    return true;
+}
+
 bool serve_config_read(struct cli *cli, struct serve_config *out)
 {
     const struct config *config = cli->config;
     *out = (struct serve_config){.table = json_object(), .settings = {.local_steps = true, .drain_ms = -1}};
+    if (!take_file(cli, out)) return false;
     for (size_t i = 0; config && i < CONFIG_LEVELS; i++) {
         const struct config_file *file = &config->files[i];
         const struct json *profile = json_get(json_key(&file->root, "profile"), config->profile);

@@ -1,5 +1,5 @@
-// [serve] of the config files: [profile.NAME.serve] over [serve], the project's file over the user's over the system's; a
-// member that stands in several is taken whole from the strongest.
+// [serve] of the config files: [profile.NAME.serve] over [serve], the project's file over the user's over the system's, and
+// the file that --settings names over all of them; a member that stands in several is taken whole from the strongest.
 #ifndef CAIRN_CLI_SERVE_CONFIG_H
 #define CAIRN_CLI_SERVE_CONFIG_H
 

@@ -36,13 +36,12 @@ int server_choose(struct cli *cli, const char **url)
     if (!server_flag && store->text.len && store->rank == server->rank) {
         cli_fail(cli, EXIT_USAGE, "%s sets a store and %s a server: which of them is meant?", store->origin,
                  server->origin);
-        cli_hint(cli, "--store or --server on the command line decides; a [profile.NAME] for each keeps them apart");
-        return EXIT_USAGE;
+        return cli_hint(cli,
+                        "--store or --server on the command line decides; a [profile.NAME] for each keeps them apart");
     }
     if (!url_is_server(named.ptr)) {
         cli_fail(cli, EXIT_USAGE, "%s is not the address of a server", named.ptr);
-        cli_hint(cli, "http://HOST:PORT, https://HOST or unix:PATH");
-        return EXIT_USAGE;
+        return cli_hint(cli, "http://HOST:PORT, https://HOST or unix:PATH");
     }
     *url = named.ptr;
     return EXIT_OK;

@@ -78,8 +78,7 @@ static int find_run(struct session *session, struct str run, struct run_head *ou
     struct str plan = STR("plan:");
     if (run.len == 0) {
         cli_fail(session->cli, EXIT_USAGE, "a target begins with a run, and there is none");
-        cli_hint(session->cli, "RUN/STEP, @last/STEP; see `cairn help targets`");
-        return EXIT_USAGE;
+        return cli_hint(session->cli, "RUN/STEP, @last/STEP; see `cairn help targets`");
     }
     if (!session->store) return not_found(session, run);
     if (str_is(run, "@last")) return find_newest(session, run, (struct run_filter){0}, out);
@@ -87,8 +86,7 @@ static int find_run(struct session *session, struct str run, struct run_head *ou
         return find_newest(session, run, (struct run_filter){.status_mask = 1u << RUN_STATUS_FAILED}, out);
     if (run.len > 0 && run.ptr[0] == '@') {
         cli_fail(session->cli, EXIT_USAGE, "%.*s is not a target", STR_ARG(run));
-        cli_hint(session->cli, "@last, @last-failed, an id or its first characters; see `cairn help targets`");
-        return EXIT_USAGE;
+        return cli_hint(session->cli, "@last, @last-failed, an id or its first characters; see `cairn help targets`");
     }
     enum code rc = store_head(session->store, session->tenant, run, &session->cli->io.arena, out, &err);
     if (rc == E_NOT_FOUND && str_starts(run, plan))
@@ -119,8 +117,7 @@ static bool cut_number(struct str *text, char mark, uint64_t *out, bool *found)
 static int bad_part(struct session *session, struct str text, const char *what, const char *hint)
 {
     cli_fail(session->cli, EXIT_USAGE, "%.*s: %s", STR_ARG(text), what);
-    cli_hint(session->cli, "%s; see `cairn help targets`", hint);
-    return EXIT_USAGE;
+    return cli_hint(session->cli, "%s; see `cairn help targets`", hint);
 }
 
 // An EngineRunRef is of a whole run.

@@ -88,11 +88,10 @@ static void write_what(struct buf *line, const struct run_head *head)
 static void add_cell(struct buf *line, const struct term *term, struct str text, size_t width)
 {
     size_t from = line->len;
-    struct buf safe = buf_of(4096);
+    struct buf safe SCOPED(buf_release) = buf_of(4096);
     text_safe(&safe, text);
     text_cut(line, buf_str(&safe), width, term->utf8);
     text_pad(line, text_width(str_slice(buf_str(line), from, line->len)), width);
-    buf_release(&safe);
 }
 
 static size_t id_width(const struct top_runs *runs, size_t columns)

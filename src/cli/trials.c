@@ -83,10 +83,9 @@ int write_file(struct cli *cli, const char *path, struct str text)
 
 static void report(struct cli *cli, const struct diagnostics *all, struct str text)
 {
-    struct buf out = buf_of((size_t)16 << 20);
+    struct buf out SCOPED(buf_release) = buf_of((size_t)16 << 20);
     for (size_t i = 0; i < all->count; i++) diagnostic_write(&out, &all->items[i], text, cli->io.err.color);
     cli_talk(cli, &out);
-    buf_release(&out);
 }
 
 // The same mistake in the part that all cases share is reported once.

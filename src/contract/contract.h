@@ -7,7 +7,8 @@
 //
 //   moment --contract_encode--> record (canonical JSON, RFC 8785, hashed as stored) --contract_decode--> the same moment
 //
-// Every event record is checked against its JSON Schema before its bytes exist: E_SCHEMA, nothing stored.
+// Every event record fits its JSON Schema before its bytes exist, or E_SCHEMA, nothing stored: what the encoder writes is known to fit by
+// the types of its fields; where that does not say so, the record is held against the schema (contract/internal.h).
 // struct contract is immutable after contract_open and may be shared by threads.
 #ifndef CAIRN_CONTRACT_CONTRACT_H
 #define CAIRN_CONTRACT_CONTRACT_H
@@ -70,7 +71,9 @@ enum vocabulary vocabulary_of_document(struct str kind); // of "plan", "nodes", 
     X(SEGMENT_FULL, NULL, NULL, NULL)                                                                                  \
     X(SEGMENT_STARTED, NULL, NULL, NULL)                                                                               \
     X(LIST_STARTED, NULL, NULL, NULL)                                                                                  \
-    X(CHILD_ENDED, NULL, NULL, NULL)
+    X(CHILD_ENDED, NULL, NULL, NULL)                                                                                   \
+    X(EVENT_AWAITED, NULL, NULL, NULL)                                                                                 \
+    X(ATTEMPT_RESTS, NULL, NULL, NULL)
 
 enum moment_kind {
     MOMENT_UNKNOWN = 0, // a type that this version does not know: it advances the watermark and changes nothing
@@ -176,6 +179,12 @@ struct fault {
     int32_t exit_code;
 };
 
+// What these borrow becomes their own, in the arena (ARENA_KEEP). False: no memory.
+bool ids_keep(struct arena *arena, struct run_ids *ids) MUST_CHECK;
+bool fault_keep(struct arena *arena, struct fault *fault) MUST_CHECK;
+// A text that equals one of `shared`, which lives long enough, is not copied.
+bool start_keep(struct arena *arena, struct start_facts *start, const struct str *shared, size_t count) MUST_CHECK;
+
 // Why a run failed, in one line: "failed at STEP: CODE MESSAGE"; without a step "failed: CODE MESSAGE".
 void failure_told(struct buf *out, struct str step, const struct fault *fault);
 
@@ -210,6 +219,7 @@ struct moment {
     // LOOP_STARTED the collection (or `blob`); TASK_STARTED the inputs; ATTEMPT_DONE, ATTEMPT_FAILED, TASK_FAILED the outcome without
     // its result; TASK_DECIDED {matched_rule_index, action, set}; ROUTED {mode, event, matched, selected, set}.
     // SEGMENT_FULL: {bytes, events} of the segment, and in `reason` which of them was too many.
+    // EVENT_AWAITED: `reason` is the name of the event, `detail` its correlation.
     // Lists of child runs: LIST_STARTED {as, items, join, most}, items perhaps as `blob`; CHILD_ENDED what the child gave.
     struct json value;
     struct digest blob; // STEP_COMPLETED: result kept as a blob when has_blob
@@ -219,7 +229,7 @@ struct moment {
     bool truncated;        // STEP_COMPLETED: the output was longer than is kept
     struct json artifacts; // STEP_COMPLETED, TASK_DONE: array, type 0 = none
     struct fault fault;    // STEP_FAILED, ATTEMPT_FAILED, RUN_FAILED, LATE_RESULT
-    int64_t due_ms;        // STEP_STARTED: wake or approval deadline; STEP_DELAYED: notBefore; 0 = none
+    int64_t due_ms;        // STEP_STARTED: wake or approval deadline; STEP_DELAYED: notBefore; ATTEMPT_RESTS: its end; 0 = none
     int64_t duration_ms;   // step and run ends
     struct str
         reason; // STEP_SKIPPED: reason code; pause, resume, cancel: words of the sender; RUN_FAILED: root step id;
@@ -234,6 +244,7 @@ struct moment {
 // Skip reason codes (C-25): in node workflows they are written trigger_rule, when_condition, when_condition_parse_error.
 #define SKIP_DEPENDENCY_FAILED "DEPENDENCY_FAILED"
 #define SKIP_TRIGGER_RULE "TRIGGER_RULE"
+#define SKIP_NOTHING_TO_UNDO "NOTHING_TO_UNDO" // the run has come out well
 #define SKIP_CONDITION_FALSE "CONDITION_FALSE"
 #define SKIP_CONDITION_BROKEN "CONDITION_BROKEN"
 #define SKIP_OPERATOR "OPERATOR_SKIP"
@@ -280,6 +291,9 @@ enum code contract_encode_ledger(const struct moment *moment, struct arena *aren
                                  struct error *err) MUST_CHECK;
 enum code contract_decode_ledger(struct str bytes, struct arena *arena, struct moment *out,
                                  struct error *err) MUST_CHECK;
+// What a tool says came of a task: an object with a status, and an error and meta that are objects where there are any. One that does not
+// fit cannot be in an event; it is refused where it comes in.
+bool contract_outcome_fits(const struct json *outcome);
 // A record from elsewhere against the schema of its type. E_SCHEMA also for a type that is not in the vocabulary.
 enum code contract_check(const struct contract *contract, enum vocabulary vocabulary, const struct json *record,
                          struct error *err) MUST_CHECK;
@@ -357,7 +371,8 @@ bool noetl_is_old(const struct json *event); // its type is none of today's
     X(UPDATE_PARAMS, "Admin", true, true, true)                                                                        \
     X(INJECT_OVERRIDE, "Admin", true, true, true)                                                                      \
     X(UPDATE_TARGET, "Admin", true, true, true)                                                                        \
-    X(ESCALATE_ALERT, "System", false, true, true)
+    X(ESCALATE_ALERT, "System", false, true, true)                                                                     \
+    X(DELIVER_EVENT, "System", false, true, true)
 
 enum signal_type {
     SIGNAL_NONE = 0,
@@ -365,7 +380,7 @@ enum signal_type {
     SIGNAL_LIST(X)
 #undef X
 };
-#define SIGNAL_LAST SIGNAL_ESCALATE_ALERT
+#define SIGNAL_LAST SIGNAL_DELIVER_EVENT
 
 struct signal_rule {
     const char *name;

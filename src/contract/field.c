@@ -28,18 +28,6 @@ static enum code repair_text(struct str text, struct arena *arena, struct str *o
     return OK;
 }
 
-static enum code encode_text(struct str text, bool always, struct arena *arena, struct json *out)
-{
-    if (!text.len && !always) return OK;
-    if (!text.len) text = STR("");
-    if (!str_utf8(text)) {
-        enum code rc = repair_text(text, arena, &text);
-        if (rc) return rc;
-    }
-    *out = json_string(text);
-    return OK;
-}
-
 static enum code encode_time(int64_t ms, struct arena *arena, struct json *out)
 {
     char *text = arena_alloc(arena, CIVIL_SIZE);
@@ -79,6 +67,124 @@ static enum code encode_object(const struct field *field, const struct facts_in 
     return OK;
 }
 
+static bool is_text(const struct field *field) // a struct str
+{
+    return field->type <= FIELD_CHOICE;
+}
+
+// ---- what is known to fit
+
+static bool known_text(struct str text, size_t max)
+{
+    if (text.len == 0 || text.len > max) return false;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c < 0x20 || c == 0x7f || c == '|') return false;
+    }
+    return true;
+}
+
+static bool known_run(struct str id)
+{
+    enum { RUN_ID_MAX = 128 };
+    if (id.len == 0 || id.len > RUN_ID_MAX || !char_is_alnum(id.ptr[0])) return false;
+    for (size_t i = 1; i < id.len; i++) {
+        char c = id.ptr[i];
+        if (!char_is_alnum(c) && c != '.' && c != '_' && c != ':' && c != '-') return false;
+    }
+    return true;
+}
+
+static bool known_code(struct str code)
+{
+    enum { CODE_MAX = 64 };
+    if (code.len == 0 || code.len > CODE_MAX || code.ptr[0] < 'A' || code.ptr[0] > 'Z') return false;
+    for (size_t i = 1; i < code.len; i++) {
+        char c = code.ptr[i];
+        if ((c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_') return false;
+    }
+    return true;
+}
+
+static bool known_hex(struct str text)
+{
+    if (text.len != SHA256_HEX) return false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if ((c < '0' || c > '9') && (c < 'a' || c > 'f')) return false;
+    }
+    return true;
+}
+
+static bool known_choice(struct str text, struct str choices)
+{
+    while (choices.len > 0)
+        if (str_eq(text, str_cut(choices, ' ', &choices))) return text.len > 0;
+    return false;
+}
+
+// The schemas count characters; as many bytes are no more of them.
+enum { NAME_MAX_SIZE = 128, STEP_MAX_SIZE = 1024, KEY_MAX_SIZE = 1100, PART_MAX_SIZE = 1200 };
+
+static bool text_is_known(const struct field *field, struct str text)
+{
+    switch (field->type) {
+    case FIELD_SOME:
+        return text.len > 0;
+    case FIELD_NAME:
+        return known_text(text, NAME_MAX_SIZE);
+    case FIELD_STEP:
+        return known_text(text, STEP_MAX_SIZE);
+    case FIELD_KEY:
+        return known_text(text, KEY_MAX_SIZE);
+    case FIELD_PART:
+        return text.len > 0 && text.len <= PART_MAX_SIZE;
+    case FIELD_RUN:
+        return known_run(text);
+    case FIELD_UUID:
+    case FIELD_ID:
+        return uuid_valid(text);
+    case FIELD_HEX:
+        return known_hex(text);
+    case FIELD_CODE:
+        return known_code(text);
+    case FIELD_CHOICE:
+        return known_choice(text, field->word);
+    default:
+        return true;
+    }
+}
+
+bool contract_outcome_fits(const struct json *outcome)
+{
+    const struct json *error = json_key(outcome, "error"), *meta = json_key(outcome, "meta");
+    struct str status = json_text(json_key(outcome, "status"));
+    return json_is(outcome, JSON_OBJECT) && (str_is(status, "ok") || str_is(status, "error")) &&
+           (!error || json_is(error, JSON_OBJECT)) && (!meta || json_is(meta, JSON_OBJECT));
+}
+
+static bool value_is_known(const struct field *field, const struct json *value)
+{
+    if (field->type == FIELD_MEMBERS) return value->type == JSON_OBJECT;
+    if (field->type == FIELD_OUTCOME) return contract_outcome_fits(value);
+    return field->type == FIELD_JSON;
+}
+
+// ---- writing
+
+static enum code encode_text(const struct field *field, struct str text, bool *doubt, struct arena *arena, struct json *out)
+{
+    if (!text.len && !(field->flags & ALWAYS)) return OK;
+    if (!text.len) text = STR("");
+    if (!str_utf8(text)) {
+        enum code rc = repair_text(text, arena, &text);
+        if (rc) return rc;
+    }
+    *doubt |= !text_is_known(field, text);
+    *out = json_string(text);
+    return OK;
+}
+
 // Constants and objects have no fact of their own.
 static bool has_fact(const struct field *field)
 {
@@ -94,23 +200,28 @@ static enum code encode_field(const struct field *field, const struct facts_in *
     bool always = field->flags & ALWAYS;
     INVARIANT(at || !has_fact(field));
     *out = (struct json){0};
-    switch ((enum field_type)field->type) {
-    case FIELD_STR:
-        return encode_text(*(const struct str *)at, always, arena, out);
+    if (is_text(field)) return encode_text(field, *(const struct str *)at, facts->doubt, arena, out);
+    switch (field->type) {
     case FIELD_ID:
-        return encode_text(str_from((const char *)at), always, arena, out);
+        return encode_text(field, str_from((const char *)at), facts->doubt, arena, out);
     case FIELD_U32:
         encode_integer(*(const uint32_t *)at, always || *(const uint32_t *)at, out);
         return OK;
     case FIELD_ATTEMPT:
+        *facts->doubt |= *(const uint32_t *)at == 0;
         encode_integer(*(const uint32_t *)at, always || *(const uint32_t *)at != 1, out);
         return OK;
     case FIELD_INDEX:
         encode_integer((int64_t) * (const uint32_t *)at - 1, *(const uint32_t *)at, out);
         return OK;
+    case FIELD_SEQ:
+        *facts->doubt |= *(const uint64_t *)at == 0; // fall through
     case FIELD_U64:
+        *facts->doubt |= *(const uint64_t *)at > INT64_MAX;
         encode_integer((int64_t) * (const uint64_t *)at, always || *(const uint64_t *)at, out);
         return OK;
+    case FIELD_SPAN:
+        *facts->doubt |= *(const int64_t *)at < 0; // fall through
     case FIELD_MS:
         encode_integer(*(const int64_t *)at, always || *(const int64_t *)at, out);
         return OK;
@@ -123,8 +234,12 @@ static enum code encode_field(const struct field *field, const struct facts_in *
         if (always || *(const bool *)at) *out = json_bool(*(const bool *)at);
         return OK;
     case FIELD_JSON:
+    case FIELD_MEMBERS:
+    case FIELD_OUTCOME:
+    case FIELD_SHAPED:
         *out = *(const struct json *)at;
         if (always && !out->type) *out = json_object();
+        *facts->doubt |= out->type && !value_is_known(field, out);
         return OK;
     case FIELD_DIGEST:
         return encode_digest(at, arena, out);
@@ -227,10 +342,12 @@ static enum code decode_number(const struct field *field, const struct json *val
         if (!rc) *(uint32_t *)at = (uint32_t)n + 1;
         return rc;
     case FIELD_U64:
+    case FIELD_SEQ:
         rc = decode_integer(field, value, 0, INT64_MAX, &n, err);
         if (!rc) *(uint64_t *)at = (uint64_t)n;
         return rc;
     case FIELD_MS:
+    case FIELD_SPAN:
         return decode_integer(field, value, INT64_MIN, INT64_MAX, (int64_t *)at, err);
     default:
         INVARIANT(field->type == FIELD_EXIT);
@@ -246,9 +363,6 @@ static enum code decode_string(const struct field *field, const struct json *val
 {
     if (value->type != JSON_STRING) return bad_field(field, "a string", err);
     switch (field->type) {
-    case FIELD_STR:
-        *(struct str *)at = value->text;
-        return OK;
     case FIELD_ID:
         if (!uuid_valid(value->text)) return bad_field(field, "a UUID", err);
         memcpy(at, value->text.ptr, UUID_SIZE - 1);
@@ -256,9 +370,12 @@ static enum code decode_string(const struct field *field, const struct json *val
         return OK;
     case FIELD_TIME:
         return civil_parse(value->text, (int64_t *)at) ? OK : bad_field(field, "an RFC 3339 time", err);
-    default:
-        INVARIANT(field->type == FIELD_DIGEST);
+    case FIELD_DIGEST:
         return digest_parse(value->text, at) ? OK : bad_field(field, "a SHA-256 in hex", err);
+    default:
+        INVARIANT(is_text(field));
+        *(struct str *)at = value->text;
+        return OK;
     }
 }
 
@@ -268,8 +385,8 @@ static enum code decode_field(const struct field *field, const struct json *valu
     unsigned char *base = field->source ? facts->base[field->source] : NULL;
     void *at = base ? base + field->offset : NULL;
     INVARIANT(at || !has_fact(field));
-    switch ((enum field_type)field->type) {
-    case FIELD_STR:
+    if (is_text(field)) return decode_string(field, value, at, err);
+    switch (field->type) {
     case FIELD_ID:
     case FIELD_TIME:
     case FIELD_DIGEST:
@@ -278,7 +395,9 @@ static enum code decode_field(const struct field *field, const struct json *valu
     case FIELD_ATTEMPT:
     case FIELD_INDEX:
     case FIELD_U64:
+    case FIELD_SEQ:
     case FIELD_MS:
+    case FIELD_SPAN:
     case FIELD_EXIT:
         return decode_number(field, value, base, at, err);
     case FIELD_BOOL:
@@ -286,6 +405,9 @@ static enum code decode_field(const struct field *field, const struct json *valu
         *(bool *)at = value->boolean;
         return OK;
     case FIELD_JSON:
+    case FIELD_MEMBERS:
+    case FIELD_OUTCOME:
+    case FIELD_SHAPED:
         *(struct json *)at = *value;
         return OK;
     case FIELD_WORD:
@@ -355,11 +477,10 @@ void table_verify(const struct table *table)
 // Why a value could not be written. Slow, and only for the message.
 static enum code explain_failure(const struct json *value, struct error *err)
 {
-    struct buf buf = buf_of(SIZE_MAX / 4);
+    struct buf buf SCOPED(buf_release) = buf_of(SIZE_MAX / 4);
     json_canon(&buf, value);
     bool written = buf_ok(&buf) && buf.len > RECORD_SIZE_MAX;
     size_t size = buf.len;
-    buf_release(&buf);
     if (!written) return error_nomem(err);
     return error_set(err, E_LIMIT, "a record of %zu bytes is larger than %zu", size, RECORD_SIZE_MAX);
 }
@@ -367,7 +488,7 @@ static enum code explain_failure(const struct json *value, struct error *err)
 enum code record_write(const struct json *value, struct arena *arena, struct str *out, struct error *err)
 {
     enum { SIZE_USUAL = 1024 };
-    struct buf buf = buf_of(RECORD_SIZE_MAX);
+    struct buf buf SCOPED(buf_release) = buf_of(RECORD_SIZE_MAX);
     (void)buf_reserve(&buf, SIZE_USUAL);
     json_canon(&buf, value);
     enum code rc = OK;
@@ -379,7 +500,6 @@ enum code record_write(const struct json *value, struct arena *arena, struct str
         *out = arena_copy(arena, buf_str(&buf));
         if (!out->ptr) rc = error_nomem(err);
     }
-    buf_release(&buf);
     return rc;
 }
 

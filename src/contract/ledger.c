@@ -75,7 +75,8 @@ enum code contract_encode_ledger(const struct moment *moment, struct arena *aren
     INVARIANT(moment->kind > MOMENT_UNKNOWN && moment->kind < MOMENT_COUNT);
     struct derived derived = {.type = str_from(moment_name(moment->kind))};
     if (moment->by) derived.by = str_from(emitter_name(moment->by));
-    const struct facts_in facts = facts_of(NULL, moment, NULL, &derived);
+    bool doubt = false; // an entry has no schema
+    const struct facts_in facts = facts_of(NULL, moment, NULL, &derived, &doubt);
     struct json entry;
     enum code rc = fields_encode(&entry_table, &facts, arena, &entry, err);
     if (rc) return rc;

@@ -23,7 +23,7 @@ static const bool step_kinds[MOMENT_COUNT] = {
     [MOMENT_RESULT_STORED] = true,   [MOMENT_MANIFEST_UPDATED] = true,    [MOMENT_STEP_COMPLETED] = true,
     [MOMENT_STEP_FAILED] = true,     [MOMENT_STEP_SKIPPED] = true,        [MOMENT_ROUTED] = true,
     [MOMENT_LATE_RESULT] = true,     [MOMENT_STEP_OVERDUE] = true,        [MOMENT_LIST_STARTED] = true,
-    [MOMENT_CHILD_ENDED] = true,
+    [MOMENT_CHILD_ENDED] = true,     [MOMENT_EVENT_AWAITED] = true,      [MOMENT_ATTEMPT_RESTS] = true,
 };
 
 static const char *const vocabulary_names[] = {

@@ -9,8 +9,8 @@ static const struct table record_table = TABLE_OF({
     DERIVED_FIELD("event_type", FIELD_STR, type, ALWAYS | REQUIRED),
     DERIVED_FIELD("payload", FIELD_JSON, payload, ALWAYS | REQUIRED),
     SEAL_FIELD("prev_hash", FIELD_DIGEST, previous, 0),
-    IDS_FIELD("run_id", run, ALWAYS | REQUIRED),
-    SEAL_FIELD("sequence", FIELD_U64, seq, ALWAYS | REQUIRED),
+    RUN_FIELD("run_id"),
+    SEAL_FIELD("sequence", FIELD_SEQ, seq, ALWAYS | REQUIRED),
     SEAL_FIELD("timestamp", FIELD_TIME, persisted_ms, ALWAYS | REQUIRED),
 });
 
@@ -29,7 +29,7 @@ static const struct table output_ref_table = TABLE_OF({
 });
 
 static const struct table forked_from_table = TABLE_OF({
-    START_FIELD("run_id", FIELD_STR, forked_run, ALWAYS | REQUIRED),
+    START_FIELD("run_id", FIELD_RUN, forked_run, ALWAYS | REQUIRED),
     START_FIELD("sequence", FIELD_U64, forked_seq, ALWAYS | REQUIRED),
 });
 
@@ -39,25 +39,25 @@ static const struct table forked_from_table = TABLE_OF({
 #define ATTEMPTS_FIELD MOMENT_FIELD("attempts", FIELD_U32, logical, ALWAYS | DERIVED)
 #define ACTOR_FIELD MOMENT_FIELD("actor", FIELD_STR, actor, 0)
 #define BY_FIELD DERIVED_FIELD("by", FIELD_STR, by, 0)
-#define DURATION_FIELD MOMENT_FIELD("duration_ms", FIELD_MS, duration_ms, ALWAYS)
+#define DURATION_FIELD MOMENT_FIELD("duration_ms", FIELD_SPAN, duration_ms, ALWAYS)
 #define ENVIRONMENT_FIELD IDS_FIELD("environment_id", environment, ALWAYS)
 #define PROJECT_FIELD IDS_FIELD("project_id", project, ALWAYS)
 #define TENANT_FIELD IDS_FIELD("tenant_id", tenant, ALWAYS)
 #define ENGINE_FIELD(how) MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, how)
 #define ERROR_FIELD OBJECT_FIELD("error", error_table, ALWAYS)
 #define EVENT_ID_FIELD SEAL_FIELD("event_id", FIELD_ID, event_id, 0)
-#define NODE_FIELD MOMENT_FIELD("node_id", FIELD_STR, step, ALWAYS | REQUIRED)
-#define SIGNAL_FIELD MOMENT_FIELD("signal_id", FIELD_STR, signal_id, 0)
+#define NODE_FIELD MOMENT_FIELD("node_id", FIELD_STEP, step, ALWAYS | REQUIRED)
+#define SIGNAL_FIELD MOMENT_FIELD("signal_id", FIELD_UUID, signal_id, 0)
 
 static const struct field workflow_started_fields[] = {
     AT_FIELD,
     ATTEMPT_FIELD(0),
     EVENT_ID_FIELD,
     FORK_FIELD("forked_from", forked_from_table),
-    START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
-    START_FIELD("original_run_id", FIELD_STR, original_run, 0),
-    START_FIELD("parent_node_id", FIELD_STR, parent_step, 0),
-    START_FIELD("parent_run_id", FIELD_STR, parent_run, 0),
+    START_FIELD("inputs", FIELD_MEMBERS, inputs, ALWAYS),
+    START_FIELD("original_run_id", FIELD_RUN, original_run, 0),
+    START_FIELD("parent_node_id", FIELD_STEP, parent_step, 0),
+    START_FIELD("parent_run_id", FIELD_RUN, parent_run, 0),
     START_FIELD("workflow", FIELD_STR, name, ALWAYS),
 };
 
@@ -69,21 +69,21 @@ static const struct table workflow_ended = TABLE(workflow_completed_fields);
 
 static const struct field workflow_failed_fields[] = {
     ERROR_FIELD,
-    MOMENT_FIELD("failed_node", FIELD_STR, reason, 0),
+    MOMENT_FIELD("failed_node", FIELD_STEP, reason, 0),
 };
 
 static const struct field workflow_cancelled_fields[] = {
     ACTOR_FIELD,
     MOMENT_FIELD("reason", FIELD_STR, reason, 0),
     SIGNAL_FIELD,
-    MOMENT_FIELD("signal_type", FIELD_STR, signal_type, 0),
+    MOMENT_CHOICE("signal_type", signal_type, 0, SIGNAL_WORDS),
 };
 
 static const struct field node_started_fields[] = {
     AT_FIELD,
     ATTEMPT_FIELD(ALWAYS),
     BY_FIELD,
-    MOMENT_FIELD("child_run_id", FIELD_STR, run_ref, 0),
+    MOMENT_FIELD("child_run_id", FIELD_RUN, run_ref, 0),
     MOMENT_FIELD("due_at", FIELD_TIME, due_ms, 0),
     ENGINE_FIELD(ALWAYS),
     ENVIRONMENT_FIELD,
@@ -95,7 +95,7 @@ static const struct field node_started_fields[] = {
 
 static const struct field node_completed_fields[] = {
     ACTOR_FIELD,
-    MOMENT_FIELD("artifacts", FIELD_JSON, artifacts, 0),
+    MOMENT_FIELD("artifacts", FIELD_SHAPED, artifacts, 0),
     AT_FIELD,
     ATTEMPT_FIELD(ALWAYS),
     ATTEMPTS_FIELD,
@@ -108,7 +108,7 @@ static const struct field node_completed_fields[] = {
     MOMENT_FIELD("output", FIELD_JSON, value, 0),
     BLOB_FIELD("output_ref", output_ref_table),
     PROJECT_FIELD,
-    MOMENT_FIELD("reused_from", FIELD_STR, run_ref, 0),
+    MOMENT_FIELD("reused_from", FIELD_RUN, run_ref, 0),
     TENANT_FIELD,
     MOMENT_FIELD("truncated", FIELD_BOOL, truncated, 0),
 };
@@ -131,7 +131,8 @@ static const struct field node_skipped_fields[] = {
     DERIVED_FIELD("expr", FIELD_STR, expr, 0),
     NODE_FIELD,
     PROJECT_FIELD,
-    DERIVED_FIELD("reason", FIELD_STR, reason, ALWAYS),
+    CHOICE_FIELD("reason", SOURCE_DERIVED, struct derived, reason, ALWAYS,
+                 "trigger_rule when_condition when_condition_parse_error dependency_failed operator_skip nothing_to_undo"),
     SIGNAL_FIELD,
     TENANT_FIELD,
 };
@@ -161,6 +162,7 @@ static const struct skip_reason skip_reasons[] = {
     {SKIP_CONDITION_FALSE, "when_condition", "", true},
     {SKIP_CONDITION_BROKEN, "when_condition_parse_error", "", true},
     {SKIP_OPERATOR, "operator_skip", "", false},
+    {SKIP_NOTHING_TO_UNDO, "nothing_to_undo", "", false},
     {SKIP_DEPENDENCY_FAILED, "dependency_failed", "", false},
 };
 
@@ -208,7 +210,7 @@ static enum code skip_read(const struct derived *derived, struct arena *arena, s
 }
 
 static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
-                       const struct digest *key, struct arena *arena, struct json *out, struct error *err)
+                       const struct digest *key, struct arena *arena, struct json *out, bool *doubt, struct error *err)
 {
     const struct table *payload = &payloads[moment->kind];
     INVARIANT(payload->count);
@@ -216,7 +218,7 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
     struct derived derived = {.type = str_from(moment_word(moment->kind, VOCABULARY_NODES)), .key = *key};
     if (moment->by && moment->by != moment_emitter(moment->kind)) derived.by = str_from(emitter_name(moment->by));
     if (moment->kind == MOMENT_STEP_SKIPPED) skip_written(moment, &derived);
-    const struct facts_in facts = facts_of(ids, moment, seal, &derived);
+    const struct facts_in facts = facts_of(ids, moment, seal, &derived, doubt);
     enum code rc = fields_encode(payload, &facts, arena, &derived.payload, err);
     if (rc) return rc;
     return fields_encode(&record_table, &facts, arena, out, err);

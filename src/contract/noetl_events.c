@@ -15,13 +15,13 @@ static bool went_wrong(const struct moment *moment)
     return moment->fault.code.len > 0;
 }
 
-static enum standing standing_of(const struct moment *moment)
+static enum entity_status standing_of(const struct moment *moment)
 {
     bool may_fail = moment->kind == MOMENT_REQUEST_EVALUATED || moment->kind == MOMENT_WORKFLOW_FINISHED;
     if (may_fail && went_wrong(moment)) return FAILURE;
     const struct json *allow = moment->kind == MOMENT_ADMIT_EVALUATED ? json_get(&moment->value, STR("allow")) : NULL;
     if (json_is(allow, JSON_BOOL) && !allow->boolean) return SKIPPED;
-    return (enum standing)noetl_rows[moment->kind].standing;
+    return (enum entity_status)noetl_rows[moment->kind].standing;
 }
 
 // ---- ids
@@ -214,8 +214,67 @@ static enum code derive(const struct run_ids *ids, const struct moment *moment, 
     return d->ref.ptr ? OK : error_nomem(err);
 }
 
+// ---- what is known to fit the schemas
+
+static bool index_fits(const struct json *index) // of a rule
+{
+    return !index || index->type == JSON_NULL || (index->type == JSON_INT && index->integer >= 0);
+}
+
+static bool set_fits(const struct json *set)
+{
+    return !set || json_is(set, JSON_OBJECT);
+}
+
+static bool steps_fit(const struct json *steps)
+{
+    if (!json_is(steps, JSON_ARRAY)) return false;
+    for (uint32_t i = 0; i < steps->count; i++)
+        if (steps->items[i].type != JSON_OBJECT) return false;
+    return true;
+}
+
+static bool action_fits(const struct json *action)
+{
+    static const char *const words[] = {"continue", "retry", "jump", "break", "fail"};
+    struct str word = json_text(json_key(action, "do"));
+    bool known = false;
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) known = known || str_is(word, words[i]);
+    return known && json_is(action, JSON_OBJECT);
+}
+
+static bool routed_fits(const struct json *value)
+{
+    const struct json *event = json_key(value, "event"), *matched = json_key(value, "matched");
+    struct str mode = json_text(json_key(value, "mode"));
+    return (str_is(mode, "exclusive") || str_is(mode, "inclusive")) && (!event || json_is(event, JSON_STRING)) &&
+           (!matched || steps_fit(matched)) && steps_fit(json_key(value, "selected")) && set_fits(json_key(value, "set"));
+}
+
+// A decision, as the kernel makes them.
+static bool decision_fits(enum moment_kind kind, const struct json *value)
+{
+    if (kind == MOMENT_ADMIT_EVALUATED)
+        return json_is(json_key(value, "allow"), JSON_BOOL) && index_fits(json_key(value, "matched_rule_index"));
+    if (kind == MOMENT_TASK_DECIDED)
+        return action_fits(json_key(value, "action")) && index_fits(json_key(value, "matched_rule_index")) &&
+               set_fits(json_key(value, "set"));
+    return kind == MOMENT_ROUTED && routed_fits(value);
+}
+
+// The ids that the schema of the kind asks for are there.
+static bool place_fits(const struct moment *moment)
+{
+    enum moment_kind kind = moment->kind;
+    bool task = noetl_rows[kind].entity == ENTITY_TASK || kind == MOMENT_TASK_DECIDED;
+    bool iteration = kind >= MOMENT_ITERATION_SCHEDULED && kind <= MOMENT_ITERATION_FAILED;
+    if (!moment_is_step(kind)) return moment->step.len + moment->task.len + moment->iteration == 0;
+    return moment->step.len > 0 && (!task || moment->task.len > 0) && (!iteration || moment->iteration > 0) &&
+           (moment->task.len == 0 || moment->task_run > 0);
+}
+
 static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
-                       const struct digest *key, struct arena *arena, struct json *out, struct error *err)
+                       const struct digest *key, struct arena *arena, struct json *out, bool *doubt, struct error *err)
 {
     const struct noetl_row *row = &noetl_rows[moment->kind];
     INVARIANT(row->payload);
@@ -223,7 +282,8 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
     struct derived derived = {.key = *key};
     enum code rc = derive(ids, moment, seal, arena, &derived, err);
     if (rc) return rc;
-    const struct facts_in facts = facts_of(ids, moment, seal, &derived);
+    const struct facts_in facts = facts_of(ids, moment, seal, &derived, doubt);
+    *doubt |= !place_fits(moment) || (row->flat && !decision_fits(moment->kind, &moment->value));
     rc = fields_encode(noetl_payload(moment->kind, went_wrong(moment)), &facts, arena, &derived.payload, err);
     if (!rc && row->flat) rc = flatten(moment, arena, &derived.payload, err);
     if (rc) return rc;
@@ -236,7 +296,7 @@ static enum moment_kind kind_of(struct str type, struct str status, const struct
     enum moment_kind kind = moment_of_word(VOCABULARY_NOETL, type);
     if (kind == MOMENT_REQUEST_EVALUATED) {
         const struct json *resume = json_get(json_get(payload, STR("meta")), STR("resume"));
-        return json_is(resume, JSON_BOOL) && resume->boolean ? MOMENT_RUN_RESUMED : kind;
+        return json_true(resume) ? MOMENT_RUN_RESUMED : kind;
     }
     if (kind != MOMENT_RUN_CANCELLED) return kind;
     if (str_eq(status, noetl_standing_words[SUCCESS])) return MOMENT_RUN_COMPLETED;

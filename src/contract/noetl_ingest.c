@@ -89,11 +89,18 @@ static bool outcome_of(const struct json *event, bool bad, struct arena *arena, 
 {
     const struct json *payload = json_key(event, "payload"), *given = json_key(payload, "outcome");
     struct str status = bad ? STR("error") : STR("ok");
+    // A worker that keeps its result may tell where with the attempt, and no events of results (NX-3.7n1): the reference is the result.
+    const struct json *ref = bad ? NULL : json_key(payload, "result_ref");
     if (json_is(given, JSON_OBJECT)) {
         *out = *given;
-        return str_eq(json_text(json_key(given, "status")), status);
+        if (!str_eq(json_text(json_key(given, "status")), status)) return false;
+        if (!ref || json_key(given, "result")) return true;
+        *out = JSON_OF(arena, {"result", json_ref(ref)});
+        json_fill(arena, out, given);
+        return json_ok(out);
     }
     const struct json *result = json_key(payload, "result"), *error = json_key(payload, "error");
+    if (!result) result = ref;
     struct str message = json_text(error);
     if (!message.len) message = STR("the worker reported a failure");
     struct json fault = json_is(error, JSON_OBJECT)

@@ -2,19 +2,19 @@
 #include "contract/noetl_tables.h"
 
 #define ENVELOPE(attempt_field, duration_how)                                                                          \
-    attempt_field MOMENT_FIELD("duration_ms", FIELD_MS, duration_ms, duration_how),                                    \
-        DERIVED_FIELD("entity_id", FIELD_STR, entity_id, ALWAYS | DERIVED),                                            \
+    attempt_field MOMENT_FIELD("duration_ms", FIELD_SPAN, duration_ms, duration_how),                                    \
+        DERIVED_FIELD("entity_id", FIELD_PART, entity_id, ALWAYS | DERIVED),                                           \
         DERIVED_FIELD("entity_type", FIELD_STR, entity_type, ALWAYS | DERIVED),                                        \
         DERIVED_FIELD("event_alias", FIELD_STR, alias, ALWAYS | DERIVED),                                              \
         SEAL_FIELD("event_id", FIELD_ID, event_id, ALWAYS),                                                            \
         DERIVED_FIELD("event_type", FIELD_STR, type, ALWAYS | REQUIRED),                                               \
-        IDS_FIELD("execution_id", run, ALWAYS | REQUIRED), MOMENT_FIELD("iteration", FIELD_INDEX, iteration, 0),       \
-        DERIVED_FIELD("iteration_id", FIELD_STR, iteration_id, DERIVED),                                               \
-        DERIVED_FIELD("parent_id", FIELD_STR, parent_id, DERIVED),                                                     \
+        RUN_FIELD("execution_id"), MOMENT_FIELD("iteration", FIELD_INDEX, iteration, 0),       \
+        DERIVED_FIELD("iteration_id", FIELD_PART, iteration_id, DERIVED),                                              \
+        DERIVED_FIELD("parent_id", FIELD_PART, parent_id, DERIVED),                                                    \
         DERIVED_FIELD("payload", FIELD_JSON, payload, ALWAYS), SEAL_FIELD("prev_hash", FIELD_DIGEST, previous, 0),     \
-        SEAL_FIELD("seq", FIELD_U64, seq, ALWAYS | REQUIRED), DERIVED_FIELD("source", FIELD_STR, source, ALWAYS),      \
-        DERIVED_FIELD("status", FIELD_STR, status, ALWAYS), DERIVED_FIELD("step_run_id", FIELD_STR, step_run_id, 0),   \
-        DERIVED_FIELD("task_run_id", FIELD_STR, task_run_id, 0),                                                       \
+        SEAL_FIELD("seq", FIELD_SEQ, seq, ALWAYS | REQUIRED), DERIVED_FIELD("source", FIELD_STR, source, ALWAYS),      \
+        DERIVED_FIELD("status", FIELD_STR, status, ALWAYS), DERIVED_FIELD("step_run_id", FIELD_KEY, step_run_id, 0),   \
+        DERIVED_FIELD("task_run_id", FIELD_KEY, task_run_id, 0),                                                       \
         MOMENT_FIELD("timestamp", FIELD_TIME, at_ms, ALWAYS | REQUIRED),                                               \
         DERIVED_FIELD("workflow_run_id", FIELD_STR, workflow_run_id, DERIVED),
 
@@ -63,7 +63,7 @@ static const struct table step_meta = TABLE_OF({
     MOMENT_FIELD("actor", FIELD_STR, actor, 0),
     DERIVED_FIELD("appended_ms", FIELD_MS, appended, 0),
     BY_FIELD,
-    MOMENT_FIELD("child_execution_id", FIELD_STR, run_ref, 0),
+    MOMENT_FIELD("child_execution_id", FIELD_RUN, run_ref, 0),
     MOMENT_FIELD("detail", FIELD_STR, detail, 0),
     MOMENT_FIELD("due_at", FIELD_TIME, due_ms, 0),
     MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, 0),
@@ -110,7 +110,7 @@ static const struct table ok_table = TABLE_OF({
 });
 
 static const struct table forked_from = TABLE_OF({
-    START_FIELD("execution_id", FIELD_STR, forked_run, ALWAYS | REQUIRED),
+    START_FIELD("execution_id", FIELD_RUN, forked_run, ALWAYS | REQUIRED),
     START_FIELD("seq", FIELD_U64, forked_seq, ALWAYS | REQUIRED),
 });
 
@@ -119,10 +119,10 @@ static const struct table start_meta = TABLE_OF_WITH(&start_in_snake, {
     MOMENT_FIELD("cycle", FIELD_ATTEMPT, logical, 0),
     FORK_FIELD("forked_from", forked_from),
     START_FIELD("name", FIELD_STR, name, 0),
-    START_FIELD("original_execution_id", FIELD_STR, original_run, 0),
-    START_FIELD("parent_execution_id", FIELD_STR, parent_run, 0),
-    START_FIELD("parent_step", FIELD_STR, parent_step, 0),
-    START_FIELD("reuse", FIELD_JSON, reuse, 0),
+    START_FIELD("original_execution_id", FIELD_RUN, original_run, 0),
+    START_FIELD("parent_execution_id", FIELD_RUN, parent_run, 0),
+    START_FIELD("parent_step", FIELD_STEP, parent_step, 0),
+    START_FIELD("reuse", FIELD_SHAPED, reuse, 0),
 });
 
 // ---- payloads
@@ -130,7 +130,7 @@ static const struct table start_meta = TABLE_OF_WITH(&start_in_snake, {
 #define META(of) OBJECT_FIELD("meta", of, 0)
 
 static const struct table requested = TABLE_OF({
-    START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
+    START_FIELD("inputs", FIELD_MEMBERS, inputs, ALWAYS),
     META(start_meta),
 });
 static const struct table evaluated = TABLE_OF({META(run_meta)});
@@ -164,15 +164,15 @@ static const struct table loop_started = TABLE_OF({
     MOMENT_FIELD("total", FIELD_U32, counts.total, ALWAYS),
 });
 static const struct table loop_done = TABLE_OF({OBJECT_FIELD("counts", counts_table, ALWAYS), META(step_meta)});
-static const struct table outcome = TABLE_OF({META(step_meta), MOMENT_FIELD("outcome", FIELD_JSON, value, 0), VALUE_REF});
+static const struct table outcome = TABLE_OF({META(step_meta), MOMENT_FIELD("outcome", FIELD_OUTCOME, value, 0), VALUE_REF});
 static const struct table failed = TABLE_OF({
     OBJECT_FIELD("error", error_table, ALWAYS),
     META(step_meta),
-    MOMENT_FIELD("outcome", FIELD_JSON, value, 0),
+    MOMENT_FIELD("outcome", FIELD_OUTCOME, value, 0),
     VALUE_REF,
 });
 static const struct table done = TABLE_OF({
-    MOMENT_FIELD("artifacts", FIELD_JSON, artifacts, 0),
+    MOMENT_FIELD("artifacts", FIELD_SHAPED, artifacts, 0),
     MOMENT_FIELD("extracted", FIELD_JSON, extracted, 0),
     META(step_meta),
     OBJECT_FIELD("outcome", ok_table, ALWAYS),
@@ -183,7 +183,7 @@ static const struct table stored = TABLE_OF({
     META(step_meta),
     BLOB_FIELD("result_ref", result_ref),
 });
-static const struct table manifest = TABLE_OF({MOMENT_FIELD("manifest", FIELD_JSON, value, 0), META(step_meta)});
+static const struct table manifest = TABLE_OF({MOMENT_FIELD("manifest", FIELD_SHAPED, value, 0), META(step_meta)});
 
 // ---- types
 

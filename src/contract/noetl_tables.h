@@ -16,7 +16,7 @@ enum entity {
     ENTITY_POLICY,
     ENTITY_RESULT
 };
-enum standing { IN_PROGRESS = 1, SUCCESS, FAILURE, SKIPPED, PAUSED };
+enum entity_status { IN_PROGRESS = 1, SUCCESS, FAILURE, SKIPPED, PAUSED };
 
 extern const struct str noetl_entity_words[], noetl_standing_words[];
 

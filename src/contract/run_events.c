@@ -18,9 +18,9 @@ static const struct table envelope = TABLE_OF({
     IDS_FIELD("planVersion", plan_version, ALWAYS),
     SEAL_FIELD("prevHash", FIELD_DIGEST, previous, 0),
     IDS_FIELD("projectId", project, ALWAYS),
-    IDS_FIELD("runId", run, ALWAYS | REQUIRED),
-    SEAL_FIELD("runSeq", FIELD_U64, seq, ALWAYS | REQUIRED),
-    MOMENT_FIELD("stepId", FIELD_STR, step, 0),
+    RUN_FIELD("runId"),
+    SEAL_FIELD("runSeq", FIELD_SEQ, seq, ALWAYS | REQUIRED),
+    MOMENT_FIELD("stepId", FIELD_STEP, step, 0),
     IDS_FIELD("tenantId", tenant, ALWAYS),
 });
 
@@ -28,7 +28,7 @@ static const struct table context_table = TABLE_OF({
     IDS_FIELD("environmentId", environment, ALWAYS | DERIVED),
     IDS_FIELD("projectId", project, ALWAYS | DERIVED),
     IDS_FIELD("tenantId", tenant, ALWAYS | DERIVED),
-    START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
+    START_CHOICE("triggerSource", trigger_source, 0, TRIGGER_WORDS),
     START_FIELD("triggeredBy", FIELD_STR, triggered_by, 0),
 });
 
@@ -36,30 +36,30 @@ static const struct table plan_ref_table = TABLE_OF({
     IDS_FIELD("planId", plan_id, ALWAYS | DERIVED),
     IDS_FIELD("planVersion", plan_version, ALWAYS | DERIVED),
     START_FIELD("schemaVersion", FIELD_STR, schema_version, ALWAYS),
-    START_FIELD("sha256", FIELD_STR, document_sha256, ALWAYS),
-    DERIVED_FIELD("uri", FIELD_STR, plan_uri, ALWAYS),
+    START_FIELD("sha256", FIELD_HEX, document_sha256, ALWAYS),
+    DERIVED_FIELD("uri", FIELD_SOME, plan_uri, ALWAYS),
 });
 
 static const struct table forked_from_table = TABLE_OF({
-    START_FIELD("runId", FIELD_STR, forked_run, ALWAYS | REQUIRED),
+    START_FIELD("runId", FIELD_RUN, forked_run, ALWAYS | REQUIRED),
     START_FIELD("runSeq", FIELD_U64, forked_seq, ALWAYS | REQUIRED),
 });
 
 static const struct table start_table = TABLE_OF_WITH(&start_in_camel, {
     OBJECT_FIELD("context", context_table, ALWAYS),
-    START_FIELD("documentKind", FIELD_STR, document_kind, ALWAYS),
+    START_CHOICE("documentKind", document_kind, ALWAYS, "plan nodes"),
     DERIVED_FIELD("engineType", FIELD_STR, engine_type, ALWAYS),
     FORK_FIELD("forkedFrom", forked_from_table),
-    START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
+    START_FIELD("inputs", FIELD_MEMBERS, inputs, ALWAYS),
     OBJECT_FIELD("planRef", plan_ref_table, ALWAYS),
 });
 
 static const struct field run_queued_fields[] = {
-    START_FIELD("refusal", FIELD_JSON, refusal, 0),
+    START_FIELD("refusal", FIELD_SHAPED, refusal, 0),
 };
 
 static const struct field run_started_fields[] = {
-    DERIVED_FIELD("engineRunRef", FIELD_STR, engine_run_ref, ALWAYS | DERIVED),
+    DERIVED_FIELD("engineRunRef", FIELD_SOME, engine_run_ref, ALWAYS | DERIVED),
     MOMENT_FIELD("startedAt", FIELD_TIME, at_ms, ALWAYS | DERIVED),
     WORD_FIELD("status", "RUNNING"),
 };
@@ -67,20 +67,20 @@ static const struct field run_started_fields[] = {
 static const struct field run_approved_fields[] = {
     MOMENT_FIELD("approvedBy", FIELD_STR, actor, 0),
     MOMENT_FIELD("reason", FIELD_STR, reason, 0),
-    MOMENT_FIELD("signalId", FIELD_STR, signal_id, 0),
+    MOMENT_FIELD("signalId", FIELD_UUID, signal_id, 0),
 };
 
 // RunPaused and RunResumed, and why a run was cancelled.
 static const struct field run_signalled_fields[] = {
     MOMENT_FIELD("actor", FIELD_STR, actor, 0),
     MOMENT_FIELD("reason", FIELD_STR, reason, 0),
-    MOMENT_FIELD("signalId", FIELD_STR, signal_id, 0),
-    MOMENT_FIELD("signalType", FIELD_STR, signal_type, 0),
+    MOMENT_FIELD("signalId", FIELD_UUID, signal_id, 0),
+    MOMENT_CHOICE("signalType", signal_type, 0, SIGNAL_WORDS),
 };
 
 static const struct field run_ended_fields[] = {
     MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS),
-    MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
+    MOMENT_FIELD("durationMs", FIELD_SPAN, duration_ms, ALWAYS),
     MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),
     MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
     MOMENT_FIELD("totalSteps", FIELD_U32, counts.total, ALWAYS),
@@ -92,14 +92,14 @@ static const struct field run_failed_fields[] = {
     MOMENT_FIELD("errorCode", FIELD_STR, fault.code, ALWAYS),
     MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS),
     EXIT_FIELD("exitCode"),
-    MOMENT_FIELD("failedStepId", FIELD_STR, reason, 0),
+    MOMENT_FIELD("failedStepId", FIELD_STEP, reason, 0),
     MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),
     MOMENT_FIELD("stack", FIELD_STR, fault.detail, 0),
 };
 
 // StepStarted and StepRedispatched.
 static const struct field step_started_fields[] = {
-    MOMENT_FIELD("childRunId", FIELD_STR, run_ref, 0),
+    MOMENT_FIELD("childRunId", FIELD_RUN, run_ref, 0),
     MOMENT_FIELD("dueAt", FIELD_TIME, due_ms, 0),
 };
 
@@ -114,17 +114,17 @@ static const struct table result_ref_table = TABLE_OF({
 
 static const struct field step_completed_fields[] = {
     MOMENT_FIELD("actor", FIELD_STR, actor, 0),
-    MOMENT_FIELD("artifacts", FIELD_JSON, artifacts, 0),
-    MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
+    MOMENT_FIELD("artifacts", FIELD_SHAPED, artifacts, 0),
+    MOMENT_FIELD("durationMs", FIELD_SPAN, duration_ms, ALWAYS),
     MOMENT_FIELD("result", FIELD_JSON, value, 0),
     BLOB_FIELD("resultRef", result_ref_table),
-    MOMENT_FIELD("reusedFrom", FIELD_STR, run_ref, 0),
+    MOMENT_FIELD("reusedFrom", FIELD_RUN, run_ref, 0),
     MOMENT_FIELD("truncated", FIELD_BOOL, truncated, 0),
 };
 
 #define STEP_FAILED_FIELDS(will_retry)                                                                                 \
     MOMENT_FIELD("actor", FIELD_STR, actor, 0), MOMENT_FIELD("category", FIELD_STR, fault.category, 0),                \
-        MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),                                                     \
+        MOMENT_FIELD("durationMs", FIELD_SPAN, duration_ms, ALWAYS),                                                     \
         MOMENT_FIELD("errorCode", FIELD_STR, fault.code, ALWAYS),                                                      \
         MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS), EXIT_FIELD("exitCode"),                        \
         MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),                                                \
@@ -136,15 +136,15 @@ static const struct field step_failed_fields[] = {STEP_FAILED_FIELDS(FIELD_FALSE
 static const struct field step_skipped_fields[] = {
     MOMENT_FIELD("actor", FIELD_STR, actor, 0),
     MOMENT_FIELD("detail", FIELD_STR, detail, 0),
-    MOMENT_FIELD("reason", FIELD_STR, reason, ALWAYS),
-    MOMENT_FIELD("signalId", FIELD_STR, signal_id, 0),
+    MOMENT_FIELD("reason", FIELD_CODE, reason, ALWAYS),
+    MOMENT_FIELD("signalId", FIELD_UUID, signal_id, 0),
 };
 
 static const struct field signal_accepted_fields[] = {
     MOMENT_FIELD("actorId", FIELD_STR, actor, ALWAYS),          MOMENT_FIELD("actorRole", FIELD_STR, role, ALWAYS),
     MOMENT_FIELD("decisionId", FIELD_STR, decision_id, ALWAYS), MOMENT_FIELD("reason", FIELD_STR, reason, 0),
-    MOMENT_FIELD("signalId", FIELD_STR, signal_id, ALWAYS),     MOMENT_FIELD("signalPayload", FIELD_JSON, value, 0),
-    MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS), MOMENT_FIELD("stepId", FIELD_STR, signal_step, 0),
+    MOMENT_FIELD("signalId", FIELD_UUID, signal_id, ALWAYS),     MOMENT_FIELD("signalPayload", FIELD_MEMBERS, value, 0),
+    MOMENT_FIELD("signalType", FIELD_SOME, signal_type, ALWAYS), MOMENT_FIELD("stepId", FIELD_STEP, signal_step, 0),
 };
 
 static const struct field signal_rejected_fields[] = {
@@ -155,9 +155,9 @@ static const struct field signal_rejected_fields[] = {
     MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS),
     MOMENT_FIELD("reason", FIELD_STR, reason, 0),
     MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, 0),
-    MOMENT_FIELD("signalId", FIELD_STR, signal_id, ALWAYS),
-    MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS),
-    MOMENT_FIELD("stepId", FIELD_STR, signal_step, 0),
+    MOMENT_FIELD("signalId", FIELD_UUID, signal_id, ALWAYS),
+    MOMENT_FIELD("signalType", FIELD_SOME, signal_type, ALWAYS),
+    MOMENT_FIELD("stepId", FIELD_STEP, signal_step, 0),
 };
 
 static const struct table payloads[MOMENT_COUNT] = {
@@ -202,7 +202,7 @@ static bool derive_start(const struct run_ids *ids, const struct start_facts *st
 }
 
 static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
-                       const struct digest *key, struct arena *arena, struct json *out, struct error *err)
+                       const struct digest *key, struct arena *arena, struct json *out, bool *doubt, struct error *err)
 {
     const struct table *payload = &payloads[moment->kind];
     INVARIANT(payload->count);
@@ -212,7 +212,8 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
         if (!moment->start) return start_missing(err);
         if (!derive_start(ids, moment->start, arena, &derived)) return error_nomem(err);
     }
-    const struct facts_in facts = facts_of(ids, moment, seal, &derived);
+    const struct facts_in facts = facts_of(ids, moment, seal, &derived, doubt);
+    *doubt |= moment_is_step(moment->kind) != (moment->step.len > 0); // stepId
     enum code rc = fields_encode(payload, &facts, arena, &derived.payload, err);
     if (rc) return rc;
     return fields_encode(&envelope, &facts, arena, out, err);
@@ -223,8 +224,7 @@ static enum moment_kind kind_of(struct str type, const struct json *payload)
 {
     enum moment_kind kind = moment_of_word(VOCABULARY_RUN, type);
     if (kind != MOMENT_ATTEMPT_FAILED) return kind;
-    const struct json *will_retry = json_get(payload, STR("willRetry"));
-    return json_is(will_retry, JSON_BOOL) && will_retry->boolean ? MOMENT_ATTEMPT_FAILED : MOMENT_STEP_FAILED;
+    return json_true(json_get(payload, STR("willRetry"))) ? MOMENT_ATTEMPT_FAILED : MOMENT_STEP_FAILED;
 }
 
 // C-03: writers of Run Events 1.1 say occurredAt.

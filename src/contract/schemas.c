@@ -7,11 +7,10 @@ static enum code compile(struct schema_set *set, const char *folder, const char 
                          struct error *err)
 {
     enum { URI_SIZE_MAX = 64 };
-    struct buf uri = buf_of(URI_SIZE_MAX);
+    struct buf uri SCOPED(buf_release) = buf_of(URI_SIZE_MAX);
     buf_printf(&uri, "%s/%s.json", folder, name);
     enum code rc = buf_ok(&uri) ? schema_compile(set, buf_str(&uri), out, err) : error_nomem(err);
     if (rc) error_wrap(err, "schema %s/%s.json", folder, name);
-    buf_release(&uri);
     return rc;
 }
 
@@ -72,18 +71,15 @@ static enum code open_playbooks(struct event_schemas **out, struct error *err)
 {
     enum { BLOCK_SIZE = 256 * 1024, SIZE_MAX_ALL = 64 << 20 };
     const struct arena_source *callers = arena_use(NULL); // it outlives whatever the caller's thread uses
-    struct arena arena = arena_of(BLOCK_SIZE, SIZE_MAX_ALL);
+    struct arena arena SCOPED(arena_release) = arena_of(BLOCK_SIZE, SIZE_MAX_ALL);
     (void)arena_use(callers);
     struct event_schemas *schemas = ARENA_NEW(&arena, struct event_schemas);
     struct schema_set *set = NULL;
     enum code rc = schemas && !schema_set_open(&arena, &set) ? OK : error_nomem(err);
     if (!rc) rc = schema_set_embed(set, noetl_codec.folder, &arena, err);
     if (!rc) rc = compile_events(set, &noetl_codec, schemas->of, err);
-    if (rc) {
-        arena_release(&arena);
-        return rc;
-    }
-    schemas->arena = arena;
+    if (rc) return rc;
+    schemas->arena = arena_take(&arena);
     *out = schemas;
     return OK;
 }
@@ -99,8 +95,7 @@ static enum code playbooks(const struct event_schemas **out, struct error *err)
         if (atomic_compare_exchange_strong(&playbook_schemas, &have, made)) {
             have = made;
         } else {
-            struct arena arena = made->arena;
-            arena_release(&arena);
+            arena_release(&made->arena);
         }
     }
     *out = have;

@@ -55,12 +55,6 @@ static enum code take_aliases(const struct json *request, enum signal_type type,
     return json_made(payload, err);
 }
 
-static bool flag_of(const struct json *payload, const char *key)
-{
-    const struct json *value = json_key(payload, key);
-    return json_is(value, JSON_BOOL) && value->boolean;
-}
-
 // Type and payload are there.
 static void read_members(const struct json *request, struct signal *signal)
 {
@@ -69,14 +63,15 @@ static void read_members(const struct json *request, struct signal *signal)
     signal->role = json_text(json_get(request, STR("actorRole")));
     signal->source_ip = json_text(json_get(request, STR("sourceIp")));
     signal->policy_decision_id = json_text(json_get(request, STR("policyDecisionId")));
-    signal->requires_approval = flag_of(request, "requiresApproval");
+    signal->requires_approval = json_true(json_key(request, "requiresApproval"));
     signal->denied = json_text(json_get(request, STR("denied")));
     signal->if_seq = (uint64_t)json_integer(json_get(request, STR("ifSeq")), 0);
     signal->step = json_text(json_get(&signal->payload, STR("stepId")));
     signal->approves = json_text(json_get(&signal->payload, STR("signalId")));
     bool apart = rules[signal->type].reason_apart;
     signal->reason = json_text(json_get(apart ? request : &signal->payload, STR("reason")));
-    signal->force = flag_of(&signal->payload, "force") || flag_of(&signal->payload, "forceKill");
+    signal->force =
+        json_true(json_key(&signal->payload, "force")) || json_true(json_key(&signal->payload, "forceKill"));
 }
 
 static enum code read_type(const struct json *request, enum signal_type *out, struct error *err)

@@ -23,7 +23,7 @@ static struct standing of_running(const struct standing_in *in)
         return (struct standing){
             .substatus = "RETRYING", .need = again ? NEED_NOTHING : NEED_PERSON, .goes_on = again};
     }
-    if (in->gates > 0 && in->busy + in->delayed == 0)
+    if (in->gates > 0 && in->busy + in->delayed + in->events == 0)
         return (struct standing){.substatus = "WAITING_APPROVAL", .need = NEED_PERSON};
     return (struct standing){.substatus = "", .goes_on = true};
 }

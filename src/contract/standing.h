@@ -16,8 +16,8 @@ struct standing_in {
     bool recovering; // that process has just taken it over
     bool rotating;   // its segment is full, and the next has not begun
     bool imported;
-    uint32_t busy; // attempts and child runs in flight: no approvals, no loops around others
-    uint32_t gates, delayed, retrying, held; // `retrying` are among `delayed`
+    uint32_t busy; // attempts and child runs in flight: no approvals, no waits for events, no loops around others
+    uint32_t gates, events, delayed, retrying, held; // `retrying` are among `delayed`
 };
 
 enum need {

@@ -78,7 +78,7 @@
       "step starts and never stored.")                                                             \
     X("E0214", "nothing to run", "The list of steps (or nodes) is empty.")                         \
     X("E0215", "a node must do exactly one thing",                                                 \
-      "A node has exactly one body: bash, script, approval, cancel, workflow, loop_group, wait, "  \
+      "A node has exactly one body: bash, script, approval, event, cancel, workflow, loop_group, wait, " \
       "noop, echo, exec or merge.")                                                                \
     X("E0216", "the node needs an AI provider",                                                    \
       "command, prompt and loop nodes are carried out by a language model. Cairn runs programs "   \

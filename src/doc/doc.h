@@ -64,6 +64,7 @@ struct doc_limits {
     uint32_t node_count_max; // 100,000, alias expansion included
 };
 extern const struct doc_limits doc_limits_default;
+#define DOC_MORE_STEPS "--max-steps N allows more, of steps and of values (`cairn help E0505`)" // the hint of such a limit
 
 // JSON when the first character that is not white space is '{' or '[', else YAML. Nothing in *out when it returns E_INVALID
 // (then there is at least one error diagnostic). Strings borrow `text` or live in `arena`.

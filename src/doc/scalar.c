@@ -100,7 +100,8 @@ static enum code decimal_value(struct str text, bool real, struct arena *arena, 
     len += text.len - at;
     enum code rc = json_parse((struct str){to, len}, NULL, arena, out, NULL);
     if (rc || !real || !json_is_integer(out)) return rc;
-    memcpy(to + len, ".0", 2);
+    to[len] = '.';
+    to[len + 1] = '0';
     *out = (struct json){.type = JSON_NUMBER, .text = {to, len + 2}};
     return OK;
 }

@@ -161,14 +161,13 @@ static enum code read_string(struct reader *r, bool allow_multi, struct str *out
 {
     char quote = peek(r, 0);
     bool multi = allow_multi && peek(r, 1) == quote && peek(r, 2) == quote;
-    struct buf text = buf_of(TOML_SIZE_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TOML_SIZE_MAX);
     r->at += multi ? 3 : 1;
     enum code rc = read_text(r, quote, multi, &text);
     if (!rc) {
         *out = arena_copy(r->arena, buf_str(&text));
         if (!out->ptr) rc = error_nomem(r->err);
     }
-    buf_release(&text);
     return rc;
 }
 

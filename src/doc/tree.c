@@ -70,7 +70,8 @@ static enum code json_tree(struct str text, struct str file, const struct doc_li
     if (rc == OK || rc == E_NOMEM) return rc;
     struct diagnostic *d =
         fault(diagnostics, rc == E_LIMIT ? "E0508" : "E0102", file, err.line, err.column, err.message);
-    const char *advice = rc == E_LIMIT ? NULL : json_advice(text, err.line, err.column);
+    bool values = rc == E_LIMIT && str_starts(str_from(err.message), STR("too many values"));
+    const char *advice = values ? DOC_MORE_STEPS : rc == E_LIMIT ? NULL : json_advice(text, err.line, err.column);
     if (advice) diagnostic_hint(diagnostics, d, "%s", advice);
     return E_INVALID;
 }

@@ -127,8 +127,10 @@ static enum code fatal(struct yaml_reader *r, const char *id, const yaml_event_t
 
 static enum code count_nodes(struct yaml_reader *r, const yaml_event_t *event, uint32_t count)
 {
-    if (count > r->limits->node_count_max - r->node_count)
-        return fatal(r, "E0503", event, "the document has too many values");
+    if (count > r->limits->node_count_max - r->node_count) {
+        fault(r, "E0503", event, "the document has too many values", DOC_MORE_STEPS);
+        return E_INVALID;
+    }
     r->node_count += count;
     return OK;
 }

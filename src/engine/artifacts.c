@@ -83,11 +83,9 @@ static bool hash(int fd, uint64_t size, struct digest *out)
 static bool open_declared(const struct declared_files *files, const char *name, int *fd, uint64_t *size)
 {
     if (!files->confined) {
-        struct buf path = buf_of(8192);
+        struct buf path SCOPED(buf_release) = buf_of(8192);
         bool there = declared_path(str_from(files->dir), str_from(name), &path);
-        there = there && os_open_regular(path.ptr, fd, size, NULL) == OK;
-        buf_release(&path);
-        return there;
+        return there && os_open_regular(path.ptr, fd, size, NULL) == OK;
     }
     struct reach_place place = {str_from(files->dir), true};
     struct str beneath;

@@ -35,8 +35,7 @@ struct batch {
     size_t taken; // of the queue; the rest was made on the way
     struct group *groups;
     uint32_t group_count;
-    struct append_item *items;
-    size_t item_capacity;
+    size_t item_capacity; // of those of `sealed`
     struct store_batch sealed; // what is appended: items, summaries, blobs, ids of the inbox
     struct append_summary *summaries;
     struct append_blob *blobs;
@@ -48,6 +47,7 @@ struct batch {
     uint64_t ceilings; // memory_ceilings before it
     bool waits;       // for a result that is elsewhere and cannot be had: nothing was stored
     bool ahead;       // its append failed, and its runs have not been taken back
+    bool away;        // the server of the store is: nothing of it can be stored, and starts may go on (failopen.c)
 };
 
 // fair.c: inputs from this one on are left for the next turn, where tenants take turns
@@ -69,6 +69,8 @@ enum code owe(struct engine *engine, struct resident *resident, enum code why, s
 
 // budget.c: how long the append of the batch may wait for others; 0 = there is no budget
 int64_t budget_left(const struct batch *batch);
+// Nothing but a start may come of it, which has waited too long, and starts may fail open.
+bool may_go_on(const struct engine *engine, const struct queued *queued);
 
 // failopen.c. Runs of a batch that was not stored whose starts may go on without the store, and have waited long enough: they are in
 // the outbox, their inputs are done. Nothing happens where there are none.

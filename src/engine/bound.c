@@ -20,7 +20,7 @@ static enum code stop_run(struct engine *engine, struct resident *resident, stru
 {
     char id[UUID_SIZE];
     if (!reason.ptr) return error_nomem(err);
-    new_uuid(engine, id);
+    entropy_uuid(engine->options.entropy, id);
     struct signal signal = {.type = SIGNAL_EMERGENCY_STOP,
                             .id = str_from(id),
                             .reason = reason,

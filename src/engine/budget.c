@@ -6,6 +6,7 @@
 // which is the look whether an event is there after all; a result that has waited too long becomes a failure of its attempt, and the
 // retry policy of the step decides. A start that has waited too long may go on without the store (failopen.c).
 #include "engine/batch.h"
+#include "json/form.h"
 
 // While the store takes nothing, it is asked often and not for long: starts that become due meanwhile have a budget, too.
 enum { BUDGET_MS = 3000, BUDGET_MAX_MS = 3600000, STALLED_WAIT_MS = 250 };
@@ -59,6 +60,16 @@ bool is_over_budget(const struct engine *engine, const struct queued *queued)
     return budget_ms > 0 && waited(engine, queued) >= budget_ms;
 }
 
+bool engine_away(struct engine *engine)
+{
+    return engine->options.limits.write_budget_ms > 0 && store_away(engine->store);
+}
+
+bool may_go_on(const struct engine *engine, const struct queued *queued)
+{
+    return engine->options.limits.starts_fail_open && may_start_only(queued) && is_over_budget(engine, queued);
+}
+
 int64_t budget_left(const struct batch *batch)
 {
     const struct engine *engine = batch->engine;
@@ -110,61 +121,61 @@ static const char *why_closed(enum moment_kind kind)
     return "a run begins and ends in the store";
 }
 
-static enum code class_refused(const char *member, struct str name, enum moment_kind kind, struct error *err)
+static enum code class_refused(struct form *form, const struct json *item, const char *member, enum moment_kind kind)
 {
+    struct str name = json_text(item);
+    if (form->rc) return form->rc;
     if (kind == MOMENT_UNKNOWN)
-        return error_set(err, E_INVALID, "%s: there is no event class \"%.*s\"; StepStarted is the one that may fail open", member,
-                         STR_ARG(name));
-    return error_set(err, E_INVALID, "%s: %.*s may not fail open: %s", member, STR_ARG(name), why_closed(kind));
+        form->rc = error_at(form->err, E_INVALID, item->line, item->column,
+                            "%s.%s: there is no event class \"%.*s\"; StepStarted is the one that may fail open", form->what,
+                            member, STR_ARG(str_slice(name, 0, 64)));
+    else
+        form->rc = error_at(form->err, E_INVALID, item->line, item->column, "%s.%s: %.*s may not fail open: %s", form->what,
+                            member, STR_ARG(name), why_closed(kind));
+    return form->rc;
 }
 
-static enum code read_open(const struct json *open, struct engine_limits *out, struct error *err)
+static void read_open(struct form *form, struct engine_limits *out)
 {
     static const char member[] = "failOpenForEventClass";
-    if (!open) return OK;
-    if (!json_is(open, JSON_ARRAY)) return error_set(err, E_INVALID, "%s must be a list of event classes", member);
+    const struct json *open = form_take(form, member, JSON_ARRAY);
+    if (!open) return;
     out->starts_fail_open = false;
     for (uint32_t i = 0; i < open->count; i++) {
-        struct str name = json_text(&open->items[i]);
-        enum moment_kind kind = class_of(name);
-        if (kind != MOMENT_STEP_STARTED) return class_refused(member, name, kind, err);
-        out->starts_fail_open = true;
+        enum moment_kind kind = class_of(json_text(&open->items[i]));
+        if (kind == MOMENT_STEP_STARTED)
+            out->starts_fail_open = true;
+        else
+            class_refused(form, &open->items[i], member, kind);
     }
-    return OK;
 }
 
-static enum code read_never(const struct json *never, const struct engine_limits *out, struct error *err)
+static void read_never(struct form *form, const struct engine_limits *out)
 {
     static const char member[] = "neverFailOpen";
     bool completed = false, failed = false;
-    if (!never) return OK;
-    if (!json_is(never, JSON_ARRAY)) return error_set(err, E_INVALID, "%s must be a list of event classes", member);
+    const struct json *never = form_take(form, member, JSON_ARRAY);
+    if (!never) return;
     for (uint32_t i = 0; i < never->count; i++) {
-        struct str name = json_text(&never->items[i]);
-        enum moment_kind kind = class_of(name);
-        if (kind == MOMENT_UNKNOWN) return error_set(err, E_INVALID, "%s: there is no event class \"%.*s\"", member, STR_ARG(name));
+        enum moment_kind kind = class_of(json_text(&never->items[i]));
+        if (kind == MOMENT_UNKNOWN) class_refused(form, &never->items[i], member, kind);
         if (kind == MOMENT_STEP_STARTED && out->starts_fail_open)
-            return error_set(err, E_INVALID, "StepStarted is in failOpenForEventClass and in %s", member);
+            form_fail(form, member, "StepStarted is in failOpenForEventClass as well");
         completed = completed || kind == MOMENT_STEP_COMPLETED;
-        failed = failed || str_is(name, "StepFailed");
+        failed = failed || str_is(json_text(&never->items[i]), "StepFailed");
     }
-    if (!completed || !failed) return error_set(err, E_INVALID, "%s must hold StepCompleted and StepFailed", member);
-    return OK;
+    if (!completed || !failed) form_fail(form, member, "must hold StepCompleted and StepFailed");
 }
 
 enum code engine_write_budget_parse(const struct json *config, struct engine_limits *out, struct error *err)
 {
+    struct form form;
     out->write_budget_ms = BUDGET_MS;
     out->starts_fail_open = true;
     if (!config) return OK;
-    if (!json_is(config, JSON_OBJECT)) return error_set(err, E_INVALID, "stateStore must be an object");
-    const struct json *budget = json_key(config, "writeLatencyBudgetMs");
-    const struct json *open = json_key(config, "failOpenForEventClass"), *never = json_key(config, "neverFailOpen");
-    if (config->count > (uint32_t)((budget != NULL) + (open != NULL) + (never != NULL)))
-        return error_set(err, E_INVALID, "stateStore has a member that is not known");
-    if (budget && (!json_is(budget, JSON_INT) || budget->integer < 1 || budget->integer > BUDGET_MAX_MS))
-        return error_set(err, E_INVALID, "writeLatencyBudgetMs must be a number of milliseconds from 1 to 3600000");
-    if (budget) out->write_budget_ms = budget->integer;
-    enum code rc = read_open(open, out, err);
-    return rc ? rc : read_never(never, out, err);
+    form_begin(&form, "stateStore", config, NULL, err);
+    form_number(&form, "writeLatencyBudgetMs", 1, BUDGET_MAX_MS, &out->write_budget_ms);
+    read_open(&form, out);
+    read_never(&form, out);
+    return form_end(&form);
 }

@@ -124,9 +124,8 @@ static bool is_document(struct str name)
 static enum code look_into(struct catalog *c, const char *file)
 {
     struct str text;
-    struct arena arena = arena_of(65536, PLAYBOOK_SIZE_MAX * 4);
+    struct arena arena SCOPED(arena_release) = arena_of(65536, PLAYBOOK_SIZE_MAX * 4);
     bool found = os_read_file(file, PLAYBOOK_SIZE_MAX, &arena, &text, NULL) == OK && has_path(text, c->path);
-    arena_release(&arena);
     return found ? take(c, file) : E_NOT_FOUND;
 }
 

@@ -170,12 +170,11 @@ static void noted(void *context, enum code rc, const struct error *why)
     struct engine *engine = aside->engine;
     struct keeper *keeper = !rc && aside->queued.resident ? keeper_of(engine) : NULL;
     if (keeper) {
-        pthread_mutex_lock(&keeper->mutex);
+        LOCKED(&keeper->mutex);
         aside->next_put = NULL;
         *keeper->last = aside;
         keeper->last = &aside->next_put;
         pthread_cond_signal(&keeper->arrived);
-        pthread_mutex_unlock(&keeper->mutex);
         return;
     }
     back(aside);

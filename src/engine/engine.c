@@ -225,29 +225,15 @@ void arena_drop(struct arena *arena)
     free(arena);
 }
 
-void new_uuid(struct engine *engine, char out[UUID_SIZE])
-{
-    uint8_t random[16];
-    engine->options.entropy->fill(engine->options.entropy, random, sizeof(random));
-    uuid_format(random, out);
-}
-
 void new_run_id(struct engine *engine, const struct program *program, char out[UUID_SIZE])
 {
     if (!program->net) {
-        new_uuid(engine, out);
+        entropy_uuid(engine->options.entropy, out);
         return;
     }
     int64_t now_ms = engine->now.wall_ms > 0 ? engine->now.wall_ms : os_now().wall_ms; // before the first turn there is none
-    engine->last_number = run_number(engine->last_number, now_ms, new_random(engine));
+    engine->last_number = run_number(engine->last_number, now_ms, entropy_number(engine->options.entropy));
     run_number_format(engine->last_number, out);
-}
-
-uint64_t new_random(struct engine *engine)
-{
-    uint64_t random;
-    engine->options.entropy->fill(engine->options.entropy, &random, sizeof(random));
-    return random;
 }
 
 // ---- opening and closing
@@ -283,7 +269,7 @@ static void mark_file(const struct store *store, struct engine_mark *out)
 void engine_mark(struct store *store, bool make, struct engine_mark *out)
 {
     struct error err = {0};
-    struct arena arena = arena_of(4096, (size_t)1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, (size_t)1 << 20);
     struct str name;
     mark_file(store, out);
     memcpy(out->store, out->file, sizeof(out->file));
@@ -295,7 +281,6 @@ void engine_mark(struct store *store, bool make, struct engine_mark *out)
     } else if (rc != E_NOT_FOUND && rc != E_UNSUPPORTED) {
         os_log(LOG_WARN, "the store has no name why=\"%s\"", err.message);
     }
-    arena_release(&arena);
 }
 
 enum code engine_open(const struct engine_options *options, struct engine **out, struct error *err)
@@ -384,6 +369,15 @@ const struct run *engine_run(const struct engine *engine, struct str tenant, str
     return resident ? resident->run : NULL;
 }
 
+const char *engine_substatus(const struct engine *engine, struct str tenant, struct str run)
+{
+    const struct resident *resident = resident_find(engine, tenant, run);
+    if (!resident) return "";
+    struct standing_in in = run_standing_in(resident->run);
+    in.recovering = resident->idle && resident->taken_up;
+    return standing_of(&in).substatus;
+}
+
 bool engine_pending(const struct engine *engine, struct str tenant, struct str run)
 {
     const struct queue *queue = &engine->queue;
@@ -405,6 +399,7 @@ struct engine_activity engine_activity(const struct engine *engine)
 {
     struct engine_activity activity = {.resident = engine->resident_count,
                                        .in_flight = engine->live_tickets,
+                                       .stopping = engine->stopping_tickets,
                                        .queued = engine->queue.count,
                                        .slow_writes = engine->slow_writes};
     activity.stalled_ms = engine_stalled(engine, &activity.outboxed);
@@ -420,6 +415,14 @@ struct engine_activity engine_activity(const struct engine *engine)
         }
     }
     return activity;
+}
+
+bool engine_awaiting(const struct engine *engine, bool (*visit)(void *context, const struct run *run), void *context)
+{
+    for (size_t i = 0; i < engine->table_size; i++)
+        for (const struct resident *r = engine->table[i]; r; r = r->next)
+            if (r->run->events > 0 && !r->idle && !visit(context, r->run)) return false;
+    return true;
 }
 
 int64_t engine_stalled(const struct engine *engine, size_t *outboxed)
@@ -455,7 +458,7 @@ void engine_summary(const struct run *run, struct run_summary *out)
     out->created_ms = run->queued_ms ? run->queued_ms : run->started_ms;
     out->started_ms = run->started_ms;
     out->ended_ms = run->ended_ms;
-    struct buf cause = buf_of(4096);
+    struct buf cause SCOPED(buf_release) = buf_of(4096);
     bool again = run->status == RUN_STATUS_RUNNING && in.retrying > 0; // standing_stored reads that off the missing cause
     if (run->status == RUN_STATUS_CANCELLED || run->cancelling)
         buf_add(&cause, run->cancel_reason);
@@ -464,12 +467,11 @@ void engine_summary(const struct run *run, struct run_summary *out)
         failure_told(&cause, run->failed_step, &run->fault);
     else if (standing.need == NEED_PERSON && in.held > 0) // the one that it began with was helped, and another waits
         buf_printf(&cause, "failed at %.*s", STR_ARG(held_step(run)));
-    struct buf line = buf_of(4096); // what a program wrote may be coloured, and nobody who reads a list wants that
+    struct buf line SCOPED(buf_release) =
+        buf_of(4096); // what a program wrote may be coloured, and nobody who reads a list wants that
     buf_unstyled(&line, buf_str(&cause));
     size_t len = str_head(buf_str(&line), sizeof(out->cause) - 1).len;
     if (len > 0) memcpy(out->cause, line.ptr, len);
-    buf_release(&line);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)out->cause[i] < 0x20) out->cause[i] = ' ';
-    buf_release(&cause);
 }

@@ -290,6 +290,7 @@ void fork_close(struct fork *fork);
 struct fork_start {
     struct str run; // empty: a new UUID
     struct str triggered_by, reason;
+    struct str plan_uri; // of another document than the source's: where it came from; empty: from the caller
     const char *how; // "fork", "rerun", "retry": for the record in the ledger
     bool idle;       // recorded, but nothing starts before engine_adopt
 };
@@ -302,6 +303,7 @@ struct engine_activity {
     size_t resident;      // runs that have not ended
     size_t parked;        // of these: paused, held or waiting for a person, nothing in flight in this process
     size_t in_flight;     // attempts dispatched by this process
+    size_t stopping;      // of these: asked to stop
     size_t queued;        // inputs that wait for the next turn
     uint64_t slow_writes; // appends that took longer than limits.write_budget_ms, so far
     size_t outboxed;      // runs whose starts are in the outbox and not in their log yet
@@ -309,11 +311,19 @@ struct engine_activity {
 };
 struct engine_activity engine_activity(const struct engine *engine); // looks at every resident run
 size_t engine_resident(const struct engine *engine);                 // how many there are, at no cost
+// The engine has a write budget, and the server of its store is away (store_away): what would be read or stored waits.
+bool engine_away(struct engine *engine);
 int64_t engine_stalled(const struct engine *engine, size_t *outboxed); // two of those, likewise
 const struct run *engine_run(const struct engine *engine, struct str tenant, struct str run); // NULL: not resident
+// Of a run that was taken over, and of which nothing is decided yet: RECOVERING. "" of one that is not resident.
+const char *engine_substatus(const struct engine *engine, struct str tenant, struct str run);
 
+// Every resident run that is driven and waits for an event from outside (kernel_await). False: a visit said so. Engine thread.
+bool engine_awaiting(const struct engine *engine, bool (*visit)(void *context, const struct run *run), void *context) MUST_CHECK;
 // Whether the engine has taken a run up and all that was in flight is with its tools. Engine thread.
 bool engine_is_driven(const struct engine *engine, struct str tenant, struct str run);
+// The shard of a run that is resident; 0: it has none, or is not here. Engine thread.
+uint32_t engine_shard(const struct engine *engine, struct str tenant, struct str run);
 // What a run waits for by the clock. In `arena`; false: out of memory. None when it is not resident. Engine thread.
 struct engine_timer {
     struct str step; // path; empty: the run itself
@@ -349,9 +359,11 @@ void engine_hold(struct engine *engine);
 // Where the attempts are that are outside: which of them wait for a slot or a worker, which have one. Any thread, from engine_open to
 // engine_close; the visit must not call back.
 void engine_places(const struct engine *engine, tool_place_visit visit, void *context);
-// Shards (bit n - 1 for shard n) that have runs here with an attempt in flight, or with something in the queue.
+// Shards (bit n - 1 for shard n) that have runs here with an attempt in flight, or with something in the queue. Attempts of pools_apart
+// do not count: the next owner claims them.
 uint64_t engine_busy(const struct engine *engine);
-// Lets go of the runs of these shards; what is in flight of them is killed. UINT64_MAX: of all runs, of a shard or not.
+// Lets go of the runs of these shards; what is in flight of them is killed, but for attempts of pools_apart. UINT64_MAX: of all
+// runs, of a shard or not.
 // Between two turns.
 void engine_let_go(struct engine *engine, uint64_t shards);
 // Whether something waits to be decided about this run; what is queued now comes after it. Between two turns.
@@ -371,8 +383,8 @@ struct engine_loop {
 };
 enum code engine_loop(struct engine *engine, const struct engine_loop *loop, struct error *err) MUST_CHECK;
 
-// Whether a run of that tenant and environment has an executor for every step: E_UNSUPPORTED names the first that has none, with what
-// is missing. Any thread.
+// Whether a run of that tenant and environment has an executor for every step (of a playbook: for those that it cannot miss):
+// E_UNSUPPORTED names the first that has none, with what is missing. Any thread.
 enum code engine_supports(const struct engine *engine, const struct run_ids *ids, const struct program *program,
                           struct error *err) MUST_CHECK;
 

@@ -161,20 +161,65 @@ static enum code supports_step(const struct engine *engine, const struct run_ids
 static enum code supports_task(const struct engine *engine, const struct run_ids *ids, const struct net_task *task,
                                struct error *err)
 {
-    bool own = task->in_process || str_is(task->kind, "playbook") || str_is(task->kind, "wait");
+    bool own = task->in_process || str_is(task->kind, "playbook") || str_is(task->kind, "wait") ||
+               str_is(task->kind, "event");
     if (own) return task->child ? engine_supports(engine, ids, task->child, err) : OK;
     if (has_executor(engine, ids, EXECUTOR_TASK, task->kind)) return OK;
     return error_set(err, E_UNSUPPORTED, "task %.*s needs the tool \"%.*s\", which is not there", STR_ARG(task->label),
                      STR_ARG(task->kind));
 }
 
+// ---- playbooks: a task may lie on a way that is never taken. A run is refused for those alone that it cannot miss.
+static bool may_leave(const struct net_task *task)
+{
+    return task->rule_count > 0; // a rule may break, jump or fail before the next one
+}
+
+static enum code supports_visit(const struct engine *engine, const struct run_ids *ids, const struct net_step *step,
+                                struct error *err)
+{
+    bool certain = !step->has_loop; // which may have nothing to go round for
+    enum code rc = OK;
+    for (uint32_t i = 0; !rc && certain && i < step->task_count; i++) {
+        rc = supports_task(engine, ids, &step->tasks[i], err);
+        certain = !may_leave(&step->tasks[i]);
+    }
+    return rc;
+}
+
+// The steps that a token comes to whatever happens, but for failures: from the entry along arcs without conditions.
+static enum code supports_net(const struct engine *engine, const struct run_ids *ids, const struct program *program,
+                              struct error *err)
+{
+    const struct net *net = program->net;
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, (size_t)64 << 20);
+    uint32_t *todo = ARENA_ARRAY(&scratch, (size_t)program->step_count + 1, uint32_t);
+    bool *seen = ARENA_ARRAY(&scratch, (size_t)program->step_count + 1, bool);
+    if (!todo || !seen) return error_nomem(err);
+    uint32_t count = 0;
+    enum code rc = OK;
+    if (program->step_count > 0) todo[count++] = net->entry;
+    if (program->step_count > 0) seen[net->entry] = true;
+    while (!rc && count > 0) {
+        const struct net_step *step = &net->steps[todo[--count]];
+        if (step->admit_count > 0) continue;
+        rc = supports_visit(engine, ids, step, err);
+        for (uint32_t i = 0; i < step->arc_count; i++) {
+            const struct net_arc *arc = &step->arcs[i];
+            bool taken = !arc->when.test;
+            if (taken && !seen[arc->step]) todo[count++] = arc->step;
+            seen[arc->step] = seen[arc->step] || taken;
+            if (!step->inclusive) break; // the first one that holds is the only one
+        }
+    }
+    return rc;
+}
+
 enum code engine_supports(const struct engine *engine, const struct run_ids *ids, const struct program *program,
                           struct error *err)
 {
+    if (program->net) return supports_net(engine, ids, program, err);
     enum code rc = OK;
     for (uint32_t i = 0; !rc && i < program->step_count; i++) rc = supports_step(engine, ids, &program->steps[i], err);
-    for (uint32_t i = 0; program->net && i < program->step_count; i++)
-        for (uint32_t k = 0; !rc && k < program->net->steps[i].task_count; k++)
-            rc = supports_task(engine, ids, &program->net->steps[i].tasks[k], err);
     return rc;
 }

@@ -191,13 +191,12 @@ enum code batch_fail_open(struct batch *batch, struct error *err)
     bool *may = ARENA_ARRAY(&engine->turn, batch->group_count + 1, bool), any = false;
     for (uint32_t g = 0; may && g < batch->group_count; g++) any |= may[g] = run_may(batch, g);
     if (!any) return OK;
-    struct buf lines = buf_of(OUTBOX_SIZE_MAX);
+    struct buf lines SCOPED(buf_release) = buf_of(OUTBOX_SIZE_MAX);
     struct error why = {0};
     enum code rc = OK;
     for (uint32_t g = 0; !rc && g < batch->group_count; g++)
         if (may[g]) rc = add_line(batch, g, &lines, &why);
     if (!rc) rc = outbox_write(&engine->outbox, buf_str(&lines), engine->options.entropy, &why);
-    buf_release(&lines);
     if (rc) { // then they wait, as everything else does
         os_log(LOG_WARN, "the outbox takes nothing, starts wait for the store why=\"%s\"", why.message);
         take_drafts_back(batch, may);
@@ -304,11 +303,10 @@ static enum code find_one(void *context, const struct outbox_entry *entry)
 
 enum code outbox_find(struct engine *engine, struct resident *resident, struct error *err)
 {
-    struct arena arena = arena_of(4096, (size_t)512 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, (size_t)512 << 20);
     struct finding finding = {.resident = resident, .err = err};
     INVARIANT(!resident->outbox);
     enum code rc = outbox_of_run(&engine->outbox, resident->ids.tenant, resident->ids.run, &arena, find_one, &finding, err);
-    arena_release(&arena);
     if (resident->outbox) engine->outboxed++;
     if (!rc) rc = outbox_fold(resident, resident->run, err);
     if (!rc && resident->outbox) {
@@ -337,33 +335,35 @@ static enum code see_record(void *context, const struct record *record, const st
 }
 
 // Whether the log goes on with them, perhaps behind others of the outbox.
-static bool is_logged(struct engine *engine, const struct outbox_entry *entry, struct arena *arena)
+static enum code look_in_log(struct engine *engine, const struct outbox_entry *entry, struct arena *arena, bool *logged)
 {
     struct replay_cursor at = entry->after;
     struct seen seen = {.entry = entry, .arena = arena};
-    if (entry->count == 0) return true;
-    (void)!store_replay_from(engine->store, entry->tenant, entry->run, &at, see_record, &seen, NULL);
-    return seen.count == entry->count;
+    *logged = true;
+    if (entry->count == 0) return OK;
+    enum code rc = store_replay_from(engine->store, entry->tenant, entry->run, &at, see_record, &seen, NULL);
+    *logged = seen.count == entry->count;
+    return rc;
 }
 
 // An entry that does not stand behind the last records of its run any more: it is in the log, or never will be.
 static bool is_settled(void *context, const struct outbox_entry *entry)
 {
     struct engine *engine = context;
-    struct arena arena = arena_of(4096, (size_t)64 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, (size_t)64 << 20);
     struct run_head head;
     struct error err = {0};
     enum code rc = store_head(engine->store, entry->tenant, entry->run, &arena, &head, &err);
     struct replay_cursor now = {
         .seq = head.last_seq, .ledger_seq = head.last_ledger_seq, .head = head.head, .ledger_head = head.ledger_head};
-    bool settled = rc == E_NOT_FOUND || (!rc && (head.terminal || !same_position(&entry->after, &now)));
-    if (settled && (rc || !is_logged(engine, entry, &arena))) {
+    bool settled = rc == E_NOT_FOUND || (!rc && (head.terminal || !same_position(&entry->after, &now))), logged = false;
+    if (settled && !rc && code_is_outage(look_in_log(engine, entry, &arena, &logged))) return false; // asked again
+    if (settled && !logged) {
         COVER(outbox_of_an_ended_epoch);
         os_log(LOG_WARN, "starts of the outbox are not in the log: it went on without them run=%.*s epoch=%llu events=%zu",
                STR_ARG(entry->run), (unsigned long long)entry->epoch, entry->count);
         tell(engine, OUTBOX_LOST, &(struct run_ids){.tenant = entry->tenant, .run = entry->run}, NULL, entry->count);
     }
-    arena_release(&arena);
     return settled;
 }
 

@@ -124,8 +124,8 @@ static const char *const *script_extensions(struct str runtime)
 // Where it could be put, and under which name.
 static void tell_places(const struct search *search, enum part_kind kind)
 {
-    struct buf names = buf_of(256);
-    struct buf folders = buf_of(256);
+    struct buf names SCOPED(buf_release) = buf_of(256);
+    struct buf folders SCOPED(buf_release) = buf_of(256);
     for (size_t i = 1; search->extensions[i]; i++) buf_printf(&names, "%s%s", i > 1 ? ", " : "", search->extensions[i]);
     for (size_t i = 0; search->folders[i]; i++)
         buf_printf(&folders, "%s%s", i == 0 ? "" : search->folders[i + 1] ? ", " : " or ", search->folders[i]);
@@ -134,8 +134,6 @@ static void tell_places(const struct search *search, enum part_kind kind)
               kind == PART_SCRIPT ? "script" : "document", STR_ARG(search->request), STR_ARG(buf_str(&names)),
               search->places.ptr, search->place_count > 6 ? ", ..." : "", STR_ARG(buf_str(&folders)),
               kind == PART_SCRIPT ? "" : ", and no playbook around has that metadata.path");
-    buf_release(&names);
-    buf_release(&folders);
 }
 
 enum code engine_find_part(void *context, struct program_part *part, struct arena *arena, struct error *err)

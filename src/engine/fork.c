@@ -10,11 +10,11 @@
 struct reading {
     struct fork *fork;
     struct moment *moments;
-    size_t count, capacity;
+    uint64_t *seqs;
+    size_t count, capacity, seq_capacity;
     struct preface *decisions;
     size_t decision_count, decision_capacity;
     bool started; // the facts of the start are known
-    bool over;
     struct error *err;
 };
 
@@ -46,7 +46,11 @@ static enum code read_one(void *context, const struct record *record, const stru
     struct arena *arena = fork->private->arena;
     (void)seal;
     bool later = record->seq > fork->at || fork->at == 0;
-    if (later && reading->started) return E_CANCELLED; // seen enough
+    if (later && reading->started && moment && fork->program->net) {
+        enum code rc = copy_moment(arena, moment, &fork->private->next, reading->err);
+        if (rc) return rc;
+    }
+    if (later && reading->started && (moment || !fork->program->net)) return E_CANCELLED; // seen enough
     if (!moment) return str_is(record->type, "decision") && !later ? keep_decision(reading, record) : OK;
     struct moment copy;
     if (later && !moment->start) return OK;
@@ -55,7 +59,10 @@ static enum code read_one(void *context, const struct record *record, const stru
     if (copy.start && !reading->started) fork->facts = *copy.start;
     reading->started = reading->started || copy.start;
     if (later) return OK;
-    if (!ARENA_ROOM(arena, reading->moments, reading->count, &reading->capacity)) return error_nomem(reading->err);
+    if (!ARENA_ROOM(arena, reading->moments, reading->count, &reading->capacity) ||
+        !ARENA_ROOM(arena, reading->seqs, reading->count, &reading->seq_capacity))
+        return error_nomem(reading->err);
+    reading->seqs[reading->count] = record->seq;
     reading->moments[reading->count++] = copy;
     return OK;
 }
@@ -76,6 +83,7 @@ static enum code fold_source(struct fork *fork, struct error *err)
     private->source = run_new(fork->before, &fork->head.ids);
     if (!private->source) return error_nomem(err);
     fork->source = private->source;
+    private->source->env = &private->env;
     for (uint32_t i = 0; i < private->whole.count; i++) {
         enum code rc = kernel_fold(private->source, &private->whole.moments[i], err);
         if (rc) return rc;
@@ -154,7 +162,7 @@ static enum code mark_steps(const struct fork *fork, const struct fork_request *
 static enum code keep_output(struct fork *fork, const struct json *value, struct reuse *out, struct error *err)
 {
     struct fork_private *private = fork->private;
-    struct buf bytes = buf_of(RESULT_MAX);
+    struct buf bytes SCOPED(buf_release) = buf_of(RESULT_MAX);
     json_canon(&bytes, value);
     enum code rc = buf_ok(&bytes) ? OK : error_set(err, E_LIMIT, RESULT_TOO_LARGE);
     if (!rc && bytes.len <= engine_limits_default.inline_max) {
@@ -167,7 +175,6 @@ static enum code keep_output(struct fork *fork, const struct json *value, struct
         private->blobs[private->blob_count++] = (struct append_blob){.sha256 = out->blob, .bytes = kept};
         if (!kept.ptr) rc = error_nomem(err);
     }
-    buf_release(&bytes);
     return rc;
 }
 
@@ -322,17 +329,15 @@ static enum code open_programs(struct store *store, const struct fork_request *r
                      document_kind_name(fork->program->kind));
 }
 
-// Variables, tokens and loops of a playbook come of all that happened in it: a new run takes over all or nothing, and so it
-// begins anew.
-static enum code begin_anew(const struct fork_request *request, struct fork *fork, struct error *err)
+static enum code past_of(struct fork *fork, const struct reading *reading)
 {
-    bool part = request->from_count > 0 || request->output_count > 0 || (!request->results_only && fork->at > 0);
-    fork->at = 0;
-    if (!part) return OK;
-    return error_set(err, E_CONFLICT,
-                     "run %.*s is of a playbook, and a new run cannot take over a part of what happened in one: its "
-                     "variables, tokens and loops come of all of it",
-                     STR_ARG(fork->head.ids.run));
+    struct fork_private *private = fork->private;
+    private->moments = reading->moments;
+    private->seqs = reading->seqs;
+    private->moment_count = reading->count;
+    const struct moment *next = private->next.kind != MOMENT_UNKNOWN ? &private->next : NULL;
+    if (fork->program->net) return kernel_net_past(reading->moments, reading->count, next, private->arena, &private->whole);
+    return kernel_past(fork->before, reading->moments, reading->count, private->arena, &private->whole);
 }
 
 static enum code open_all(struct store *store, const struct fork_request *request, struct fork *fork, struct error *err)
@@ -348,16 +353,14 @@ static enum code open_all(struct store *store, const struct fork_request *reques
     fork->results_only = request->results_only;
     struct reading reading = {.fork = fork, .err = err};
     rc = open_programs(store, request, fork, err);
-    if (!rc && fork->program->net) rc = begin_anew(request, fork, err);
     if (!rc) rc = read_source(store, &reading, err);
     if (rc) return rc;
     private->decisions = reading.decisions;
     private->decision_count = reading.decision_count;
-    if (kernel_past(fork->before, reading.moments, reading.count, private->arena, &private->whole))
-        return error_nomem(err);
+    if (past_of(fork, &reading)) return error_nomem(err);
     rc = fold_source(fork, err);
     if (!rc) rc = choose_inputs(fork, &request->inputs, err);
-    if (!rc) rc = decide_fates(fork, request, err);
+    if (!rc) rc = fork->program->net ? fork_net_decide(fork, request, err) : decide_fates(fork, request, err);
     if (!rc) rc = check_gate(fork, request, err);
     return rc ? rc : try_turn(fork, request, err);
 }
@@ -377,6 +380,7 @@ enum code fork_open(struct store *store, const struct fork_request *request, str
     private->arena = arena;
     private->store = store;
     private->now_ms = request->now_ms;
+    private->env = (struct kernel_env){.context = private, .blob = read_blob};
     enum code rc = open_all(store, request, fork, err);
     if (rc)
         fork_close(fork);

@@ -98,7 +98,7 @@ static enum code copy_artifacts(struct engine *engine, const struct fork *fork, 
     if (rc != E_EXISTS) return rc;
     // Of no run: an engine copied it for a fork and died before that was stored.
     char ending[UUID_SIZE];
-    new_uuid(engine, ending);
+    entropy_uuid(engine->options.entropy, ending);
     if (err) *err = (struct error){0};
     os_log(LOG_WARN, "files of no run are set aside dir=%s.%s", to.ptr, ending);
     rc = os_set_aside(to.ptr, ending, err);
@@ -120,7 +120,7 @@ enum code engine_fork(struct engine *engine, struct fork *fork, const struct for
                                     .arguments = fork->facts.arguments,
                                     .work_dir = fork->facts.work_dir,
                                     .queue = fork->facts.queue,
-                                    .plan_uri = same ? fork->facts.plan_uri : (struct str){0},
+                                    .plan_uri = same && !start->plan_uri.len ? fork->facts.plan_uri : start->plan_uri,
                                     .triggered_by = start->triggered_by,
                                     .trigger_source = STR("manual"),
                                     .original_run = fork->head.ids.run,
@@ -135,8 +135,8 @@ enum code engine_fork(struct engine *engine, struct fork *fork, const struct for
     struct taking taking = {.past = &private->past,
                             .blobs = private->blobs,
                             .blob_count = private->blob_count,
-                            .forked = !fork->results_only,
-                            .forked_seq = fork->at,
+                            .forked = !fork->results_only || (fork->program->net && private->past.count > 0),
+                            .forked_seq = fork->program->net ? private->taken_seq : fork->at,
                             .arena = &private->arena};
     for (uint32_t i = 0; i < private->reuse_count; i++)
         if (private->reuse[i].from_run.len == 0) private->reuse[i].actor = start->triggered_by;

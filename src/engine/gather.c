@@ -35,31 +35,53 @@ enum code gather(struct engine *engine, struct error *err)
 enum code prepare_adopted(struct engine *engine, struct error *err)
 {
     if (engine->adopted == 0) return OK;
+    if (engine_away(engine)) return error_set(err, E_NOMEM, "the server of the store is away, runs that were taken up wait for it");
     size_t before = engine->queue.count;
     enum code rc = poll_inbox(engine, err);
     if (!rc) rc = queue_last_first(engine, engine->queue.count - before, err);
-    if (rc == E_FULL || rc == E_LOCKED) rc = E_NOMEM; // tried again in a while, and nothing goes on before
+    if (rc == E_FULL || rc == E_LOCKED || rc == E_AWAY) rc = E_NOMEM; // tried again in a while, and nothing goes on before
     if (!rc) sweep_orphans(engine);
     return rc;
+}
+
+// While the server of the store is away, what may go on without it is taken: starts that are over their budget (failopen.c), of runs whose
+// state is known and of which nothing else waits before them. Results that have waited too long become failures where they are.
+static bool stays(struct engine *engine, struct queued *queued)
+{
+    struct resident *resident = queued->resident;
+    bool known = resident->begun && !resident->stale && !resident->idle && !resident->terminal;
+    if (resident->gone || (known && resident->passed != engine->passes && may_go_on(engine, queued))) return false;
+    resident->passed = engine->passes;
+    check_budget(engine, queued);
+    return true;
 }
 
 // Inputs of runs that are gone are dropped.
 bool take_inputs(struct batch *batch, size_t max)
 {
-    struct queue *q = &batch->engine->queue;
-    size_t count = q->count < max ? q->count : max;
+    struct engine *engine = batch->engine;
+    struct queue *q = &engine->queue;
+    size_t count = q->count < max || batch->away ? q->count : max;
+    engine->passes++;
     batch->decided = ARENA_ARRAY(&batch->engine->turn, 2 * count + 1, struct decided);
     if (!batch->decided) return false;
     for (size_t i = 0; i < count; i++) {
         struct queued *queued = &q->items[q->head];
         INVARIANT(queued->resident);
         q->head = (q->head + 1) & (q->capacity - 1);
+        if (queued->since_mono == 0) queued->since_mono = engine->now.mono_ms; // it came before the first turn
+        if (batch->away && (batch->count == max || stays(engine, queued))) { // all of the queue is walked, so they keep their order
+            struct queued *place = &q->items[(q->head + q->count - 1) & (q->capacity - 1)];
+            struct queued kept = *queued;
+            memset(queued, 0, sizeof(*queued));
+            *place = kept;
+            continue;
+        }
         q->count--;
         if (is_recovery(queued)) queued->resident->needs_recover = false;
-        if (queued->since_mono == 0) queued->since_mono = batch->engine->now.mono_ms; // it came before the first turn
         if (queued->resident->gone)
             queued_release(queued);
-        else if (!queued->wanted || !aside_put(batch->engine, queued))
+        else if (!queued->wanted || !aside_put(engine, queued))
             batch->decided[batch->count++].queued = *queued;
         memset(queued, 0, sizeof(*queued));
     }

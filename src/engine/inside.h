@@ -100,6 +100,8 @@ struct resident {
     bool taken_up; // that input has been queued
     bool needs_recover; // an INPUT_RECOVER for all that is owed is on its way: one at a time
     bool adopted;  // its orphans have not been looked for yet
+    uint64_t passed; // the last pass over the queue that left an input of it there
+    bool stale;    // what was decided of it was not stored, and the store could not be asked: it is folded again before the next input
     bool limit_hit;
     uint32_t full;  // the segment that was last found to be full; 0 = none
     struct extent {
@@ -137,6 +139,7 @@ struct ticket {
     uint32_t generation;
     uint32_t next_free;
     struct tools *with; // its executor
+    bool stopping;      // it was asked to stop
 };
 
 struct preface { // an entry for the ledger that stands before everything else
@@ -224,12 +227,13 @@ struct engine {
     struct ticket *tickets;
     size_t ticket_count, ticket_capacity;
     uint32_t free_ticket;
-    uint32_t live_tickets;
+    uint32_t live_tickets, stopping_tickets;
     struct arena turn;
     uint64_t turn_number;
     struct moment_in_time now;
     int64_t next_inbox_mono;
     int64_t full_until_mono; // the disk is full: nothing is tried before
+    uint64_t passes;         // over the queue
     int64_t stalled_mono;    // since when every turn was put off; 0 = the last one was not
     int64_t told_mono;       // when that was said last
     int64_t append_ms;       // what the appends of this turn took
@@ -398,6 +402,7 @@ enum code input_fault(struct engine *engine, struct resident *resident, uint32_t
 #define RESULT_ARENA_MAX ((size_t)512 << 20) // one as text, as a tree of json_limits_result, and as a blob
 enum code canonical(struct arena *arena, struct str bytes, struct json *out, struct error *err) MUST_CHECK;
 enum { MEMBER_INLINE_MAX = 4096 }; // bytes of what a member of a list gave, in the ledger
+#define RESULT_UNFIT "SCHEMA_VALIDATION_FAILED: the result does not fit its event's schema" // message of PAYLOAD_TOO_LARGE
 
 // elsewhere.c: results that a playbook wants in another place than the store (store/keep.h), and inputs that wait for one of those.
 void want_elsewhere(struct engine *engine, struct queued *queued, const struct net_task *task);
@@ -449,9 +454,7 @@ enum code find_files(const struct store *store, struct run *run, struct str said
 enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129],
                     struct error *err) MUST_CHECK;
 
-void new_uuid(struct engine *engine, char out[UUID_SIZE]);
 // The id of a run that nobody has named: a number for playbooks, else a UUID.
 void new_run_id(struct engine *engine, const struct program *program, char out[UUID_SIZE]);
-uint64_t new_random(struct engine *engine);
 
 #endif

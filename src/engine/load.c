@@ -47,12 +47,12 @@ static enum code find_facts(void *context, const struct record *record, const st
     struct first_facts *first = context;
     if (!moment || !moment->start) return OK;
     first->found = true;
-    first->facts.document_file = arena_copy(first->arena, moment->start->document_file);
-    first->facts.plan_uri = arena_copy(first->arena, moment->start->plan_uri);
-    if (!first->facts.document_file.ptr || !first->facts.plan_uri.ptr) return E_NOMEM;
-    if (moment->start->parts.type != 0 && !json_copy(first->arena, &moment->start->parts, &first->facts.parts))
-        return E_NOMEM;
-    return E_CANCELLED; // seen enough
+    first->facts.document_file = moment->start->document_file;
+    first->facts.plan_uri = moment->start->plan_uri;
+    first->facts.parts = moment->start->parts;
+    bool kept = ARENA_KEEP(first->arena, &first->facts.document_file, &first->facts.plan_uri) &&
+                json_keep(first->arena, &first->facts.parts);
+    return kept ? E_CANCELLED : E_NOMEM; // seen enough
 }
 
 static enum code compile_stored(struct store *store, const struct run_head *head, struct arena *arena,
@@ -88,10 +88,9 @@ static enum code compile_stored(struct store *store, const struct run_head *head
 
 enum code engine_program(struct store *store, const struct run_head *head, struct program **out, struct error *err)
 {
-    struct arena arena = arena_of(4096, (size_t)256 << 20); // the text and its parts; the program has its own
-    enum code rc = compile_stored(store, head, &arena, out, err);
-    arena_release(&arena);
-    return rc;
+    struct arena arena SCOPED(arena_release) =
+        arena_of(4096, (size_t)256 << 20); // the text and its parts; the program has its own
+    return compile_stored(store, head, &arena, out, err);
 }
 
 // Two runs share a program when the bytes of their main document, the plan id and the version agree. A program with parts
@@ -210,10 +209,9 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
                         struct resident **out, struct error *err)
 {
     struct run_head head;
-    struct arena arena = arena_of(4096, (size_t)64 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, (size_t)64 << 20);
     enum code rc = store_head(engine->store, tenant, run_id, &arena, &head, err);
     if (!rc) rc = load_head(engine, &head, even_ended, out, err);
-    arena_release(&arena);
     return rc;
 }
 
@@ -237,6 +235,7 @@ enum code refold(struct engine *engine, struct resident *resident, struct error 
     }
     run_free(resident->run);
     resident->run = run;
+    resident->stale = false;
     return OK;
 }
 
@@ -292,7 +291,6 @@ enum code take_up(struct engine *engine, struct resident *resident, struct error
     rc = need_recover(engine, resident, err);
     if (rc) return rc;
     resident->taken_up = true;
-    resident->run->recovering = true;
     mark_adopted(engine, resident);
     return OK;
 }

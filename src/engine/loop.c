@@ -57,6 +57,7 @@ static bool finished(struct engine *engine, const struct engine_loop *loop)
     if (engine->resident_count == 0) return true;
     if (!loop->exit_on_park) return false;
     struct engine_activity activity = engine_activity(engine);
+    INVARIANT(activity.parked <= activity.resident);
     return activity.parked == activity.resident;
 }
 

@@ -42,31 +42,28 @@ void mailbox_release(struct mailbox *mailbox)
 static void post(struct mailbox *mailbox, struct message *message)
 {
     INVARIANT(!message->next);
-    pthread_mutex_lock(&mailbox->mutex);
+    LOCKED(&mailbox->mutex);
     *mailbox->last = message;
     mailbox->last = &message->next;
     pthread_cond_signal(&mailbox->arrived);
     if (mailbox->notify) mailbox->notify(mailbox->notify_context); // under the mutex: nobody has closed it yet
-    pthread_mutex_unlock(&mailbox->mutex);
 }
 
 void mailbox_expect(struct mailbox *mailbox, struct declared_files *files)
 {
     INVARIANT(files->count > 0 && !files->next);
-    pthread_mutex_lock(&mailbox->mutex);
+    LOCKED(&mailbox->mutex);
     files->next = mailbox->files;
     mailbox->files = files;
-    pthread_mutex_unlock(&mailbox->mutex);
 }
 
 struct declared_files *mailbox_files(struct mailbox *mailbox, uint64_t ticket)
 {
-    pthread_mutex_lock(&mailbox->mutex);
+    LOCKED(&mailbox->mutex);
     struct declared_files **at = &mailbox->files;
     while (*at && (*at)->ticket != ticket) at = &(*at)->next;
     struct declared_files *files = *at;
     if (files) *at = files->next;
-    pthread_mutex_unlock(&mailbox->mutex);
     return files;
 }
 
@@ -114,29 +111,26 @@ void mailbox_line(void *context, uint64_t ticket, bool is_stderr, struct str lin
 
 struct message *mailbox_take(struct mailbox *mailbox)
 {
-    pthread_mutex_lock(&mailbox->mutex);
+    LOCKED(&mailbox->mutex);
     struct message *first = mailbox->first;
     mailbox->first = NULL;
     mailbox->last = &mailbox->first;
     mailbox->woken = false;
-    pthread_mutex_unlock(&mailbox->mutex);
     return first;
 }
 
 void mailbox_wake(struct mailbox *mailbox)
 {
-    pthread_mutex_lock(&mailbox->mutex);
+    LOCKED(&mailbox->mutex);
     mailbox->woken = true;
     pthread_cond_signal(&mailbox->arrived);
     if (mailbox->notify) mailbox->notify(mailbox->notify_context);
-    pthread_mutex_unlock(&mailbox->mutex);
 }
 
 void mailbox_wait(struct mailbox *mailbox, int64_t until_mono_ms)
 {
-    pthread_mutex_lock(&mailbox->mutex);
+    LOCKED(&mailbox->mutex);
     while (!mailbox->first && !mailbox->woken) {
         if (!os_wait_until(&mailbox->arrived, &mailbox->mutex, until_mono_ms)) break;
     }
-    pthread_mutex_unlock(&mailbox->mutex);
 }

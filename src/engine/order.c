@@ -118,11 +118,11 @@ enum executor order_form(const struct run *run, uint32_t step, struct str *kind)
     return is_lane(run, step) ? EXECUTOR_TASK : executor_of_step(ps->kind);
 }
 
-// Only memory and the disk itself are worth another try of the whole batch.
+// Only memory and the store itself are worth another try of the whole batch.
 static enum code unavailable(enum code why, const struct error *told, struct arena *arena, struct order *out,
                              struct error *err)
 {
-    if (why == E_NOMEM || why == E_IO) return error_set(err, why, "%s", told->message);
+    if (code_is_outage(why)) return error_set(err, why, "%s", told->message);
     struct str message = arena_copy(arena, str_from(told->message));
     if (!message.ptr) return error_nomem(err);
     out->failed = true;
@@ -159,7 +159,7 @@ static enum code render_function(struct engine *engine, struct resident *residen
     struct error local = {0};
     enum code rc = lane ? kernel_task(run, step, &engine->env, &engine->turn, &with, &local)
                         : kernel_render(run, step, &engine->env, &engine->turn, &with, &local);
-    if (rc && lane && rc != E_NOMEM && rc != E_IO && rc != E_UNREACHABLE) {
+    if (rc && lane && !code_is_outage(rc) && rc != E_UNREACHABLE) {
         out->failed = true;
         out->fault = kernel_template_fault(&engine->turn, &local);
         return OK;
@@ -167,14 +167,13 @@ static enum code render_function(struct engine *engine, struct resident *residen
     if (rc) return unavailable(rc, &local, &engine->turn, out, err);
     if (lane && kernel_timeout(run, step, &engine->env, &engine->turn, &out->timeout_ms, &local))
         out->timeout_ms = kernel_task_of(run, step)->timeout_ms; // no memory, or a value cannot be read
-    struct buf text = buf_of(RESULT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(RESULT_MAX);
     json_canon(&text, &with);
     out->failed = !buf_ok(&text);
     out->fault = (struct fault){.code = STR("PAYLOAD_TOO_LARGE"),
                                 .message = STR("the inputs of the step are larger than 32 MiB"),
                                 .category = STR("validation")};
     if (!out->failed) out->input = arena_copy(&engine->turn, buf_str(&text));
-    buf_release(&text);
     return out->failed || out->input.ptr ? OK : error_nomem(err);
 }
 

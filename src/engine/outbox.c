@@ -41,7 +41,7 @@ enum code outbox_open(struct outbox *outbox, const struct store *store, struct d
 
 void outbox_close(struct outbox *outbox)
 {
-    if (outbox->file) outbox->disk->ops->close(outbox->file);
+    if (outbox->file && outbox->disk) outbox->disk->ops->close(outbox->file);
     if (!outbox->borrowed && outbox->disk) os_disk_close(outbox->disk);
     free(outbox->root);
     *outbox = (struct outbox){0};
@@ -66,21 +66,18 @@ static struct json position_json(const struct replay_cursor *after, struct arena
 
 enum code outbox_line(const struct outbox_entry *entry, struct buf *out, struct error *err)
 {
-    struct arena arena = arena_of(4096, (size_t)64 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, (size_t)64 << 20);
     struct json moments = json_array();
     for (size_t i = 0; i < entry->count; i++) {
         struct json one;
         enum code rc = json_parse(entry->moments[i], NULL, &arena, &one, err);
-        if (rc) {
-            arena_release(&arena);
-            return rc;
-        }
+        if (rc) return rc;
         json_append(&arena, &moments, one);
     }
     struct json line = JSON_OF(&arena, {"after", position_json(&entry->after, &arena)}, {"epoch", json_count(entry->epoch)},
                                {"moments", moments}, {"runId", json_string(entry->run)},
                                {"tenantId", json_string(entry->tenant)});
-    struct buf text = buf_of(OUTBOX_SIZE_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(OUTBOX_SIZE_MAX);
     json_canon(&text, &line);
     struct digest digest = sha256(buf_str(&text));
     char hex[SHA256_HEX + 1];
@@ -92,17 +89,13 @@ enum code outbox_line(const struct outbox_entry *entry, struct buf *out, struct 
         buf_byte(out, '\n');
     }
     bool ok = buf_ok(&text) && buf_ok(out);
-    buf_release(&text);
-    arena_release(&arena);
     return ok ? OK : error_nomem(err);
 }
 
 static enum code make_file(struct outbox *outbox, struct entropy *entropy, struct error *err)
 {
-    uint8_t random[16];
     char id[UUID_SIZE];
-    entropy->fill(entropy, random, sizeof(random));
-    uuid_format(random, id);
+    entropy_uuid(entropy, id);
     snprintf(outbox->name, sizeof(outbox->name), "%s" ENDING, id);
     const struct disk_ops *ops = outbox->disk->ops;
     enum code rc = ops->open(outbox->disk, outbox->name, OPEN_READ | OPEN_WRITE | OPEN_CREATE | OPEN_EXCLUSIVE,
@@ -119,6 +112,7 @@ static enum code make_file(struct outbox *outbox, struct entropy *entropy, struc
 
 enum code outbox_write(struct outbox *outbox, struct str lines, struct entropy *entropy, struct error *err)
 {
+    INVARIANT(lines.len > 0 && lines.ptr[lines.len - 1] == '\n'); // readers look at whole lines alone
     if (outbox->broken) return error_set(err, E_IO, "the outbox failed before");
     if (outbox->size + lines.len > OUTBOX_SIZE_MAX)
         return error_set(err, E_LIMIT, "the outbox holds %" PRIu64 " bytes, and no more", outbox->size);
@@ -136,6 +130,7 @@ enum code outbox_write(struct outbox *outbox, struct str lines, struct entropy *
         return rc;
     }
     outbox->size += lines.len;
+    INVARIANT(outbox->size <= OUTBOX_SIZE_MAX);
     return OK;
 }
 
@@ -308,7 +303,7 @@ static enum code sweep_file(struct outbox *outbox, struct str name, bool (*settl
     if (str_is(name, outbox->name)) return OK;
     enum code rc = ops->open(outbox->disk, name.ptr, OPEN_READ | OPEN_WRITE, &file, err);
     if (rc) return rc == E_NOT_FOUND ? OK : rc;
-    struct arena arena = arena_of(16 * 1024, (size_t)512 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(16 * 1024, (size_t)512 << 20);
     bool all = true;
     rc = ops->lock(file, 0, err);
     if (!rc) rc = read_bytes(outbox->disk, file, &arena, &bytes, err);
@@ -321,18 +316,16 @@ static enum code sweep_file(struct outbox *outbox, struct str name, bool (*settl
     }
     if (!rc && all) rc = ops->remove(outbox->disk, name.ptr, err);
     ops->close(file);
-    arena_release(&arena);
     return rc == E_LOCKED ? OK : rc; // its process lives
 }
 
 enum code outbox_sweep(struct outbox *outbox, bool (*settled)(void *context, const struct outbox_entry *entry),
                        void *context, struct error *err)
 {
-    struct arena arena = arena_of(4096, (size_t)16 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, (size_t)16 << 20);
     struct names names;
     enum code rc = outbox->disk ? list_names(outbox, &arena, &names, err) : OK;
     for (size_t i = 0; !rc && outbox->disk && i < names.count; i++)
         rc = sweep_file(outbox, names.items[i], settled, context, err);
-    arena_release(&arena);
     return rc;
 }

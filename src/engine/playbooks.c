@@ -30,7 +30,7 @@ static const struct program *find_below(const struct program *program, const str
 
 enum code check_depth(struct engine *engine, const struct run *run, struct error *err)
 {
-    struct arena arena = arena_of(4096, (size_t)1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, (size_t)1 << 20);
     struct str above = run->start.parent_run;
     uint32_t depth = 1;
     enum code rc = OK;
@@ -42,7 +42,6 @@ enum code check_depth(struct engine *engine, const struct run *run, struct error
         else if (!(rc = store_head(engine->store, run->ids.tenant, above, &arena, &head, err)))
             above = head.parent_run;
     }
-    arena_release(&arena);
     if (rc == E_NOT_FOUND) rc = OK; // it was deleted
     if (rc || depth <= CHILD_DEPTH_MAX) return rc;
     return error_set(err, E_LIMIT, "playbooks run playbooks more than %d deep; does one run itself without an end?",

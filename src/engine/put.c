@@ -1,12 +1,6 @@
 // Notes of the program around the engine (S15). They ride in the batch of a turn; what does not fit fails alone.
 #include "engine/inside.h"
 
-static bool copy(struct arena *arena, struct str from, struct str *to)
-{
-    *to = arena_copy(arena, from);
-    return to->ptr != NULL;
-}
-
 enum code copy_puts(struct arena *arena, const struct note_put *notes, size_t count, const struct note_put **out,
                     struct error *err)
 {
@@ -14,8 +8,7 @@ enum code copy_puts(struct arena *arena, const struct note_put *notes, size_t co
     bool ok = copies != NULL;
     for (size_t i = 0; ok && i < count; i++) {
         copies[i] = notes[i];
-        ok = copy(arena, notes[i].space, &copies[i].space) && copy(arena, notes[i].key, &copies[i].key) &&
-             copy(arena, notes[i].value, &copies[i].value);
+        ok = ARENA_KEEP(arena, &copies[i].space, &copies[i].key, &copies[i].value);
     }
     *out = copies;
     return ok ? OK : error_nomem(err);
@@ -79,7 +72,7 @@ void puts_tell(struct put *puts, enum code rc, const struct error *why)
 // What does not fit is known before the batch is made. Everything else is a reason to try again, or to end.
 bool put_is_refused(enum code rc)
 {
-    return rc && rc != E_NOMEM && rc != E_IO && rc != E_FULL && rc != E_LOCKED;
+    return rc && !code_is_outage(rc) && rc != E_FULL && rc != E_LOCKED;
 }
 
 enum code puts_draft(struct put *puts, struct note_draft *draft, struct error *err)

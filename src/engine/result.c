@@ -53,7 +53,7 @@ static enum code input_value(struct engine *engine, struct queued *queued, const
         return OK;
     }
     if (!need_arena(queued)) return error_nomem(err);
-    struct buf bytes = buf_of(SIZE_MAX / 4);
+    struct buf bytes SCOPED(buf_release) = buf_of(SIZE_MAX / 4);
     json_canon(&bytes, value);
     enum code rc = OK;
     if (!buf_ok(&bytes)) {
@@ -77,7 +77,6 @@ static enum code input_value(struct engine *engine, struct queued *queued, const
             queued->blob_count = 1;
         }
     }
-    buf_release(&bytes);
     return rc;
 }
 
@@ -88,11 +87,7 @@ enum code input_fault(struct engine *engine, struct resident *resident, uint32_t
     if (!queued) return error_nomem(err);
     queued->input.fault = fault;
     INVARIANT(fault.code.len > 0 && !queued->input.ok);
-    if (need_arena(queued)) {
-        queued->input.fault.code = arena_copy(queued->arena, fault.code);
-        queued->input.fault.message = arena_copy(queued->arena, fault.message);
-        if (queued->input.fault.code.ptr && queued->input.fault.message.ptr) return OK;
-    }
+    if (need_arena(queued) && fault_keep(queued->arena, &queued->input.fault)) return OK;
     return undo(engine, error_nomem(err));
 }
 
@@ -113,7 +108,7 @@ static struct json artifact_ref(const struct engine *engine, const struct run *r
     int64_t keep_ms = inside ? retention_of(&engine->options.retention, decl->kind) : 0;
     struct str token = STR(FILES_OF_RUN), dir = run->start.artifacts_dir;
     struct str whose = str_starts(dir, token) ? str_slice(dir, token.len, dir.len) : run->ids.run;
-    struct buf text = buf_of(16384);
+    struct buf text SCOPED(buf_release) = buf_of(16384);
     if (inside && run->files.len > 0) {
         buf_printf(&text, FILES_URI "%.*s/%.*s", STR_ARG(whose), STR_ARG(decl->path));
     } else {
@@ -121,7 +116,6 @@ static struct json artifact_ref(const struct engine *engine, const struct run *r
         if (!declared_path(run_artifacts_dir(run), decl->path, &text)) buf_clear(&text);
     }
     struct json uri = buf_ok(&text) && text.len > 0 ? json_copied(arena, buf_str(&text)) : json_failed();
-    buf_release(&text);
     return JSON_OF(arena, {"expiresAt", json_time_some(arena, keep_ms ? engine->now.wall_ms + keep_ms : 0)},
                    {"kind", json_string(decl->kind)},
                    {"sha256", file->hashed ? json_digest(arena, &file->sha256) : json_none()},
@@ -149,10 +143,9 @@ static bool is_spilled(const struct tool_result *result, const struct declared_f
 
 static enum code artifact_missing(struct queued *queued, struct str path, struct error *err)
 {
-    struct buf text = buf_of(16384);
+    struct buf text SCOPED(buf_release) = buf_of(16384);
     buf_printf(&text, "declared artifact \"%.*s\" was not written", STR_ARG(path));
     struct str message = arena_copy(queued->arena, buf_str(&text));
-    buf_release(&text);
     if (!message.ptr) return error_nomem(err);
     queued->input.ok = false;
     queued->input.fault = (struct fault){
@@ -296,16 +289,19 @@ static enum code outcome_value(struct engine *engine, struct queued *queued, con
             outcome_fault(queued, "OUTPUT_NOT_JSON", rc ? told : STR("what the tool gave is not an outcome"));
         return OK;
     }
+    if (!contract_outcome_fits(&outcome)) {
+        outcome_fault(queued, "PAYLOAD_TOO_LARGE", STR(RESULT_UNFIT));
+        return OK;
+    }
     for (uint32_t i = 0; spilled->type && i < outcome.count; i++) {
         struct json *given = &outcome.members[i].value;
         if (!str_is(outcome.members[i].key, "result") || !json_is(given, JSON_OBJECT)) continue;
         JSON_ADD(&engine->turn, given, {"artifact", *spilled});
         if (json_made(given, err)) return err->code;
     }
-    struct buf bytes = buf_of((size_t)64 << 20);
+    struct buf bytes SCOPED(buf_release) = buf_of((size_t)64 << 20);
     json_canon(&bytes, &outcome);
     rc = buf_ok(&bytes) ? canonical(queued->arena, buf_str(&bytes), &queued->input.value, err) : error_nomem(err);
-    buf_release(&bytes);
     if (rc) return rc;
     queued->input.ok = true;
     const struct json *result = json_key(&queued->input.value, "result");
@@ -392,6 +388,9 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, c
     bool lane = ticket->step >= resident->run->program->step_count;
     if (result->ok && kernel_condition(resident->run, ticket->step)) {
         queued->input.ok = true;
+    } else if (result->duration_ms < 0) {
+        queued->input.duration_ms = 0;
+        outcome_fault(queued, "PAYLOAD_TOO_LARGE", STR(RESULT_UNFIT));
     } else if (result->ok && lane && !is_of_now(resident->run, ticket)) {
         queued->input.ok = true; // too late: the lane does something else by now, and what came out is nobody's
     } else if (result->ok && lane) {

@@ -56,12 +56,8 @@ enum code queue_reuse(struct queued *queued, const struct reuse *reuse, uint32_t
     if (!kept) return error_nomem(err);
     for (uint32_t i = 0; i < count; i++) {
         kept[i] = reuse[i];
-        kept[i].from_run = arena_copy(arena, reuse[i].from_run);
-        kept[i].actor = arena_copy(arena, reuse[i].actor);
-        if (!kept[i].from_run.ptr || !kept[i].actor.ptr) return error_nomem(err);
-        if (reuse[i].value.type != 0 && !json_copy(arena, &reuse[i].value, &kept[i].value)) return error_nomem(err);
-        if (reuse[i].artifacts.type != 0 && !json_copy(arena, &reuse[i].artifacts, &kept[i].artifacts))
-            return error_nomem(err);
+        if (!ARENA_KEEP(arena, &kept[i].from_run, &kept[i].actor)) return error_nomem(err);
+        if (!json_keep(arena, &kept[i].value) || !json_keep(arena, &kept[i].artifacts)) return error_nomem(err);
     }
     queued->reuse = kept;
     queued->input.reuse_count = count;
@@ -104,7 +100,7 @@ enum code reuse_at_the_gate(struct engine *engine, struct queued *queued, struct
     if (run->start.reuse.type != JSON_ARRAY || queued->reuse || input->idle || run->started_ms > 0) return OK;
     if (!approves && input->kind != INPUT_RECOVER && input->kind != INPUT_ADMIT) return OK;
     enum code rc = look_up(engine, queued, err);
-    if (rc == OK || rc == E_NOMEM || rc == E_IO) return rc;
+    if (rc == OK || code_is_outage(rc)) return rc;
     // The ended run is gone or cannot be read: its steps run again.
     os_log(LOG_WARN, "nothing is reused run=%.*s from=%.*s why=\"%s\"", STR_ARG(run->ids.run),
            STR_ARG(run->start.original_run), err ? err->message : "");

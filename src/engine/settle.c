@@ -75,7 +75,7 @@ static bool fails_instead(struct batch *batch, enum code why)
                           .message = STR("the result cannot be stored as an event"),
                           .category = STR("validation")};
     if (why == E_SCHEMA)
-        fault.message = STR("SCHEMA_VALIDATION_FAILED: the result does not fit its event's schema");
+        fault.message = STR(RESULT_UNFIT);
     COVER(result_cannot_be_an_event);
     queued_fail(queued, fault);
     queued->second_chance = true;
@@ -297,7 +297,7 @@ enum code batch_settle(struct batch *batch, enum code rc, struct error *err)
         if (!rc) rc = puts_one_by_one(engine, &batch->puts, err);
     }
     if (is_lost(engine, rc)) return settle_lost(batch, err);
-    if (rc == E_FULL || rc == E_NOMEM || rc == E_LOCKED) {
+    if (rc == E_FULL || rc == E_NOMEM || rc == E_LOCKED || rc == E_AWAY) {
         // Nothing was stored and nothing was done. Try again when there may be room: with fewer inputs, where these alone have come
         // to a ceiling. The one that does is alone before long.
         bool ceiling = rc == E_NOMEM && memory_ceilings() != batch->ceilings;

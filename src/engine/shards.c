@@ -4,6 +4,7 @@
 static bool is_in(const struct resident *resident, uint64_t shards)
 {
     uint32_t shard = run_log_shard(resident->log);
+    INVARIANT(shard <= 64); // a bit each
     return shards == UINT64_MAX || (shard > 0 && (shards >> (shard - 1) & 1));
 }
 
@@ -13,7 +14,8 @@ uint64_t engine_busy(const struct engine *engine)
     for (size_t i = 0; i < engine->table_size; i++)
         for (const struct resident *r = engine->table[i]; r; r = r->next) {
             uint32_t shard = run_log_shard(r->log);
-            if (shard > 0 && (r->tickets > 0 || r->outbox)) busy |= UINT64_C(1) << (shard - 1);
+            bool flies = r->tickets > 0 && !engine->options.pools_apart;
+            if (shard > 0 && (flies || r->outbox)) busy |= UINT64_C(1) << (shard - 1);
         }
     for (size_t i = 0; i < engine->queue.count; i++) {
         const struct queued *queued = &engine->queue.items[(engine->queue.head + i) & (engine->queue.capacity - 1)];
@@ -26,6 +28,12 @@ uint64_t engine_busy(const struct engine *engine)
         if (shard > 0) busy |= UINT64_C(1) << (shard - 1);
     }
     return busy;
+}
+
+uint32_t engine_shard(const struct engine *engine, struct str tenant, struct str run)
+{
+    const struct resident *resident = resident_find(engine, tenant, run);
+    return resident ? run_log_shard(resident->log) : 0;
 }
 
 static void leave(struct engine *engine, struct resident *resident)

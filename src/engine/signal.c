@@ -10,20 +10,14 @@ static struct signal *copy_signal(struct arena *arena, const struct signal *sign
     struct signal *copy = ARENA_NEW(arena, struct signal);
     if (!copy) return NULL;
     *copy = *signal;
-    struct str *strings[] = {&copy->id,    &copy->step,     &copy->reason,    &copy->actor,
-                             &copy->role,  &copy->approves, &copy->source_ip, &copy->policy_decision_id,
-                             &copy->denied};
-    for (size_t i = 0; i < ARRAY_COUNT(strings); i++) {
-        if (strings[i]->len == 0) continue;
-        *strings[i] = arena_copy(arena, *strings[i]);
-        if (!strings[i]->ptr) return NULL;
-    }
+    if (!ARENA_KEEP(arena, &copy->id, &copy->step, &copy->reason, &copy->actor, &copy->role, &copy->approves, &copy->source_ip,
+                    &copy->policy_decision_id, &copy->denied))
+        return NULL;
     if (signal->payload.type == 0) return copy;
-    struct buf bytes = buf_of((size_t)1 << 20);
+    struct buf bytes SCOPED(buf_release) = buf_of((size_t)1 << 20);
     json_canon(&bytes, &signal->payload);
     struct error ignored = {0};
     bool ok = buf_ok(&bytes) && canonical(arena, buf_str(&bytes), &copy->payload, &ignored) == OK;
-    buf_release(&bytes);
     return ok ? copy : NULL;
 }
 
@@ -63,12 +57,17 @@ static enum code inbox_target(struct engine *engine, const struct inbox_item *it
                               struct error *err)
 {
     *out = resident_find(engine, item->tenant, item->run);
+    if (*out && !(*out)->begun) { // its start is in the queue: the run in the store that has the signal is another's
+        COVER(signal_of_a_run_that_took_the_id);
+        *out = NULL;
+        return OK;
+    }
     if (*out) return OK;
     struct run_head head;
     struct error local = {0};
     enum code rc = store_head(engine->store, item->tenant, item->run, &engine->turn, &head, &local);
     if (!rc && head.terminal) rc = load_resident(engine, item->tenant, item->run, true, out, &local);
-    return rc == E_NOMEM || rc == E_IO ? error_set(err, rc, "%s", local.message) : OK;
+    return code_is_outage(rc) ? error_set(err, rc, "%s", local.message) : OK;
 }
 
 // The signals of the inbox that are on their way from an earlier look: in the queue, or aside until they can be decided.

@@ -245,7 +245,8 @@ static enum code fill_start(struct engine *engine, const struct start_request *r
     if (rc) return rc;
     // Where some bodies are apart, what one start has stored says nothing of the next.
     bool wide = engine->options.plans_apart;
-    bool apart = wide && request->plan_uri.len && store_plan_kept(engine->store, &request->program->sha256);
+    bool elsewhere = request->plan_uri.len && !str_starts(request->plan_uri, STR("cairn:"));
+    bool apart = wide && elsewhere && store_plan_kept(engine->store, &request->program->sha256);
     if (!start_blobs(request->program, !wide && resident->entry->stored, apart, taking, queued)) return error_nomem(err);
     if (!request->refusal) rc = validate(engine, request, queued, err);
     if (rc) return rc;

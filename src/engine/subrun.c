@@ -108,16 +108,14 @@ static enum code deliver_failure(struct engine *engine, struct resident *parent,
                                  const struct run *child, struct error *err)
 {
     bool cancelled = child->status == RUN_STATUS_CANCELLED;
-    struct buf text = buf_of(8192);
+    struct buf text SCOPED(buf_release) = buf_of(8192);
     INVARIANT(run_status_terminal(child->status));
     why_failed(child, whose->member > 0, &text);
     struct fault fault = {.code = cancelled ? STR("CHILD_CANCELLED") : STR("CHILD_FAILED"),
                           .message = buf_str(&text),
                           .category = STR("business"),
                           .retryable = !cancelled};
-    enum code rc = tell_fault(engine, parent, whose, fault, err);
-    buf_release(&text);
-    return rc;
+    return tell_fault(engine, parent, whose, fault, err);
 }
 
 static enum code outputs_of(struct engine *engine, struct resident *parent, const struct run_hold *whose,
@@ -154,7 +152,7 @@ static enum code deliver(struct engine *engine, struct resident *parent, const s
         rc = deliver_failure(engine, parent, whose, child, err);
     } else {
         rc = outputs_of(engine, parent, whose, child, &outputs, &local);
-        if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
+        if (code_is_outage(rc)) return error_set(err, rc, "%s", local.message);
         if (rc) return tell_fault(engine, parent, whose, kernel_unavailable(rc, str_from(local.message)), err);
         rc = deliver_value(engine, parent, whose, child, &outputs, err);
     }
@@ -288,12 +286,10 @@ static enum code taken(struct engine *engine, struct resident *parent, const str
                        struct error *err)
 {
     if (whose->member) return tell_not_started(engine, parent, whose, STR("another run has the id of this child"), err);
-    struct buf text = buf_of(1024);
+    struct buf text SCOPED(buf_release) = buf_of(1024);
     buf_printf(&text, "the run %.*s is not a child of this step, and has the id that its child would have",
                STR_ARG(id));
-    enum code rc = tell_not_started(engine, parent, whose, buf_str(&text), err);
-    buf_release(&text);
-    return rc;
+    return tell_not_started(engine, parent, whose, buf_str(&text), err);
 }
 
 // The child wherever it stands. E_NOT_FOUND, E_LOCKED: another process has it. *here: it was in memory before.
@@ -308,7 +304,7 @@ static enum code find_child(struct engine *engine, struct resident *parent, stru
 static enum code unreadable(struct engine *engine, struct resident *parent, const struct run_hold *whose, enum code rc,
                             const struct error *why, struct error *err)
 {
-    if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", why->message);
+    if (code_is_outage(rc)) return error_set(err, rc, "%s", why->message);
     struct fault fault = {
         .code = STR("CHILD_UNREADABLE"), .message = str_from(why->message), .category = STR("infrastructure")};
     return tell_fault(engine, parent, whose, fault, err);
@@ -362,7 +358,7 @@ static enum code ask_to_end(struct engine *engine, struct resident *parent, stru
                             struct error *err)
 {
     char uuid[UUID_SIZE];
-    new_uuid(engine, uuid);
+    entropy_uuid(engine->options.entropy, uuid);
     struct signal signal = {.type = parent->run->emergency ? SIGNAL_EMERGENCY_STOP : SIGNAL_CANCEL,
                             .id = str_from(uuid),
                             .reason = STR("the parent run was cancelled"),
@@ -370,7 +366,7 @@ static enum code ask_to_end(struct engine *engine, struct resident *parent, stru
                             .role = STR("System")};
     if (child) return queue_signal(engine, child, &signal, 0, err);
     enum code rc = post_cancel(engine, parent, id, &signal, err);
-    if (rc == E_IO || rc == E_NOMEM) return rc;
+    if (code_is_outage(rc)) return rc;
     *err = (struct error){0}; // no room for it now: it is asked again
     return OK;
 }

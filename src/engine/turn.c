@@ -129,11 +129,11 @@ static enum code step_one(struct batch *batch, struct decided *decided, struct e
     if (input->kind == INPUT_RECOVER) queued->resident->idle = false;
     input->idle = queued->resident->idle;
     input->now_ms = engine->now.wall_ms;
-    input->random = queued->storage_tries == 0 && !queued->second_chance ? new_random(engine) : input->random;
+    input->random = queued->storage_tries == 0 && !queued->second_chance ? entropy_number(engine->options.entropy) : input->random;
     input->start = queued->facts;
     input->signal = queued->signal;
     if (input->kind == INPUT_SIGNAL) {
-        new_uuid(engine, queued->decision_id);
+        entropy_uuid(engine->options.entropy, queued->decision_id);
         input->decision_id = str_from(queued->decision_id);
         if (queued->signal->if_seq > 0) input->seq = seq_now(batch, decided);
     }
@@ -276,7 +276,9 @@ enum code batch_decide(struct batch *batch, struct error *err)
     if (!batch->groups) return error_nomem(err);
     for (size_t i = 0; i < batch->taken; i++) {
         batch->decided[i].outcome = (struct outcome){0}; // of a try before this one
-        enum code rc = group_add(batch, &batch->decided[i], err);
+        struct resident *resident = batch->decided[i].queued.resident;
+        enum code rc = resident->stale ? refold(engine, resident, err) : OK;
+        if (!rc) rc = group_add(batch, &batch->decided[i], err);
         if (rc) return rc;
     }
     note_draft_init(&batch->notes, engine->store, &engine->turn);
@@ -307,7 +309,7 @@ enum code batch_store(struct batch *batch, struct error *err)
     sealed->blobs = batch->blobs;
     sealed->inbox_done = batch->inbox;
     sealed->drafted = &batch->notes;
-    sealed->wait_ms = budget_left(batch);
+    sealed->wait_ms = batch->away ? 1 : budget_left(batch);
     int64_t before_us = os_mono_us();
     enum code rc = store_append(engine->store, sealed, engine->now.wall_ms, &engine->turn, err);
     append_took(engine, rc, os_mono_us() - before_us, sealed->item_count);
@@ -335,8 +337,12 @@ enum code batch_take_back(struct batch *batch, struct error *err)
         const struct group *group = &batch->groups[i];
         struct resident *resident = group->resident;
         if (group->count == 0 || resident->gone) continue;
-        enum code rc = refold(engine, resident, err);
-        if (rc) return rc;
+        bool later = resident->begun && engine_away(engine);
+        enum code rc = later ? OK : refold(engine, resident, err);
+        later = later || rc == E_AWAY;
+        if (rc && !later) return rc;
+        if (later) COVER(run_is_folded_later);
+        resident->stale = later;
         if (group->was_idle) resident->idle = true;
         if (group->held && !holds_restore(&resident->holds, group->held, group->held_count)) return error_nomem(err);
     }
@@ -477,7 +483,7 @@ static void verify_touched(const struct engine *engine)
     enum { RUNS_MAX = 64 };
     for (size_t i = 0; engine->resident_count <= RUNS_MAX && i < engine->table_size; i++)
         for (const struct resident *r = engine->table[i]; r; r = r->next)
-            if (r->turn == engine->turn_number) holds_verify(engine, r);
+            if (r->turn == engine->turn_number && !r->stale) holds_verify(engine, r);
 }
 #endif
 
@@ -487,24 +493,26 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     engine->now = now;
     engine->append_ms = 0;
     arena_reset(&engine->turn);
-    struct batch batch = {.engine = engine, .together = true, .ceilings = memory_ceilings()};
+    struct batch batch = {.engine = engine, .together = true, .ceilings = memory_ceilings(), .away = engine_away(engine)};
     enum code rc = gather(engine, err); // also while nothing may be stored, or the mailbox would keep us awake
     if (!rc) rc = prepare_adopted(engine, err);
     if (is_lost(engine, rc)) return lose_all(engine, err);
-    if (now.mono_ms >= engine->outbox.next_sweep_mono && engine->stalled_mono == 0) outbox_look(engine);
-    if (!rc && engine->outboxed > 0 && now.mono_ms >= engine->full_until_mono) rc = outbox_queue(engine, err);
+    bool stored = engine->stalled_mono == 0 && !batch.away;
+    if (now.mono_ms >= engine->outbox.next_sweep_mono && stored) outbox_look(engine);
+    if (!rc && !batch.away && engine->outboxed > 0 && now.mono_ms >= engine->full_until_mono) rc = outbox_queue(engine, err);
     bool idle = engine->queue.count == 0 && !engine->puts;
     if (!rc && (idle || now.mono_ms < engine->full_until_mono)) return OK;
     size_t most = engine->options.limits.inputs_per_turn_max;
     if (engine->take_max > 0 && engine->take_max < most) most = engine->take_max;
     engine->take_max = 0;
     if (!rc && !take_inputs(&batch, most)) rc = error_nomem(err);
+    if (!rc && batch.away && batch.count == 0) rc = error_set(err, E_NOMEM, "the server of the store is away");
     if (rc == E_NOMEM) {
         put_off(engine, err);
         return OK;
     }
     if (rc || (batch.count == 0 && !engine->puts)) return rc;
-    batch.puts = puts_take(engine);
+    batch.puts = batch.away ? NULL : puts_take(engine);
     rc = batch_run(&batch, err);
     if (!rc) engine->stalled_mono = 0;
     rc = batch_settle(&batch, rc, err);

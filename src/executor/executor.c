@@ -41,6 +41,7 @@ enum executor executor_of_step(enum step_kind kind)
     case STEP_MERGE:
     case STEP_WAIT:
     case STEP_APPROVAL:
+    case STEP_EVENT:
     case STEP_SUBRUN:
     case STEP_CANCEL:
     case STEP_LOOP:

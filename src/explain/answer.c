@@ -137,6 +137,7 @@ void put_retry(struct maker *m, struct json *out, const struct view_of_step *v)
     const struct retry_policy *policy = &v->ps->retry;
     const struct attempt_finding *last = last_attempt(v->note);
     bool failed = last && last->end == ATTEMPT_FAILED;
+    enum retry_verdict verdict = last && last->end == ATTEMPT_FAILED ? last->retry : 0;
     if (policy->max_attempts <= 1 && !failed) return;
     uint32_t used = last ? last->logical - v->note->base : 0;
     struct json codes = json_array();
@@ -151,7 +152,7 @@ void put_retry(struct maker *m, struct json *out, const struct view_of_step *v)
     for (uint32_t i = 0; i < policy->non_retryable_count; i++)
         json_append(m->arena, &codes, json_string(policy->non_retryable[i]));
     JSON_ADD(m->arena, &retry, {"nonRetryable", json_filled(codes)},
-             {"verdict", failed && last->retry ? json_name(retry_verdict_name(last->retry)) : json_none()});
+             {"verdict", json_name(retry_verdict_name(verdict))});
     if (last && v->state == STATE_RETRYING) {
         struct json next = JSON_OF(m->arena, {"attempt", json_int(last->logical + 1)},
                                    {"notBefore", json_time_some(m->arena, last->due_ms)}, AT(last->due));

@@ -49,6 +49,15 @@ enum code explain_fold(struct explain *explain, const struct moment *moment, uin
 enum code explain_decision(struct explain *explain, const struct json *record, uint64_t seq,
                            struct error *err) MUST_CHECK;
 
+// Before the first moment: of that step of a playbook what its tasks were given is noted, `whole`: the values (of an empty path: of all
+// steps); else only what was not defined, which explain_step then tells. Of another document: nothing. E_NOMEM.
+enum code explain_watch(struct explain *explain, struct str step, bool whole, struct error *err) MUST_CHECK;
+// What the tasks of a playbook's step were given ("each", "each:run:2", "each[3]"; those that began, where it is watched whole) and
+// would be given now: {runId, stepId, at, visit?, given?, ahead?, leftOut?} (docs/format/playbook.md). E_NOT_FOUND, E_NOMEM, and what
+// a result beside the log gives.
+enum code explain_given(const struct explain *e, struct str path, struct arena *arena, struct json *out,
+                        struct error *err) MUST_CHECK;
+
 // What only the present knows: {attempts: [...], queue: {...}}, each may be missing (docs/format/why.md, "Now"). Borrowed as long as
 // questions are asked.
 void explain_present(struct explain *explain, const struct json *present);

@@ -118,8 +118,14 @@ struct explain {
     struct str pause_reason, pause_signal;
     uint32_t checked, reproduced; // decisions of the whole run
     struct str doubt;
+    struct given_watch *given;  // of the step that is watched; NULL: none
     const struct json *present; // NULL: a past moment, or nothing is known
 };
+
+// ---- given.c
+void given_release(struct explain *e);
+enum code given_note(struct explain *e, const struct moment *m, uint32_t step, struct log_position at,
+                     struct error *err) MUST_CHECK;
 
 // ---- notes.c
 struct step_finding *note_find(const struct explain *e, struct str path); // NULL: nothing has happened to it
@@ -222,6 +228,7 @@ int64_t place_since(const struct json *place, int64_t otherwise);               
 void put_present(struct maker *m, struct json *out, const struct view_of_step *v); // `place`, `queue`
 const struct attempt_finding *last_attempt(const struct step_finding *note);      // NULL: none
 const char *retry_verdict_name(enum retry_verdict verdict);                       // "MAX_ATTEMPTS"
+const struct run_await *awaited_now(const struct view_of_step *v); // the event that it waits for now; NULL: none
 bool step_given(const struct view_of_step *v);          // success: by a person, when the run was forked
 struct log_position state_place(const struct view_of_step *v); // of the moment that decided the state
 
@@ -243,6 +250,7 @@ void put_retry(struct maker *m, struct json *out, const struct view_of_step *v);
 void put_attempts(struct maker *m, struct json *out, const struct view_of_step *v);
 void put_arcs(struct maker *m, struct json *out, const struct view_of_step *v);
 void put_rules(struct maker *m, struct json *out, const struct view_of_step *v);
+void put_undefined(struct maker *m, struct json *out, const struct view_of_step *v); // given.c
 
 // ---- values.c, documents.c: for diffs
 // Adds {path, a, b} for every place where the values differ. How many were left out.

@@ -26,7 +26,7 @@ static enum code add_arrival(struct explain *e, const struct moment *m, struct l
     *arrival = (struct arrival_finding){.from = program_find(e->program, PROGRAM_TOP, m->step),
                                         .visit = m->visit,
                                         .at = at,
-                                        .holds = json_is(holds, JSON_BOOL) && holds->boolean,
+                                        .holds = json_true(holds),
                                         .taken = taken,
                                         .merged = merged};
     return json_copy(&e->arena, arc, &arrival->arc) ? OK : error_nomem(err);
@@ -98,7 +98,7 @@ enum code net_note(struct explain *e, const struct moment *m, struct step_findin
     case MOMENT_ADMIT_EVALUATED: {
         const struct json *allow = json_key(&m->value, "allow");
         note->admitted = at;
-        note->allowed = json_is(allow, JSON_BOOL) && allow->boolean;
+        note->allowed = json_true(allow);
         note->admit_rule = (int32_t)json_integer(json_key(&m->value, "matched_rule_index"), -1);
         return OK;
     }

@@ -11,18 +11,15 @@
 enum code explain_open(const struct program *program, const struct run_ids *ids, const struct kernel_env *env,
                        struct explain **out, struct error *err)
 {
-    struct arena arena = arena_of(ARENA_BLOCK, ARENA_LIMIT);
+    struct arena arena SCOPED(arena_release) = arena_of(ARENA_BLOCK, ARENA_LIMIT);
     struct explain *e = ARENA_NEW(&arena, struct explain);
     struct run *run = e ? run_new(program, ids) : NULL;
-    if (!run) {
-        arena_release(&arena);
-        return error_nomem(err);
-    }
+    if (!run) return error_nomem(err);
     e->run = run;
     e->program = program;
     e->env = *env;
     run->env = &e->env;
-    e->arena = arena;
+    e->arena = arena_take(&arena);
     arena_init(&e->scratch, ARENA_BLOCK, ARENA_LIMIT);
     map_init(&e->index, &e->arena);
     *out = e;
@@ -32,10 +29,10 @@ enum code explain_open(const struct program *program, const struct run_ids *ids,
 void explain_close(struct explain *e)
 {
     if (!e) return;
+    given_release(e);
     run_free(e->run);
     arena_release(&e->scratch);
-    struct arena arena = e->arena; // it lives inside it
-    arena_release(&arena);
+    arena_release(&e->arena); // it lives inside it
 }
 
 // ---- finding
@@ -102,19 +99,16 @@ static struct str visit_path(const struct explain *e, uint32_t step, uint32_t vi
 
 struct step_finding *visit_find(const struct explain *e, uint32_t step, uint32_t visit)
 {
-    struct buf text = buf_of(4096);
-    struct step_finding *found = note_find(e, visit_path(e, step, visit, &text));
-    buf_release(&text);
-    return found;
+    struct buf text SCOPED(buf_release) = buf_of(4096);
+    return note_find(e, visit_path(e, step, visit, &text));
 }
 
 enum code visit_note(struct explain *e, uint32_t step, uint32_t visit, struct step_finding **out, struct error *err)
 {
-    struct buf text = buf_of(4096);
+    struct buf text SCOPED(buf_release) = buf_of(4096);
     struct str path = visit_path(e, step, visit, &text);
     enum code rc = buf_ok(&text) ? note_for(e, path, step, out, err) : error_nomem(err);
     if (!rc) (*out)->visit = visit > 0 ? visit : 1;
-    buf_release(&text);
     return rc;
 }
 
@@ -314,12 +308,12 @@ static enum code note_run(struct explain *e, const struct moment *m, struct log_
 static bool tells_the_path(enum moment_kind kind)
 {
     return kind != MOMENT_UNKNOWN && kind != MOMENT_STEP_DELAYED && kind != MOMENT_STEP_REDISPATCHED &&
-           kind != MOMENT_LATE_RESULT && kind != MOMENT_SIGNAL_REJECTED;
+           kind != MOMENT_ATTEMPT_RESTS && kind != MOMENT_LATE_RESULT && kind != MOMENT_SIGNAL_REJECTED;
 }
 
 static uint64_t content_of(const struct moment *m)
 {
-    struct buf text = buf_of((size_t)4 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)4 << 20);
     if (m->has_blob)
         buf_hex(&text, m->blob.b, SHA256_SIZE);
     else if (m->value.type != 0)
@@ -327,9 +321,7 @@ static uint64_t content_of(const struct moment *m)
     buf_printf(&text, "|%.*s|%d", STR_ARG(m->fault.code), m->fault.has_exit ? m->fault.exit_code : -1);
     if (m->kind == MOMENT_STEP_SKIPPED) buf_add(&text, m->reason);
     if (m->kind == MOMENT_SIGNAL_ACCEPTED) buf_add(&text, m->signal_type);
-    uint64_t hash = str_hash(buf_str(&text));
-    buf_release(&text);
-    return hash;
+    return str_hash(buf_str(&text));
 }
 
 static enum code note_event(struct explain *e, const struct moment *m, const struct step_finding *note,
@@ -368,7 +360,8 @@ enum code explain_fold(struct explain *e, const struct moment *m, uint64_t seq, 
     e->seq = seq;
     if (m->at_ms > e->at_ms) e->at_ms = m->at_ms;
     // Kept for audit, or what its children do: nothing of it is a decision about the step.
-    bool aside = m->kind == MOMENT_LATE_RESULT || m->kind == MOMENT_LIST_STARTED || m->kind == MOMENT_CHILD_ENDED;
+    bool aside = m->kind == MOMENT_LATE_RESULT || m->kind == MOMENT_LIST_STARTED || m->kind == MOMENT_CHILD_ENDED ||
+                 m->kind == MOMENT_EVENT_AWAITED || m->kind == MOMENT_ATTEMPT_RESTS;
     if (ended || aside) return kernel_fold(e->run, m, err);
     uint32_t step = moment_is_step(m->kind) ? kernel_find(e->run, m->step) : PROGRAM_TOP;
     if (step != PROGRAM_TOP && e->program->net)
@@ -379,6 +372,7 @@ enum code explain_fold(struct explain *e, const struct moment *m, uint64_t seq, 
     if (!rc && (!note || !e->program->net)) rc = judge_moment(e, m, note, at, err);
     if (!rc && !note) rc = note_run(e, m, at, err);
     if (!rc) rc = kernel_fold(e->run, m, err);
+    if (!rc) rc = given_note(e, m, step, at, err);
     if (!rc && note) rc = note_step(e, note, m, at, err);
     if (!rc && note) note_state(e, note, m, at);
     return rc ? rc : note_event(e, m, note, at, err);

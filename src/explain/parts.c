@@ -9,13 +9,12 @@ enum { MARK_BEGIN = 1, MARK_END = 2, MARK_VALUE = 3 };
 
 static void add_clean(struct buf *out, struct str text)
 {
-    struct buf plain = buf_of((size_t)1 << 20);
+    struct buf plain SCOPED(buf_release) = buf_of((size_t)1 << 20);
     buf_unstyled(&plain, text); // colours of terminals are none of a sentence
     for (size_t i = 0; i < plain.len; i++) {
         unsigned char c = (unsigned char)plain.ptr[i];
         buf_byte(out, c < 0x20 || c == 0x7f ? ' ' : (char)c);
     }
-    buf_release(&plain);
 }
 
 void part_told(struct buf *out, enum part kind, struct str text)

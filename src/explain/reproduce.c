@@ -94,6 +94,8 @@ static enum code judge_start(struct explain *e, const struct moment *m, struct s
         note->join = (struct join_finding){.reuse = true};
         return count(e, note, m, runs && kernel_parents(e->run, note->step).waiting == 0, "a dependency has not ended", err);
     }
+    if (join.verdict == JOIN_UNDO)
+        return count(e, note, m, kernel_undoes_next(e->run, note->step), "it is not its turn to undo", err);
     bool starts = join.verdict == JOIN_START || join.verdict == JOIN_FAULT;
     return count(e, note, m, runs && starts, "its rule and condition do not let it start", err);
 }
@@ -114,6 +116,9 @@ static enum code judge_skip(struct explain *e, const struct moment *m, struct st
     struct join join;
     enum code rc = ask_join(e, note, at, &join, err);
     if (rc) return rc;
+    if (str_is(m->reason, SKIP_NOTHING_TO_UNDO))
+        return count(e, note, m, join.verdict == JOIN_UNDO && kernel_end(e->run) == MOMENT_RUN_COMPLETED, "the run has not come out well",
+                     err);
     return count(e, note, m, join.skip && str_is(m->reason, join.skip), "its rule and condition say otherwise", err);
 }
 

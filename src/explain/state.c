@@ -165,11 +165,13 @@ static bool look_without_note(struct view_of_step *v)
     case RUN_STATUS_PAUSED:
         break;
     }
-    if (run->cancelling) return set(v, STATE_WAITING, "RUN_CANCELLING");
+    bool undoes = v->ps->undo && run->undoing;
+    if (run_stops(run) && !undoes) return set(v, STATE_WAITING, "RUN_CANCELLING");
     if (parents.waiting > 0) return set(v, STATE_WAITING, "DEPENDENCIES");
     if (run->status == RUN_STATUS_PAUSED) return set(v, STATE_WAITING, "RUN_PAUSED");
     if (run->rotating) return set(v, STATE_WAITING, "CONTINUE_AS_NEW");
-    if (run->failing && parents.tainted == 0) return set(v, STATE_WAITING, "RUN_FAILING");
+    if (v->ps->undo && parents.success > 0) return set(v, STATE_WAITING, run->undoing ? "UNDO_NEXT" : "UNDO");
+    if (run->undoing || (run->failing && parents.tainted == 0)) return set(v, STATE_WAITING, "RUN_FAILING");
     return set(v, STATE_WAITING, "DUE");
 }
 
@@ -193,10 +195,12 @@ static bool look_at_running(struct view_of_step *v)
     const struct attempt_finding *attempt = last_attempt(v->note);
     if (attempt && attempt->cause == START_REUSE) return set(v, STATE_RUNNING, "REUSING");
     static const char *const reasons[STEP_TASKS + 1] = {
-        [STEP_APPROVAL] = "GATE", [STEP_WAIT] = "TIMER", [STEP_SUBRUN] = "CHILD_RUN", [STEP_LOOP] = "LOOP"};
+        [STEP_APPROVAL] = "GATE", [STEP_EVENT] = "EVENT", [STEP_WAIT] = "TIMER", [STEP_SUBRUN] = "CHILD_RUN", [STEP_LOOP] = "LOOP"};
     const char *reason = reasons[v->ps->kind] ? reasons[v->ps->kind] : "EXECUTING";
     const struct json *place = reasons[v->ps->kind] || stopping ? NULL : place_now(v->e, v);
     if (place_waits(place)) return set(v, STATE_QUEUED, place_reason(place));
+    uint32_t losses;
+    if (!stopping && v->current && kernel_rests(v->e->run, v->step, &losses) > 0) return set(v, STATE_RUNNING, "RESTS");
     return set(v, v->ps->kind == STEP_APPROVAL ? STATE_APPROVAL : STATE_RUNNING, stopping ? "RUN_CANCELLING" : reason);
 }
 
@@ -216,7 +220,7 @@ static const char *failure_reason(const struct attempt_finding *attempt)
 static const char *skip_reason(struct str reason)
 {
     static const char *const codes[] = {SKIP_DEPENDENCY_FAILED, SKIP_TRIGGER_RULE, SKIP_CONDITION_FALSE,
-                                        SKIP_CONDITION_BROKEN};
+                                        SKIP_CONDITION_BROKEN, SKIP_NOTHING_TO_UNDO};
     for (size_t i = 0; i < ARRAY_COUNT(codes); i++)
         if (str_is(reason, codes[i])) return codes[i];
     return SKIP_OPERATOR;

@@ -122,6 +122,21 @@ static void put_next(struct maker *m, struct json *out, const struct view_of_ste
     JSON_ADD(m->arena, out, {"next", json_filled(list)});
 }
 
+static struct json event_json(struct maker *m, const struct view_of_step *v)
+{
+    const struct run_await *wait = awaited_now(v);
+    if (!wait) return json_none();
+    return JSON_OF(m->arena, {"name", json_string(wait->name)}, {"correlation", json_some(wait->correlation)});
+}
+
+static struct json due_json(struct maker *m, const struct view_of_step *v)
+{
+    if (!v->note || v->note->state != NODE_RUNNING || v->state == STATE_APPROVAL) return json_none();
+    uint32_t losses;
+    bool rests = str_is(str_from(v->reason), "RESTS");
+    return json_time_some(m->arena, rests ? kernel_rests(m->e->run, v->step, &losses) : v->note->due_ms);
+}
+
 static enum code put_parts(struct maker *m, struct json *out, const struct view_of_step *v, struct error *err)
 {
     put_cause(m, out, v);
@@ -135,11 +150,12 @@ static enum code put_parts(struct maker *m, struct json *out, const struct view_
     put_attempts(m, out, v);
     put_retry(m, out, v);
     put_rules(m, out, v);
+    put_undefined(m, out, v);
     JSON_ADD(m->arena, out,
-             {"due", v->note && v->note->state == NODE_RUNNING && v->state != STATE_APPROVAL ?
-              json_time_some(m->arena, v->note->due_ms) : json_none()},
+             {"due", due_json(m, v)},
              {"timeoutMs", json_nonzero(v->ps->timeout_ms)},
              {"onFailure", json_name(v->ps->on_failure == ON_FAILURE_HOLD ? "hold" : "fail_run")},
+             {"event", event_json(m, v)},
              {"childRun", v->note ? json_some(v->note->child_run) : json_none()},
              {"reusedFrom", v->note ? json_some(v->note->reused_from) : json_none()},
              {"givenBy", v->note && step_given(v) ? json_some(v->note->actor) : json_none()});
@@ -158,13 +174,14 @@ static enum code check_open(struct maker *m, const struct view_of_step *v, bool 
     const struct run *run = m->e->run;
     *same = true;
     if (run->net) return OK; // its arcs were asked when they were
-    if (!v->current || v->note || v->state != STATE_WAITING || run->status != RUN_STATUS_RUNNING || run->cancelling)
+    if (!v->current || v->note || v->state != STATE_WAITING || run->status != RUN_STATUS_RUNNING || run_stops(run))
         return OK;
     enum code rc = kernel_join(run, v->step, &m->e->env, m->arena, &join, &local);
     if (rc == E_NOMEM) return error_nomem(err);
     bool waits = join.verdict == JOIN_WAITS, withheld = join.verdict == JOIN_WITHHELD;
     if (str_is(str_from(v->reason), "DEPENDENCIES")) *same = waits;
     if (str_is(str_from(v->reason), "RUN_FAILING")) *same = withheld;
+    if (str_starts(str_from(v->reason), STR("UNDO"))) *same = join.verdict == JOIN_UNDO;
     if (str_is(str_from(v->reason), "DUE")) *same = !waits && !withheld;
     return OK;
 }

@@ -76,10 +76,9 @@ static void compare_arrays(struct comparison *c, const struct json *a, const str
 {
     uint32_t count = a->count > b->count ? a->count : b->count;
     for (uint32_t i = 0; i < count; i++) {
-        struct buf key = buf_of(16);
+        struct buf key SCOPED(buf_release) = buf_of(16);
         buf_int(&key, i);
         compare_at(c, buf_str(&key), i < a->count ? &a->items[i] : NULL, i < b->count ? &b->items[i] : NULL, depth);
-        buf_release(&key);
     }
 }
 

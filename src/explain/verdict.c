@@ -129,6 +129,12 @@ static void waiting_told(struct maker *m, struct buf *out, const struct view_of_
         by_told(out, signal ? signal->actor : (struct str){0}, e->pause_reason);
     } else if (str_is(reason, "CONTINUE_AS_NEW")) {
         buf_printf(out, " could start; segment %u of the log is full, and the run goes on in the next", e->run->segment);
+    } else if (str_starts(reason, STR("UNDO"))) {
+        buf_text(out, str_is(reason, "UNDO") ? " waits to undo " : " will undo ");
+        part_told(out, PART_STEP, e->program->steps[v->ps->deps[0]].id);
+        buf_text(out, str_is(reason, "UNDO") ? ", should the run fail or be cancelled" : " when what ended after it is undone");
+    } else if (str_is(reason, "RUN_FAILING") && e->run->undoing) {
+        buf_text(out, " is not started: the run undoes what it did");
     } else if (str_is(reason, "RUN_FAILING")) {
         buf_printf(out, " is not started: %.*s failed, and a failing plan starts no unrelated work",
                    STR_ARG(e->run->failed_step));
@@ -215,6 +221,8 @@ static void skipped_told(struct maker *m, struct buf *out, const struct view_of_
         condition_told(out, v);
     } else if (str_is(reason, SKIP_CONDITION_BROKEN)) {
         buf_text(out, " was skipped: its condition cannot be read, which counts as false");
+    } else if (str_is(reason, SKIP_NOTHING_TO_UNDO)) {
+        buf_text(out, " was skipped: the run came out well, and nothing is undone");
     } else if (str_is(reason, SKIP_OPERATOR)) {
         const struct signal_finding *signal = accepted(m->e, "SKIP_STEP", v->path);
         buf_text(out, " was skipped");
@@ -225,6 +233,14 @@ static void skipped_told(struct maker *m, struct buf *out, const struct view_of_
 }
 
 // ---- running, failed, done
+
+const struct run_await *awaited_now(const struct view_of_step *v)
+{
+    const struct run *run = v->e->run;
+    const struct run_await *a = v->current ? kernel_await(run, NULL) : NULL;
+    while (a && kernel_place(run, a->lane) != v->step) a = kernel_await(run, a);
+    return a;
+}
 
 static void running_told(struct maker *m, struct buf *out, const struct view_of_step *v)
 {
@@ -241,6 +257,25 @@ static void running_told(struct maker *m, struct buf *out, const struct view_of_
     } else if (str_is(reason, "GATE")) {
         buf_text(out, " waits for a person: nobody has answered");
         since_told(out, m, attempt->started_ms);
+    } else if (str_is(reason, "EVENT")) {
+        const struct run_await *wait = awaited_now(v);
+        buf_text(out, " waits for the event ");
+        if (wait) buf_add(out, wait->name);
+        if (wait && wait->correlation.len > 0) {
+            buf_text(out, " of ");
+            buf_add(out, wait->correlation);
+        }
+        buf_text(out, ": none has come");
+        since_told(out, m, attempt->started_ms);
+        if (v->note->due_ms > 0) {
+            buf_text(out, "; it fails at ");
+            until_told(out, m, v->note->due_ms);
+        }
+    } else if (str_is(reason, "RESTS")) {
+        uint32_t losses = 0;
+        int64_t until = kernel_rests(m->e->run, v->step, &losses);
+        buf_printf(out, " rests: %u engines or workers in a row were gone within a minute of beginning it; it runs again at ", losses);
+        until_told(out, m, until);
     } else if (str_is(reason, "TIMER")) {
         buf_text(out, " waits until ");
         until_told(out, m, v->note->due_ms);

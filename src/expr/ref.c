@@ -160,10 +160,9 @@ enum code expr_text(const struct json *value, struct arena *arena, struct str *o
         *out = STR("");
         return OK;
     }
-    struct buf buf = buf_of(json_limits_default.size_max * 2);
+    struct buf buf SCOPED(buf_release) = buf_of(json_limits_default.size_max * 2);
     json_write(&buf, value);
     bool ok = buf_ok(&buf);
     *out = ok ? arena_copy(arena, buf_str(&buf)) : (struct str){0};
-    buf_release(&buf);
     return out->ptr ? OK : E_NOMEM;
 }

@@ -29,7 +29,7 @@ static enum code finish(struct buf *buf, struct arena *arena, struct str *out, s
 enum code subst_text(struct str text, const struct scope *scope, struct arena *arena, struct str *out,
                      struct error *err)
 {
-    struct buf buf = buf_of(TEXT_SIZE_MAX);
+    struct buf buf SCOPED(buf_release) = buf_of(TEXT_SIZE_MAX);
     size_t copied = 0;
     for (size_t at = str_find(text, '$', 0); at < text.len;) {
         struct ref_match match;
@@ -41,12 +41,10 @@ enum code subst_text(struct str text, const struct scope *scope, struct arena *a
         struct str value_text = {0};
         enum code rc = ref_value(&match.ref, scope, arena, &value, err);
         if (!rc && expr_text(&value, arena, &value_text)) rc = error_nomem(err);
-        if (rc) {
-            buf_release(&buf);
-            return rc;
-        }
+        if (rc) return rc;
         buf_add(&buf, str_slice(text, copied, at));
         buf_add(&buf, value_text);
+        if (!buf_ok(&buf)) break; // it is too large already
         copied = at + match.len;
         at = str_find(text, '$', copied);
     }
@@ -154,7 +152,7 @@ static enum code env_parts(struct shell *sh, struct str name, struct str ref, st
 {
     struct buf *out = &sh->prelude;
     enum code rc = env_put(sh, name, ref, STR("")); // so that it is found; the shell sets it
-    struct buf gone = buf_of(TEXT_SIZE_MAX);
+    struct buf gone SCOPED(buf_release) = buf_of(TEXT_SIZE_MAX);
     buf_printf(out, "unset -v %.*s; %.*s=", STR_ARG(name), STR_ARG(name)); // not of the environment any more
     for (size_t at = 0, part = 1; !rc && at < value.len; at += ENV_VALUE_MAX, part++) {
         struct buf text = buf_of(256);
@@ -171,7 +169,6 @@ static enum code env_parts(struct shell *sh, struct str name, struct str ref, st
     buf_add(out, buf_str(&gone));
     buf_text(out, "; ");
     if (!buf_ok(&gone)) rc = error_nomem(sh->err);
-    buf_release(&gone);
     return rc;
 }
 

@@ -93,7 +93,6 @@ struct lookup {
     pthread_mutex_t mutex;
     pthread_cond_t done_cond;
     bool done, abandoned;
-    int result;
     struct addrinfo *list;
     char host[HOST_MAX + 1];
 };
@@ -120,7 +119,6 @@ static void *look_up(void *argument)
     if (result) result = getaddrinfo(lookup->host, NULL, &hints, &list);
     pthread_mutex_lock(&lookup->mutex);
     lookup->list = result ? NULL : list;
-    lookup->result = result;
     lookup->done = true;
     bool abandoned = lookup->abandoned;
     pthread_cond_signal(&lookup->done_cond);
@@ -157,12 +155,11 @@ static struct lookup *lookup_begin(const char *host)
 static bool lookup_wait(struct lookup *lookup, int64_t timeout_ms)
 {
     int64_t until = os_now().mono_ms + timeout_ms;
-    pthread_mutex_lock(&lookup->mutex);
+    LOCKED(&lookup->mutex);
     while (!lookup->done && os_wait_until(&lookup->done_cond, &lookup->mutex, until)) {
     }
     bool done = lookup->done;
     lookup->abandoned = !done;
-    pthread_mutex_unlock(&lookup->mutex);
     return done;
 }
 

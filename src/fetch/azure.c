@@ -118,7 +118,7 @@ static const struct account *account_find(const struct cloud *cloud, struct str 
     return NULL;
 }
 
-static enum code add_sas(const struct account *account, struct arena *arena, struct target *out, struct error *err)
+static enum code add_sas(const struct account *account, struct arena *arena, struct fetch_target *out, struct error *err)
 {
     struct str sas;
     enum code rc = credential_read(&account->sas, arena, &sas, err);
@@ -151,7 +151,7 @@ static enum code add_headers(const struct fetch_call *call, const struct cloud_t
 }
 
 static enum code add_signature(const struct account *account, const struct fetch_call *call, struct arena *arena,
-                               struct http_header *headers, struct target *out, struct error *err)
+                               struct http_header *headers, struct fetch_target *out, struct error *err)
 {
     struct shared_key request = {.account = account->name,
                                  .method = call->method.len ? call->method : STR("GET"),
@@ -170,12 +170,12 @@ static enum code add_signature(const struct account *account, const struct fetch
 }
 
 enum code azure_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
-                       const struct cloud_time *time, struct arena *arena, struct target *out, struct error *err)
+                       const struct cloud_time *time, struct arena *arena, struct fetch_target *out, struct error *err)
 {
     const struct cloud *cloud = &policy->azure;
     const struct account *account = account_find(cloud, str_from(uri->host));
     struct str blob;
-    *out = (struct target){.reach = cloud->endpoint, .uri = cloud->endpoint.uri};
+    *out = (struct fetch_target){.reach = cloud->endpoint, .uri = cloud->endpoint.uri};
     if (!cloud->custom) {
         out->uri = (struct uri){.scheme = SCHEME_HTTPS, .port = 443};
         memcpy(out->uri.host, uri->host, strlen(uri->host)); // at most 24

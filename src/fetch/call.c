@@ -31,9 +31,9 @@ static enum code headers_check(const struct fetch_call *call, bool object, struc
 }
 
 static enum code plain_target(const struct uri *uri, const struct rule *rule, const struct fetch_call *call,
-                              struct arena *arena, struct target *out, struct error *err)
+                              struct arena *arena, struct fetch_target *out, struct error *err)
 {
-    *out = (struct target){.uri = *uri, .reach = *rule, .headers = call->headers, .header_count = call->header_count};
+    *out = (struct fetch_target){.uri = *uri, .reach = *rule, .headers = call->headers, .header_count = call->header_count};
     out->path = uri->path;
     if (!uri->query.len) return OK;
     char *path = ARENA_ARRAY(arena, uri->path.len + uri->query.len + 1, char);
@@ -47,7 +47,7 @@ static enum code plain_target(const struct uri *uri, const struct rule *rule, co
 }
 
 // The tenant that named the URI does not learn why nothing answered: that would be a map of ports. The log of the service has it.
-static enum code unreachable(const struct target *target, const struct error *why, struct error *err)
+static enum code unreachable(const struct fetch_target *target, const struct error *why, struct error *err)
 {
     os_log(LOG_INFO, "a fetch did not reach its server host=%s why=\"%s\"", target->uri.host, why->message);
     return error_set(err, E_IO, "the server of the URI cannot be reached");
@@ -65,7 +65,7 @@ static bool peer_admitted(const struct wire *wire, const struct rule *reach)
     return getpeername(wire->fd, &peer.any, &peer.size) == 0 && rule_admits(reach, &peer.any);
 }
 
-static enum code reach(const struct fetch_policy *policy, const struct target *target, struct wire *wire,
+static enum code reach(const struct fetch_policy *policy, const struct fetch_target *target, struct wire *wire,
                        struct error *err)
 {
     struct fetch_addresses addresses;
@@ -85,7 +85,9 @@ static enum code reach(const struct fetch_policy *policy, const struct target *t
     wire->deadline = deadline;
     if (rc) return unreachable(target, &why, err);
     if (!peer_admitted(wire, &target->reach)) return refuse_address(err);
-    return target->uri.scheme == SCHEME_HTTPS ? wire_tls(wire, &target->uri, policy->ca_file, err) : OK;
+    if (target->uri.scheme != SCHEME_HTTPS) return OK;
+    struct wire_tls tls = {.host = target->uri.host, .ca_file = policy->ca_file, .alpn = "http/1.1"};
+    return wire_secure(wire, &tls, err);
 }
 
 // ---- the connection: of this call, or kept
@@ -117,7 +119,7 @@ void fetch_keep_close(struct fetch_keep *keep)
 }
 
 // Is the connection still good for this place?
-static bool leads_to(const struct fetch_keep *keep, const struct target *target)
+static bool leads_to(const struct fetch_keep *keep, const struct fetch_target *target)
 {
     return keep->wire.fd >= 0 && keep->uri.scheme == target->uri.scheme && keep->uri.port == target->uri.port &&
            strcmp(keep->uri.host, target->uri.host) == 0 && mono_ms() - keep->since < KEPT_MS && wire_idle(&keep->wire);
@@ -141,7 +143,7 @@ static size_t body_limit(const struct trip *trip)
 }
 
 // *heard: the server has begun to answer. *reusable: the connection is good for another request.
-static enum code ask(const struct trip *trip, const struct target *target, bool *heard, bool *reusable,
+static enum code ask(const struct trip *trip, const struct fetch_target *target, bool *heard, bool *reusable,
                      struct error *err)
 {
     const struct fetch_call *call = trip->call;
@@ -163,7 +165,7 @@ static enum code ask(const struct trip *trip, const struct target *target, bool 
                         err);
 }
 
-static enum code connect_to(const struct trip *trip, const struct target *target, struct error *err)
+static enum code connect_to(const struct trip *trip, const struct fetch_target *target, struct error *err)
 {
     struct fetch_keep *keep = trip->keep;
     enum code rc = reach(trip->policy, target, &keep->wire, err);
@@ -173,7 +175,7 @@ static enum code connect_to(const struct trip *trip, const struct target *target
     return rc;
 }
 
-static enum code ask_kept(const struct trip *trip, const struct target *target, struct error *err)
+static enum code ask_kept(const struct trip *trip, const struct fetch_target *target, struct error *err)
 {
     struct fetch_keep *keep = trip->keep;
     bool kept = leads_to(keep, target), heard = false, reusable = false;
@@ -201,11 +203,9 @@ static bool date_parse(struct str text, int64_t *ms)
     if (text.len != 29) return false;
     for (int month = 0; month < 12; month++) {
         if (memcmp(months + 3 * month, text.ptr + 8, 3) != 0) continue;
-        struct buf out = buf_of(64);
+        struct buf out SCOPED(buf_release) = buf_of(64);
         buf_printf(&out, "%.4s-%02d-%.2sT%.8sZ", text.ptr + 12, month + 1, text.ptr + 5, text.ptr + 17);
-        bool good = buf_ok(&out) && civil_parse(buf_str(&out), ms);
-        buf_release(&out);
-        return good;
+        return buf_ok(&out) && civil_parse(buf_str(&out), ms);
     }
     return false;
 }
@@ -229,7 +229,7 @@ static bool better_time(const struct fetch_answer *answer, struct arena *arena, 
 static enum code go(const struct trip *trip, const struct uri *uri, const struct rule *rule,
                     const struct cloud_time *time, struct error *err)
 {
-    struct target target;
+    struct fetch_target target;
     const struct fetch_call *call = trip->call;
     enum code rc = OK;
     if (uri->port)

@@ -152,6 +152,7 @@ enum code fetch_link_open(const struct fetch_link_options *options, struct fetch
 // anew. E_IO after the request was sent means: it may or may not have been done.
 enum code fetch_link_call(struct fetch_link *link, const struct fetch_call *call, struct arena *arena,
                           struct fetch_answer *answer, struct error *err) MUST_CHECK;
-void fetch_link_close(struct fetch_link *link); // NULL is fine
+bool fetch_link_sent(const struct fetch_link *link); // whether anything of the last call may have reached the server
+void fetch_link_close(struct fetch_link *link);      // NULL is fine
 
 #endif

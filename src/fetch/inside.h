@@ -1,8 +1,9 @@
-// Private to fetch/: URIs as parsed, rules, addresses, wires.
+// Private to fetch/: URIs as parsed, rules, addresses, requests on a wire.
 #ifndef CAIRN_FETCH_INSIDE_H
 #define CAIRN_FETCH_INSIDE_H
 
 #include "fetch/fetch.h"
+#include "fetch/wire.h"
 #include "os/os.h"
 
 #include <netinet/in.h>
@@ -51,15 +52,15 @@ struct rule {
 bool rule_admits(const struct rule *rule, const struct sockaddr *address);
 
 // A credential by reference. Neither given: there is none.
-struct secret_ref {
+struct secret_source {
     struct str variable, file;
 };
-enum code credential_read(const struct secret_ref *ref, struct arena *arena, struct str *out,
+enum code credential_read(const struct secret_source *ref, struct arena *arena, struct str *out,
                           struct error *err) MUST_CHECK;
 
 struct account {
     struct str name;
-    struct secret_ref key, sas, customer;
+    struct secret_source key, sas, customer;
 };
 
 // Where objects of one scheme live.
@@ -67,8 +68,8 @@ struct cloud {
     bool custom;          // an endpoint of one's own: buckets and accounts stand in the path
     struct rule endpoint; // scheme, host, port and who may answer; its host is empty unless custom
     struct str region;
-    struct secret_ref key_id, secret, token; // s3, gs; no key: requests are not signed
-    struct secret_ref customer;              // s3: objects are encrypted with this key, which the server does not keep
+    struct secret_source key_id, secret, token; // s3, gs; no key: requests are not signed
+    struct secret_source customer;              // s3: objects are encrypted with this key, which the server does not keep
     const struct account *accounts;          // azure
     size_t account_count;
 };
@@ -91,29 +92,9 @@ enum code policy_match(const struct fetch_policy *policy, struct str text, struc
 enum code address_resolve(const struct fetch_resolver *resolver, const struct uri *uri, int64_t timeout_ms,
                           struct fetch_addresses *out, struct error *err) MUST_CHECK;
 
-// ---- a connection, with or without TLS; never raises SIGPIPE
-struct ssl_st;
-
-struct wire {
-    int fd;                         // -1: closed
-    struct ssl_st *ssl;             // NULL: plain
-    int64_t deadline;               // mono ms
-    bool (*stopped)(void *context); // asked now and then while waiting; NULL = never
-    void *stop_context;
-    const char *cert_file, *key_file; // shown to a server that asks; NULL: none
-};
-#define NO_DEADLINE INT64_MAX
-
 int64_t mono_ms(void);
-// E_IO with the system's words, E_TIMEOUT, E_CANCELLED.
-enum code wire_connect(struct wire *wire, const struct address *address, struct error *err) MUST_CHECK;
-// Chain and name are verified. E_DENIED: they do not fit.
-enum code wire_tls(struct wire *wire, const struct uri *uri, struct str ca_file, struct error *err) MUST_CHECK;
-enum code wire_send(struct wire *wire, struct str bytes, struct error *err) MUST_CHECK;
-// At least one byte, or *got 0: the other side has closed, and said so if it speaks TLS.
-enum code wire_recv(struct wire *wire, char *room, size_t size, size_t *got, struct error *err) MUST_CHECK;
-bool wire_idle(const struct wire *wire); // open, and nothing has come
-void wire_close(struct wire *wire);
+enum code wire_dial_uri(struct wire *wire, const struct uri *uri,
+                        struct error *err) MUST_CHECK; // by any of its addresses
 
 // ---- one request and its answer on a wire
 #define EXCHANGE_ROOM 16384
@@ -142,7 +123,7 @@ struct str host_header(const struct uri *uri, struct arena *arena);
 
 // ---- signed requests to object stores
 // Where a request goes once its URI is understood.
-struct target {
+struct fetch_target {
     struct uri uri;    // scheme, host, port
     struct rule reach; // which addresses may answer
     struct str path;   // and query, as sent
@@ -155,10 +136,10 @@ struct cloud_time {
 };
 // E_NOT_FOUND (a credential), E_NOMEM.
 enum code s3_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
-                    const struct cloud_time *time, struct arena *arena, struct target *out,
+                    const struct cloud_time *time, struct arena *arena, struct fetch_target *out,
                     struct error *err) MUST_CHECK; // s3 and gs
 enum code azure_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
-                       const struct cloud_time *time, struct arena *arena, struct target *out,
+                       const struct cloud_time *time, struct arena *arena, struct fetch_target *out,
                        struct error *err) MUST_CHECK;
 // "/first/key", escaped as signatures want it. ptr NULL: out of memory.
 struct str object_path(struct str first, struct str key, struct arena *arena);
@@ -169,7 +150,7 @@ struct customer_names {
     const char *algorithm, *key, *hash;
     bool md5; // else SHA-256
 };
-enum code customer_headers(const struct secret_ref *ref, const struct customer_names *names, struct arena *arena,
+enum code customer_headers(const struct secret_source *ref, const struct customer_names *names, struct arena *arena,
                            struct http_header out[3], size_t *count, struct error *err) MUST_CHECK;
 
 struct sigv4 {

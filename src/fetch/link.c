@@ -18,10 +18,12 @@ struct fetch_link {
     struct uri uri;       // unless it is a Unix socket
     struct address socket;
     bool local; // a Unix socket
+    bool sent;  // the last call
     struct str url, host, prefix, bearer, ca_file;
     int64_t timeout_ms;
     size_t body_max;
     struct wire wire;
+    const char *cert_file, *key_file; // shown to a server that asks; empty: none
     bool (*stopped)(void *context); // of calls that do not say
     void *stop_context;
     struct exchange *exchange;
@@ -100,7 +102,7 @@ static enum code options_copy(struct fetch_link *link, const struct fetch_link_o
     struct str cert = arena_copy(&link->arena, options->cert_file), key = arena_copy(&link->arena, options->key_file);
     if (!cert.ptr || !key.ptr) return error_nomem(err);
     if (!cert.len != !key.len) return error_set(err, E_INVALID, "a certificate and its key go together");
-    if (cert.len) link->wire.cert_file = cert.ptr, link->wire.key_file = key.ptr;
+    link->cert_file = cert.ptr, link->key_file = key.ptr;
     return url_parse(link, err);
 }
 
@@ -132,28 +134,19 @@ void fetch_link_close(struct fetch_link *link)
 
 static enum code link_connect(struct fetch_link *link, struct error *err)
 {
-    if (link->local) {
-        enum code rc = wire_connect(&link->wire, &link->socket, err);
-        if (rc) error_wrap(err, "cannot reach %.*s", STR_ARG(link->url));
-        return rc;
+    struct wire_tls tls = {.host = link->uri.host,
+                           .ca_file = link->ca_file,
+                           .cert_file = link->cert_file,
+                           .key_file = link->key_file,
+                           .alpn = "http/1.1"};
+    struct error why = {0};
+    enum code rc =
+        link->local ? wire_connect(&link->wire, &link->socket, &why) : wire_dial_uri(&link->wire, &link->uri, &why);
+    if (!rc && !link->local && link->uri.scheme == SCHEME_HTTPS) {
+        rc = wire_secure(&link->wire, &tls, &why);
+        if (rc) wire_close(&link->wire);
     }
-    struct fetch_addresses addresses;
-    enum code rc = address_resolve(NULL, &link->uri, link->wire.deadline - mono_ms(), &addresses, err);
-    if (rc) return rc;
-    for (size_t i = 0; i < addresses.count; i++) {
-        struct error why = {0};
-        rc = wire_connect(&link->wire, &addresses.list[i], &why);
-        if (rc && rc != E_CANCELLED && rc != E_TIMEOUT && i + 1 < addresses.count) continue;
-        if (rc) return error_set(err, rc, "cannot reach %.*s: %s", STR_ARG(link->url), why.message);
-        break;
-    }
-    if (link->uri.scheme != SCHEME_HTTPS) return OK;
-    rc = wire_tls(&link->wire, &link->uri, link->ca_file, err);
-    if (rc) {
-        wire_close(&link->wire);
-        error_wrap(err, "cannot reach %.*s", STR_ARG(link->url));
-    }
-    return rc;
+    return rc ? error_set(err, rc, "cannot reach %.*s: %s", STR_ARG(link->url), why.message) : OK;
 }
 
 static enum code link_request(struct fetch_link *link, const struct fetch_call *call, struct http_header *headers,
@@ -188,6 +181,7 @@ enum code fetch_link_call(struct fetch_link *link, const struct fetch_call *call
     struct http_header headers[HEADERS_MAX + 1];
     struct exchange_request request;
     enum code rc = link_request(link, call, headers, &request, err);
+    link->sent = false;
     if (rc) return rc;
     int64_t timeout = call->timeout_ms > 0 ? call->timeout_ms : link->timeout_ms;
     link->wire.deadline = mono_ms() + timeout;
@@ -199,6 +193,7 @@ enum code fetch_link_call(struct fetch_link *link, const struct fetch_call *call
     for (;;) {
         rc = kept ? OK : link_connect(link, err);
         if (rc) return rc;
+        link->sent = true;
         struct error why = {0};
         rc = exchange_run(link->exchange, &link->wire, &request, arena, answer, &heard, &reusable, &why);
         if (rc || !reusable) wire_close(&link->wire);
@@ -210,4 +205,9 @@ enum code fetch_link_call(struct fetch_link *link, const struct fetch_call *call
         if (rc && err) *err = why;
         return rc;
     }
+}
+
+bool fetch_link_sent(const struct fetch_link *link)
+{
+    return link->sent;
 }

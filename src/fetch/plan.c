@@ -62,14 +62,13 @@ static enum code gunzip(struct str from, struct arena *arena, struct str *bytes,
 {
     z_stream stream = {.next_in = (Bytef *)(uintptr_t)from.ptr, .avail_in = (uInt)from.len};
     if (inflateInit2(&stream, 15 + 16) != Z_OK) return error_nomem(err);
-    struct buf out = buf_of(FETCH_INFLATED_MAX + 2 * 65536);
+    struct buf out SCOPED(buf_release) = buf_of(FETCH_INFLATED_MAX + 2 * 65536);
     enum code rc = inflate_all(&stream, from, &out, err);
     inflateEnd(&stream);
     if (!rc) {
         *bytes = arena_copy(arena, buf_str(&out));
         if (!bytes->ptr) rc = error_nomem(err);
     }
-    buf_release(&out);
     return rc;
 }
 

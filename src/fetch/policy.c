@@ -67,7 +67,7 @@ static void read_rules(struct form *form, struct fetch_policy *policy)
     policy->rule_count = list->count;
 }
 
-static void read_secret(struct form *form, const char *name, struct secret_ref *out)
+static void read_secret(struct form *form, const char *name, struct secret_source *out)
 {
     const struct json *value = form_any(form, name);
     if (!value) return;
@@ -102,7 +102,7 @@ bool region_valid(struct str region)
 }
 
 // The key travels with each request: not where others can read along.
-static void read_customer(struct form *form, const struct cloud *cloud, struct secret_ref *out)
+static void read_customer(struct form *form, const struct cloud *cloud, struct secret_source *out)
 {
     read_secret(form, "customerKey", out);
     if ((out->variable.len || out->file.len) && cloud->endpoint.uri.scheme == SCHEME_HTTP && !cloud->endpoint.allow_private)
@@ -198,7 +198,7 @@ void fetch_policy_plans(struct fetch_policy *policy, struct fetch_plans plans)
     policy->plans = plans;
 }
 
-enum code credential_read(const struct secret_ref *ref, struct arena *arena, struct str *out, struct error *err)
+enum code credential_read(const struct secret_source *ref, struct arena *arena, struct str *out, struct error *err)
 {
     *out = (struct str){"", 0};
     struct str name = ref->variable.len ? ref->variable : ref->file;

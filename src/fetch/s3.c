@@ -200,11 +200,10 @@ bool sigv4_sign(const struct sigv4 *request, struct arena *arena, struct http_he
     if (!out[0].value.ptr || !out[1].value.ptr) return false;
     struct pair *headers = sorted_headers(request, out, n, arena);
     if (!headers) return false;
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     bool good = write_authorization(request, headers, 1 + request->header_count + n, str_from(stamp),
                                     str_from(body_hash), arena, &text);
     out[n] = (struct http_header){STR("Authorization"), good ? arena_copy(arena, buf_str(&text)) : (struct str){0}};
-    buf_release(&text);
     *count = n + 1;
     return out[n].value.ptr != NULL;
 }
@@ -232,18 +231,17 @@ static bool provider(const struct uri *uri, struct str region, struct uri *out)
 {
     bool google = uri->scheme == SCHEME_GS;
     *out = (struct uri){.scheme = SCHEME_HTTPS, .port = 443};
-    struct buf host = buf_of(HOST_MAX);
+    struct buf host SCOPED(buf_release) = buf_of(HOST_MAX);
     if (!google) buf_printf(&host, "%s.s3.%.*s.amazonaws.com", uri->host, STR_ARG(region));
     if (google) buf_text(&host, "storage.googleapis.com");
     bool fits = buf_ok(&host);
     if (fits) memcpy(out->host, host.ptr, host.len + 1);
-    buf_release(&host);
     return fits;
 }
 
 #define CUSTOMER_KEY_SIZE 32
 
-enum code customer_headers(const struct secret_ref *ref, const struct customer_names *names, struct arena *arena,
+enum code customer_headers(const struct secret_source *ref, const struct customer_names *names, struct arena *arena,
                            struct http_header out[3], size_t *count, struct error *err)
 {
     struct str text;
@@ -269,7 +267,7 @@ enum code customer_headers(const struct secret_ref *ref, const struct customer_n
 }
 
 static enum code sign(const struct cloud *cloud, const struct fetch_call *call, const struct cloud_time *time,
-                      struct str region, struct arena *arena, struct target *out, struct error *err)
+                      struct str region, struct arena *arena, struct fetch_target *out, struct error *err)
 {
     static const struct customer_names customer_names = {
         .algorithm = "x-amz-server-side-encryption-customer-algorithm",
@@ -303,12 +301,12 @@ static enum code sign(const struct cloud *cloud, const struct fetch_call *call, 
 }
 
 enum code s3_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
-                    const struct cloud_time *time, struct arena *arena, struct target *out, struct error *err)
+                    const struct cloud_time *time, struct arena *arena, struct fetch_target *out, struct error *err)
 {
     const struct cloud *cloud = uri->scheme == SCHEME_GS ? &policy->gs : &policy->s3;
     struct str region = time->region.len ? time->region : cloud->region, key;
     bool in_path = cloud->custom || uri->scheme == SCHEME_GS;
-    *out = (struct target){.reach = cloud->endpoint, .uri = cloud->endpoint.uri};
+    *out = (struct fetch_target){.reach = cloud->endpoint, .uri = cloud->endpoint.uri};
     if (!cloud->custom && !provider(uri, region, &out->uri))
         return error_set(err, E_LIMIT, "the bucket's name is too long");
     if (!uri_decode(uri->path, arena, &key)) return error_nomem(err);

@@ -1,8 +1,6 @@
 // Sockets and TLS with a deadline.
 #include "fetch/inside.h"
 
-#include "os/os.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <netinet/tcp.h>
@@ -11,6 +9,7 @@
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -69,23 +68,52 @@ enum code wire_connect(struct wire *wire, const struct address *address, struct 
     return rc;
 }
 
+enum code wire_dial_uri(struct wire *wire, const struct uri *uri, struct error *err)
+{
+    struct fetch_addresses addresses;
+    enum code rc = address_resolve(NULL, uri, wire->deadline - mono_ms(), &addresses, err);
+    for (size_t i = 0; !rc && i < addresses.count; i++) {
+        struct error why = {0};
+        rc = wire_connect(wire, &addresses.list[i], &why);
+        if (!rc) return OK;
+        bool next = i + 1 < addresses.count && rc != E_CANCELLED && rc != E_TIMEOUT;
+        rc = next ? OK : error_set(err, rc, "%s", why.message);
+    }
+    return rc;
+}
+
+enum code wire_dial(struct wire *wire, const char *host, const char *port, struct error *err)
+{
+    struct uri uri = {.literal = false};
+    int64_t number;
+    snprintf(uri.host, sizeof(uri.host), "%s", host);
+    if (strlen(host) > HOST_MAX || !str_int64(str_from(port), &number) || number < 1 || number > UINT16_MAX)
+        return error_set(err, E_INVALID, "%s:%s is no address of a server", host, port);
+    uri.port = (uint16_t)number;
+    enum code rc = wire_dial_uri(wire, &uri, err);
+    if (rc) error_wrap(err, "cannot reach %s:%s", host, port);
+    return rc;
+}
+
 // ---- TLS
 
-// A socket BIO of OpenSSL's own would raise SIGPIPE.
+// A socket BIO of OpenSSL's own would raise SIGPIPE. Its data is the descriptor.
+static int bio_fd(BIO *bio)
+{
+    BIO_clear_retry_flags(bio);
+    return (int)(intptr_t)BIO_get_data(bio);
+}
+
 static int bio_read(BIO *bio, char *bytes, int size)
 {
-    struct wire *wire = BIO_get_data(bio);
-    BIO_clear_retry_flags(bio);
-    ssize_t got = recv(wire->fd, bytes, (size_t)size, 0);
+    ssize_t got = recv(bio_fd(bio), bytes, (size_t)size, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
     return (int)got;
 }
 
 static int bio_write(BIO *bio, const char *bytes, int size)
 {
-    struct wire *wire = BIO_get_data(bio);
-    BIO_clear_retry_flags(bio);
-    ssize_t sent = send(wire->fd, bytes, (size_t)size, MSG_NOSIGNAL);
+    ssize_t sent = send(bio_fd(bio), bytes, (size_t)size, MSG_NOSIGNAL);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
     return (int)sent;
 }
@@ -109,15 +137,28 @@ static struct {
     } list[CONTEXTS_MAX];
 } kept = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+// The authorities of this machine: where libcrypto looks for them, or, when nothing is there (a binary that was made on another
+// distribution), where distributions keep them.
+static bool trust_machine(SSL_CTX *context)
+{
+    static const char *const places[] = {
+        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
+    };
+    bool named = getenv(X509_get_default_cert_file_env()) || getenv(X509_get_default_cert_dir_env());
+    if (!named && access(X509_get_default_cert_dir(), R_OK) != 0 && access(X509_get_default_cert_file(), R_OK) != 0)
+        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+            if (access(places[i], R_OK) == 0) return SSL_CTX_load_verify_locations(context, places[i], NULL) == 1;
+    return SSL_CTX_set_default_verify_paths(context) == 1;
+}
+
 static SSL_CTX *context_make(const char *path)
 {
-    static const unsigned char protocols[] = "\x08http/1.1";
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     if (!context) return NULL;
     bool good =
         SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
-        (*path ? SSL_CTX_load_verify_locations(context, path, NULL) : SSL_CTX_set_default_verify_paths(context)) == 1 &&
-        SSL_CTX_set_alpn_protos(context, protocols, sizeof(protocols) - 1) == 0;
+        (*path ? SSL_CTX_load_verify_locations(context, path, NULL) == 1 : trust_machine(context));
     SSL_CTX_set_security_level(context, 2); // no SHA-1, no short keys
     SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
@@ -184,141 +225,196 @@ static SSL *ssl_make(struct str ca_file, struct error *err)
     return ssl;
 }
 
-static bool ssl_expect(SSL *ssl, const struct uri *uri)
+static bool ssl_expect(SSL *ssl, const char *host)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
-    if (uri->literal) return X509_VERIFY_PARAM_set1_ip_asc(param, uri->host) == 1;
+    if (X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1) return true;
     X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    return X509_VERIFY_PARAM_set1_host(param, uri->host, 0) == 1 && SSL_set_tlsext_host_name(ssl, uri->host) == 1;
+    return X509_VERIFY_PARAM_set1_host(param, host, 0) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
 // A chain and a key that is its own.
-static enum code ssl_show(SSL *ssl, const struct wire *wire, struct error *err)
+static enum code ssl_show(SSL *ssl, const struct wire_tls *tls, struct error *err)
 {
-    if (!wire->cert_file) return OK;
-    bool good = SSL_use_certificate_chain_file(ssl, wire->cert_file) == 1 &&
-                SSL_use_PrivateKey_file(ssl, wire->key_file, SSL_FILETYPE_PEM) == 1 && SSL_check_private_key(ssl) == 1;
+    if (!tls->cert_file || !*tls->cert_file) return OK;
+    bool good = SSL_use_certificate_chain_file(ssl, tls->cert_file) == 1 &&
+                SSL_use_PrivateKey_file(ssl, tls->key_file, SSL_FILETYPE_PEM) == 1 && SSL_check_private_key(ssl) == 1;
     ERR_clear_error();
     if (good) return OK;
-    return error_set(err, E_INVALID, "the certificate %s and the key %s cannot be used together", wire->cert_file,
-                     wire->key_file);
+    return error_set(err, E_INVALID, "the certificate %s and the key %s cannot be used together", tls->cert_file,
+                     tls->key_file);
 }
 
-// What an SSL call that gave `result` wants; OK: call it again.
-static enum code ssl_again(struct wire *wire, int result, bool *closed, struct error *err)
+// A list of one protocol, with its length before it.
+static bool ssl_offer(SSL *ssl, const char *alpn)
+{
+    unsigned char list[32];
+    size_t size = alpn ? strlen(alpn) : 0;
+    if (size == 0) return true;
+    INVARIANT(size < sizeof(list));
+    list[0] = (unsigned char)size;
+    memcpy(list + 1, alpn, size);
+    return SSL_set_alpn_protos(ssl, list, (unsigned)size + 1) == 0;
+}
+
+static bool ssl_agreed(const SSL *ssl, const char *alpn)
+{
+    const unsigned char *chosen = NULL;
+    unsigned size = 0;
+    SSL_get0_alpn_selected(ssl, &chosen, &size);
+    return size == strlen(alpn) && memcmp(chosen, alpn, size) == 0;
+}
+
+static enum code ssl_begin(struct wire *wire, const struct wire_tls *tls, struct error *err)
+{
+    wire->ssl = ssl_make(tls->ca_file, err);
+    if (!wire->ssl) return err ? err->code : E_INVALID;
+    enum code rc = ssl_show(wire->ssl, tls, err);
+    if (rc) return rc;
+    BIO *bio = ssl_expect(wire->ssl, tls->host) && ssl_offer(wire->ssl, tls->alpn) ? BIO_new(kept.bio) : NULL;
+    if (!bio) return error_nomem(err);
+    BIO_set_data(bio, (void *)(intptr_t)wire->fd);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(wire->ssl, bio, bio);
+    return OK;
+}
+
+static enum code broke_off(struct error *err)
+{
+    return error_set(err, E_IO, "the server broke off");
+}
+
+// What an SSL call that gave `result` wants: *wait (0: nothing more will come), then it is called again.
+static enum code ssl_result(struct wire *wire, int result, short *wait, struct error *err)
 {
     int why = SSL_get_error(wire->ssl, result);
     unsigned long reason = ERR_peek_error();
     ERR_clear_error();
-    if (why == SSL_ERROR_WANT_READ) return wire_wait(wire, POLLIN, err);
-    if (why == SSL_ERROR_WANT_WRITE) return wire_wait(wire, POLLOUT, err);
-    if (why == SSL_ERROR_ZERO_RETURN) {
-        *closed = true;
-        return OK;
-    }
+    *wait = why == SSL_ERROR_WANT_READ ? POLLIN : why == SSL_ERROR_WANT_WRITE ? POLLOUT : 0;
+    if (*wait || why == SSL_ERROR_ZERO_RETURN) return OK;
     if (why == SSL_ERROR_SSL && ERR_GET_REASON(reason) != SSL_R_UNEXPECTED_EOF_WHILE_READING)
         return error_set(err, E_IO, "TLS failed: %s", ERR_reason_error_string(reason));
-    return error_set(err, E_IO, "the server broke off");
+    return broke_off(err);
 }
 
-enum code wire_tls(struct wire *wire, const struct uri *uri, struct str ca_file, struct error *err)
+enum code wire_secure(struct wire *wire, const struct wire_tls *tls, struct error *err)
 {
-    wire->ssl = ssl_make(ca_file, err);
-    if (!wire->ssl) return err ? err->code : E_INVALID;
-    enum code shown = ssl_show(wire->ssl, wire, err);
-    if (shown) return shown;
-    BIO *bio = BIO_new(kept.bio);
-    if (!bio || !ssl_expect(wire->ssl, uri)) {
-        BIO_free(bio);
-        return error_nomem(err);
-    }
-    BIO_set_data(bio, wire);
-    BIO_set_init(bio, 1);
-    SSL_set_bio(wire->ssl, bio, bio);
-    for (;;) {
-        bool closed = false;
+    enum code rc = ssl_begin(wire, tls, err);
+    while (!rc) {
+        short wait;
         ERR_clear_error();
         int done = SSL_connect(wire->ssl);
+        if (done == 1 && tls->agreed && !ssl_agreed(wire->ssl, tls->alpn))
+            return error_set(err, E_UNSUPPORTED, "the server does not agree on the protocol \"%s\"", tls->alpn);
         if (done == 1) return OK;
         long verdict = SSL_get_verify_result(wire->ssl);
         if (verdict != X509_V_OK)
             return error_set(err, E_DENIED, "the server's certificate is not accepted: %s",
                              X509_verify_cert_error_string(verdict));
-        enum code rc = ssl_again(wire, done, &closed, err);
-        if (!rc && closed) rc = error_set(err, E_IO, "the server broke off");
-        if (rc) return rc;
+        rc = ssl_result(wire, done, &wait, err);
+        if (!rc) rc = wait ? wire_wait(wire, wait, err) : broke_off(err);
     }
+    return rc;
 }
 
 // ---- bytes
 
-static enum code tls_send(struct wire *wire, struct str bytes, struct error *err)
+// Once. *wait: nothing was done, and this has to come first.
+static enum code try_send(struct wire *wire, struct str bytes, size_t *sent, short *wait, struct error *err)
 {
-    while (bytes.len) {
-        size_t sent = 0;
-        bool closed = false;
+    *sent = 0;
+    *wait = 0;
+    if (wire->ssl) {
         ERR_clear_error();
-        int done = SSL_write_ex(wire->ssl, bytes.ptr, bytes.len, &sent);
-        if (done == 1) {
-            bytes = str_slice(bytes, sent, bytes.len);
-            continue;
-        }
-        enum code rc = ssl_again(wire, done, &closed, err);
-        if (!rc && closed) rc = error_set(err, E_IO, "the server broke off");
-        if (rc) return rc;
+        int done = SSL_write_ex(wire->ssl, bytes.ptr, bytes.len, sent);
+        if (done == 1) return OK;
+        enum code rc = ssl_result(wire, done, wait, err);
+        return rc || *wait ? rc : broke_off(err);
     }
+    ssize_t n;
+    do n = send(wire->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0)
+        *sent = (size_t)n;
+    else if (errno == EAGAIN)
+        *wait = POLLOUT;
+    else
+        return error_set(err, E_IO, "the server broke off: %s", strerror(errno));
+    return OK;
+}
+
+// Once. Neither *got nor *wait: the other side has closed.
+static enum code try_recv(struct wire *wire, char *room, size_t size, size_t *got, short *wait, struct error *err)
+{
+    *got = 0;
+    *wait = 0;
+    if (wire->ssl) {
+        ERR_clear_error();
+        int done = SSL_read_ex(wire->ssl, room, size, got);
+        return done == 1 ? OK : ssl_result(wire, done, wait, err);
+    }
+    ssize_t n;
+    do n = recv(wire->fd, room, size, 0);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0)
+        *got = (size_t)n;
+    else if (errno == EAGAIN)
+        *wait = POLLIN;
+    else
+        return error_set(err, E_IO, "the server broke off: %s", strerror(errno));
     return OK;
 }
 
 enum code wire_send(struct wire *wire, struct str bytes, struct error *err)
 {
-    if (wire->ssl) return tls_send(wire, bytes, err);
-    while (bytes.len) {
-        ssize_t sent = send(wire->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
-        if (sent >= 0) {
-            bytes = str_slice(bytes, (size_t)sent, bytes.len);
-            continue;
-        }
-        if (errno == EINTR) continue;
-        if (errno != EAGAIN) return error_set(err, E_IO, "the server broke off: %s", strerror(errno));
-        enum code rc = wire_wait(wire, POLLOUT, err);
-        if (rc) return rc;
+    enum code rc = OK;
+    while (!rc && bytes.len) {
+        size_t sent;
+        short wait;
+        rc = try_send(wire, bytes, &sent, &wait, err);
+        if (!rc && wait) rc = wire_wait(wire, wait, err);
+        bytes = str_slice(bytes, sent, bytes.len);
     }
-    return OK;
+    return rc;
 }
 
-// A server that always has bytes ready is never waited for: the clock is looked at here too.
-static enum code in_time(const struct wire *wire, struct error *err)
+enum code wire_send_now(struct wire *wire, struct str bytes, size_t *sent, struct error *err)
 {
-    if (wire->deadline == NO_DEADLINE || mono_ms() < wire->deadline) return OK;
-    return error_set(err, E_TIMEOUT, "the server took too long");
+    short wait;
+    return try_send(wire, bytes, sent, &wait, err);
 }
 
 enum code wire_recv(struct wire *wire, char *room, size_t size, size_t *got, struct error *err)
 {
+    short wait;
+    enum code rc;
+    do {
+        // A server that always has bytes ready is never waited for: the clock is looked at here too.
+        *got = 0;
+        if (wire->deadline != NO_DEADLINE && mono_ms() >= wire->deadline)
+            return error_set(err, E_TIMEOUT, "the server took too long");
+        rc = try_recv(wire, room, size, got, &wait, err);
+        if (!rc && wait) rc = wire_wait(wire, wait, err);
+    } while (!rc && wait);
+    return rc;
+}
+
+enum code wire_recv_now(struct wire *wire, struct buf *in, size_t *got, struct error *err)
+{
+    enum { READ_SIZE = 16384 };
+    char *room = buf_reserve(in, READ_SIZE);
+    short wait;
     *got = 0;
-    for (;;) {
-        bool closed = false;
-        enum code rc = in_time(wire, err);
-        if (rc) return rc;
-        if (wire->ssl) {
-            ERR_clear_error();
-            int done = SSL_read_ex(wire->ssl, room, size, got);
-            if (done == 1) return OK;
-            rc = ssl_again(wire, done, &closed, err);
-            if (rc || closed) return rc;
-            continue;
-        }
-        ssize_t n = recv(wire->fd, room, size, 0);
-        if (n >= 0) {
-            *got = (size_t)n;
-            return OK;
-        }
-        if (errno == EINTR) continue;
-        if (errno != EAGAIN) return error_set(err, E_IO, "the server broke off: %s", strerror(errno));
-        rc = wire_wait(wire, POLLIN, err);
-        if (rc) return rc;
-    }
+    if (!room) return error_set(err, E_LIMIT, "the server says too much at once");
+    enum code rc = try_recv(wire, room, READ_SIZE, got, &wait, err);
+    in->len += *got;
+    in->ptr[in->len] = '\0';
+    return rc || *got || wait ? rc : broke_off(err);
+}
+
+enum code wire_await(struct wire *wire, struct error *err)
+{
+    return wire->ssl && SSL_pending(wire->ssl) ? OK : wire_wait(wire, POLLIN, err);
 }
 
 bool wire_idle(const struct wire *wire)

@@ -25,7 +25,7 @@ static ssize_t on_body(nghttp2_session *session, int32_t stream, uint8_t *room, 
     (void)session;
     (void)stream;
     (void)context;
-    struct call *call = source->ptr;
+    struct rpc *call = source->ptr;
     size_t left = call->request.len - call->sent;
     if (size > left) size = left;
     memcpy(room, call->request.ptr + call->sent, size);
@@ -39,7 +39,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 {
     (void)flags;
     (void)context;
-    struct call *call = nghttp2_session_get_stream_user_data(session, stream);
+    struct rpc *call = nghttp2_session_get_stream_user_data(session, stream);
     if (!call || call->too_large) return 0;
     buf_add(&call->answer, (struct str){(const char *)bytes, size});
     if (buf_ok(&call->answer)) return 0;
@@ -48,17 +48,15 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     return 0;
 }
 
-static void take_details(struct call *call, struct str text)
+static void take_details(struct rpc *call, struct str text)
 {
-    struct arena arena = arena_of(1024, 4 * TEXT_MAX);
-    struct buf padded = buf_of(2 * TEXT_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(1024, 4 * TEXT_MAX);
+    struct buf padded SCOPED(buf_release) = buf_of(2 * TEXT_MAX);
     buf_add(&padded, text);
     while (padded.len % 4 != 0 && !padded.failed) buf_byte(&padded, '=');
     struct str bytes = buf_ok(&padded) ? base64_read(buf_str(&padded), &arena) : (struct str){0};
     buf_clear(&call->details);
     if (bytes.ptr) buf_add(&call->details, bytes);
-    buf_release(&padded);
-    arena_release(&arena);
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_bytes, size_t name_size,
@@ -66,7 +64,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 {
     (void)flags;
     (void)context;
-    struct call *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    struct rpc *call = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     struct str name = {(const char *)name_bytes, name_size}, value = {(const char *)value_bytes, value_size};
     int64_t number;
     if (!call) return 0;
@@ -80,7 +78,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
-static void no_status(struct call *call, uint32_t why)
+static void no_status(struct rpc *call, uint32_t why)
 {
     if (call->http != 0 && call->http != 200) {
         call->status = status_of_http(call->http);
@@ -98,7 +96,7 @@ static void no_status(struct call *call, uint32_t why)
 }
 
 // The one message of the answer, as its head says.
-static void check_answer(struct call *call)
+static void check_answer(struct rpc *call)
 {
     const uint8_t *head = (const uint8_t *)call->answer.ptr;
     size_t size = call->answer.len;
@@ -118,7 +116,7 @@ static void check_answer(struct call *call)
 static int on_close(nghttp2_session *session, int32_t stream, uint32_t why, void *context)
 {
     struct conn *conn = context;
-    struct call *call = nghttp2_session_get_stream_user_data(session, stream);
+    struct rpc *call = nghttp2_session_get_stream_user_data(session, stream);
     if (!call) return 0;
     (void)nghttp2_session_set_stream_user_data(session, stream, NULL);
     INVARIANT(conn->calls > 0);
@@ -147,9 +145,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     if (frame->hd.type != NGHTTP2_GOAWAY) return 0;
     conn->draining = true;
     if (conn->grpc->current == conn) conn->grpc->current = NULL;
-    pthread_mutex_lock(&conn->grpc->mutex);
+    LOCKED(&conn->grpc->mutex);
     conn->grpc->counts.goaways++;
-    pthread_mutex_unlock(&conn->grpc->mutex);
     return 0;
 }
 
@@ -174,14 +171,14 @@ static bool begin(struct conn *conn)
            nghttp2_session_set_local_window_size(session, 0, 0, CONNECTION_WINDOW) == 0;
 }
 
-struct conn *h2_conn_open(struct grpc *grpc, struct tcp *tcp)
+struct conn *h2_conn_open(struct grpc *grpc, struct wire *wire)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
     if (!conn) {
-        tcp_close(tcp);
+        wire_close(wire);
         return NULL;
     }
-    *conn = (struct conn){.grpc = grpc, .tcp = *tcp, .heard = grpc_now()};
+    *conn = (struct conn){.grpc = grpc, .wire = *wire, .heard = grpc_now()};
     buf_init(&conn->in, IN_MAX);
     buf_init(&conn->out, OUT_MAX);
     if (begin(conn)) return conn;
@@ -192,7 +189,7 @@ struct conn *h2_conn_open(struct grpc *grpc, struct tcp *tcp)
 void h2_conn_free(struct conn *conn)
 {
     if (conn->session) nghttp2_session_del(conn->session);
-    tcp_close(&conn->tcp);
+    wire_close(&conn->wire);
     buf_release(&conn->in);
     buf_release(&conn->out);
     free(conn);
@@ -205,7 +202,7 @@ static nghttp2_nv pair(struct str name, struct str value)
                         NGHTTP2_NV_FLAG_NONE};
 }
 
-bool h2_conn_submit(struct conn *conn, struct call *call)
+bool h2_conn_submit(struct conn *conn, struct rpc *call)
 {
     const struct grpc *grpc = conn->grpc;
     char timeout[24];
@@ -240,7 +237,7 @@ bool h2_conn_submit(struct conn *conn, struct call *call)
     return true;
 }
 
-void h2_conn_reset(struct conn *conn, struct call *call)
+void h2_conn_reset(struct conn *conn, struct rpc *call)
 {
     INVARIANT(call->conn == conn && conn->calls > 0);
     (void)nghttp2_session_set_stream_user_data(conn->session, call->stream, NULL);
@@ -265,7 +262,7 @@ void h2_conn_flush(struct conn *conn)
         if (conn->sent == conn->out.len) return;
         size_t sent = 0;
         struct str rest = str_slice(buf_str(&conn->out), conn->sent, conn->out.len);
-        if (tcp_send(&conn->tcp, rest, &sent, &err)) conn->dead = true;
+        if (wire_send_now(&conn->wire, rest, &sent, &err)) conn->dead = true;
         conn->sent += sent;
         if (sent < rest.len) return;
     }
@@ -277,7 +274,7 @@ void h2_conn_read(struct conn *conn)
     struct error err = {0};
     while (!conn->dead && got > 0) {
         buf_clear(&conn->in);
-        if (tcp_read(&conn->tcp, &conn->in, &got, &err)) {
+        if (wire_recv_now(&conn->wire, &conn->in, &got, &err)) {
             conn->dead = true;
             return;
         }

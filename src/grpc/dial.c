@@ -9,19 +9,19 @@ static bool is_stopping(void *context)
     return atomic_load(&grpc->stopping);
 }
 
-static enum code dial(struct grpc *grpc, struct tcp *tcp, struct error *err)
+static enum code dial(struct grpc *grpc, struct wire *wire, struct error *err)
 {
-    *tcp = (struct tcp){.fd = -1, .stopped = is_stopping, .context = grpc};
-    int64_t deadline = grpc_now() + DIAL_MS;
-    enum code rc = tcp_dial(tcp, grpc->host, grpc->port, deadline, err);
+    *wire = (struct wire){.fd = -1, .deadline = grpc_now() + DIAL_MS, .stopped = is_stopping, .stop_context = grpc};
+    enum code rc = wire_dial(wire, grpc->host, grpc->port, err);
     if (rc || !grpc->tls) return rc;
-    struct tcp_tls tls = {.host = grpc->server_name.ptr,
-                          .ca_file = grpc->ca_file,
-                          .cert_file = grpc->cert_file,
-                          .key_file = grpc->key_file,
-                          .alpn = "h2"};
-    rc = tcp_secure(tcp, &tls, deadline, err);
-    if (rc) tcp_close(tcp);
+    struct wire_tls tls = {.host = grpc->server_name.ptr,
+                           .ca_file = grpc->ca_file,
+                           .cert_file = grpc->cert_file.ptr,
+                           .key_file = grpc->key_file.ptr,
+                           .alpn = "h2",
+                           .agreed = true};
+    rc = wire_secure(wire, &tls, err);
+    if (rc) wire_close(wire);
     return rc;
 }
 
@@ -35,12 +35,12 @@ void *dial_main(void *context)
             continue;
         }
         pthread_mutex_unlock(&grpc->mutex);
-        struct tcp tcp;
+        struct wire wire;
         struct error err = {0};
-        enum code rc = dial(grpc, &tcp, &err);
-        if (rc) tcp.fd = -1;
+        enum code rc = dial(grpc, &wire, &err);
+        if (rc) wire.fd = -1;
         pthread_mutex_lock(&grpc->mutex);
-        grpc->fresh = tcp;
+        grpc->fresh = wire;
         grpc->why = err;
         grpc->dialled = true;
         grpc_wake(grpc);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,23 +48,23 @@ static int64_t grown(int64_t first, int64_t most, unsigned times)
     return first < most ? first : most;
 }
 
-static int64_t pause_before(struct grpc *grpc, struct call *call)
+static int64_t pause_before(struct grpc *grpc, struct rpc *call)
 {
     if (call->status == GRPC_RESOURCE_EXHAUSTED) return jitter(grpc, grown(1000, 10000, call->throttled++));
     if (call->status == GRPC_DEADLINE_EXCEEDED) return 0; // of a long poll: nothing was there
     return jitter(grpc, call->retry == GRPC_POLL ? grown(200, 10000, call->tries - 1) : grown(100, 5000, call->tries - 1));
 }
 
-static void unlink_call(struct grpc *grpc, struct call *call)
+static void unlink_call(struct grpc *grpc, struct rpc *call)
 {
-    for (struct call **at = &grpc->calls; *at; at = &(*at)->next)
+    for (struct rpc **at = &grpc->calls; *at; at = &(*at)->next)
         if (*at == call) {
             *at = call->next;
             return;
         }
 }
 
-static void call_free(struct call *call)
+static void call_free(struct rpc *call)
 {
     buf_release(&call->request);
     buf_release(&call->answer);
@@ -74,7 +73,7 @@ static void call_free(struct call *call)
     free(call);
 }
 
-static void call_finish(struct grpc *grpc, struct call *call)
+static void call_finish(struct grpc *grpc, struct rpc *call)
 {
     struct grpc_answer answer = {.status = call->status,
                                  .message = buf_str(&call->message),
@@ -86,7 +85,7 @@ static void call_finish(struct grpc *grpc, struct call *call)
     call_free(call);
 }
 
-static void call_end_with(struct grpc *grpc, struct call *call, int status, const char *why)
+static void call_end_with(struct grpc *grpc, struct rpc *call, int status, const char *why)
 {
     if (call->conn) h2_conn_reset(call->conn, call);
     call->status = status;
@@ -96,14 +95,14 @@ static void call_end_with(struct grpc *grpc, struct call *call, int status, cons
 }
 
 // A call that ended lies here until the library has returned: what `done` does may touch the connection.
-void call_ended(struct call *call)
+void call_ended(struct rpc *call)
 {
     call->conn = NULL;
     call->stream = 0;
     call->due = -1;
 }
 
-static void call_settle(struct grpc *grpc, struct call *call, int64_t now)
+static void call_settle(struct grpc *grpc, struct rpc *call, int64_t now)
 {
     bool again = call->refused || status_again(call, buf_str(&call->message));
     int64_t pause = again && !call->refused ? pause_before(grpc, call) : 0;
@@ -122,7 +121,7 @@ static void call_settle(struct grpc *grpc, struct call *call, int64_t now)
 
 static void read_token(struct grpc *grpc)
 {
-    struct arena arena = arena_of(1024, TOKEN_MAX * 2);
+    struct arena arena SCOPED(arena_release) = arena_of(1024, TOKEN_MAX * 2);
     struct str text = {0};
     struct error err = {0};
     if (grpc->token_variable.len > 0)
@@ -132,14 +131,13 @@ static void read_token(struct grpc *grpc)
     text = str_trim(text);
     buf_clear(&grpc->token);
     if (text.len > 0) buf_printf(&grpc->token, "Bearer %.*s", STR_ARG(text));
-    arena_release(&arena);
 }
 
 // Calls that cannot wait for a connection hear why there is none.
 static void tell_waiting(struct grpc *grpc, const struct error *why, int64_t now)
 {
     int status = why->code == E_DENIED || why->code == E_INVALID ? GRPC_UNAUTHENTICATED : GRPC_UNAVAILABLE;
-    for (struct call *call = grpc->calls, *next; call; call = next) {
+    for (struct rpc *call = grpc->calls, *next; call; call = next) {
         next = call->next;
         if (call->conn || call->due < 0) continue;
         call->status = status;
@@ -154,20 +152,20 @@ static void take_fresh(struct grpc *grpc, int64_t now)
 {
     pthread_mutex_lock(&grpc->mutex);
     bool dialled = grpc->dialled;
-    struct tcp tcp = grpc->fresh;
+    struct wire wire = grpc->fresh;
     struct error why = grpc->why;
     if (dialled) grpc->dialling = grpc->dialled = false;
-    if (dialled && tcp.fd >= 0) grpc->counts.connections++;
-    if (dialled) grpc->away = tcp.fd >= 0 ? (struct error){0} : why;
+    if (dialled && wire.fd >= 0) grpc->counts.connections++;
+    if (dialled) grpc->away = wire.fd < 0 ? why : (struct error){0};
     pthread_mutex_unlock(&grpc->mutex);
     if (!dialled) return;
-    if (tcp.fd < 0) {
+    if (wire.fd < 0) {
         grpc->retry_at = now + jitter(grpc, grown(CONNECT_FIRST_MS, CONNECT_MOST_MS, grpc->failures++));
         tell_waiting(grpc, &why, now);
         return;
     }
     read_token(grpc);
-    struct conn *conn = h2_conn_open(grpc, &tcp);
+    struct conn *conn = h2_conn_open(grpc, &wire);
     if (!conn) {
         grpc->retry_at = now + CONNECT_MOST_MS;
         return;
@@ -187,7 +185,7 @@ static void drop_dead(struct grpc *grpc)
         }
         *at = conn->next;
         if (grpc->current == conn) grpc->current = NULL;
-        for (struct call *call = grpc->calls; call; call = call->next) {
+        for (struct rpc *call = grpc->calls; call; call = call->next) {
             if (call->conn != conn) continue;
             if (call->status < 0) {
                 call->status = GRPC_UNAVAILABLE;
@@ -203,12 +201,11 @@ static void drop_dead(struct grpc *grpc)
 static void want_connection(struct grpc *grpc, int64_t now)
 {
     if (now < grpc->retry_at) return;
-    pthread_mutex_lock(&grpc->mutex);
+    LOCKED(&grpc->mutex);
     if (!grpc->dialling) {
         grpc->dialling = true;
         pthread_cond_signal(&grpc->wanted);
     }
-    pthread_mutex_unlock(&grpc->mutex);
 }
 
 // ---- the thread
@@ -216,11 +213,11 @@ static void want_connection(struct grpc *grpc, int64_t now)
 static void take_incoming(struct grpc *grpc)
 {
     pthread_mutex_lock(&grpc->mutex);
-    struct call *list = grpc->incoming;
+    struct rpc *list = grpc->incoming;
     grpc->incoming = NULL;
     grpc->last_incoming = &grpc->incoming;
     pthread_mutex_unlock(&grpc->mutex);
-    struct call **end = &grpc->calls;
+    struct rpc **end = &grpc->calls;
     while (*end) end = &(*end)->next;
     *end = list;
 }
@@ -232,7 +229,7 @@ static void take_cancelled(struct grpc *grpc)
         uint64_t id = grpc->cancelled_count > 0 ? grpc->cancelled[--grpc->cancelled_count] : 0;
         pthread_mutex_unlock(&grpc->mutex);
         if (id == 0) return;
-        for (struct call *call = grpc->calls; call; call = call->next)
+        for (struct rpc *call = grpc->calls; call; call = call->next)
             if (call->id == id) {
                 call_end_with(grpc, call, GRPC_CANCELLED, "cancelled");
                 break;
@@ -243,7 +240,7 @@ static void take_cancelled(struct grpc *grpc)
 // Calls that have ended are settled, calls whose time has come are sent. Each may end by it, so the list is walked from its start again.
 static bool step_one(struct grpc *grpc, int64_t now)
 {
-    for (struct call *call = grpc->calls; call; call = call->next) {
+    for (struct rpc *call = grpc->calls; call; call = call->next) {
         if (call->conn) {
             if (now < call->deadline) continue;
             h2_conn_reset(call->conn, call);
@@ -280,7 +277,7 @@ static int64_t next_due(const struct grpc *grpc, int64_t now, bool *wants)
 {
     int64_t due = now + 60000;
     *wants = false;
-    for (const struct call *call = grpc->calls; call; call = call->next) {
+    for (const struct rpc *call = grpc->calls; call; call = call->next) {
         int64_t mine = call->conn ? call->deadline : call->due;
         if (!call->conn && call->due <= now) {
             *wants = true; // of a connection
@@ -301,7 +298,7 @@ static void wait_and_read(struct grpc *grpc, int64_t until)
     nfds_t count = 1;
     for (struct conn *conn = grpc->conns; conn && count <= CONNS_MAX; conn = conn->next, count++) {
         bool more = conn->sent < conn->out.len;
-        fds[count] = (struct pollfd){.fd = conn->tcp.fd, .events = (short)(POLLIN | (more ? POLLOUT : 0))};
+        fds[count] = (struct pollfd){.fd = conn->wire.fd, .events = (short)(POLLIN | (more ? POLLOUT : 0))};
         whose[count] = conn;
     }
     int64_t left = until - grpc_now();
@@ -388,12 +385,8 @@ static enum code take_texts(struct grpc *grpc, const struct grpc_options *option
 
 static enum code start_threads(struct grpc *grpc, struct error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    grpc->has_thread = pthread_create(&grpc->thread, NULL, grpc_main, grpc) == 0;
-    grpc->has_dialler = grpc->has_thread && pthread_create(&grpc->dialler, NULL, dial_main, grpc) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    grpc->has_thread = os_thread(&grpc->thread, NULL, grpc_main, grpc) == 0;
+    grpc->has_dialler = grpc->has_thread && os_thread(&grpc->dialler, NULL, dial_main, grpc) == 0;
     return grpc->has_dialler ? OK : error_set(err, E_LIMIT, "no thread can be made");
 }
 
@@ -453,7 +446,7 @@ void grpc_close(struct grpc *grpc)
         grpc->conns = conn->next;
         h2_conn_free(conn);
     }
-    if (grpc->dialled) tcp_close(&grpc->fresh);
+    if (grpc->dialled) wire_close(&grpc->fresh);
     if (grpc->wake >= 0) close(grpc->wake);
     free(grpc->cancelled);
     if (grpc->token.len > 0) memset(grpc->token.ptr, 0, grpc->token.len);
@@ -464,11 +457,11 @@ void grpc_close(struct grpc *grpc)
     free(grpc);
 }
 
-static struct call *call_new(struct grpc *grpc, const struct grpc_call *from, grpc_done done, void *context)
+static struct rpc *call_new(struct grpc *grpc, const struct grpc_call *from, grpc_done done, void *context)
 {
-    struct call *call = calloc(1, sizeof(*call));
+    struct rpc *call = calloc(1, sizeof(*call));
     if (!call) return NULL;
-    *call = (struct call){.path = from->path,
+    *call = (struct rpc){.path = from->path,
                           .timeout_ms = from->timeout_ms,
                           .budget_ms = from->budget_ms ? from->budget_ms : from->timeout_ms,
                           .retry = from->retry,
@@ -494,7 +487,7 @@ enum code grpc_send(struct grpc *grpc, const struct grpc_call *from, grpc_done d
                     struct error *err)
 {
     INVARIANT(from->timeout_ms > 0 && from->retry);
-    struct call *call = call_new(grpc, from, done, context);
+    struct rpc *call = call_new(grpc, from, done, context);
     if (!call) return error_nomem(err);
     pthread_mutex_lock(&grpc->mutex);
     bool shut = grpc->shut;
@@ -542,14 +535,13 @@ static struct str kept(struct waiting *waiting, struct str text)
 static void on_answer(void *context, const struct grpc_answer *answer)
 {
     struct waiting *waiting = context;
-    pthread_mutex_lock(&waiting->mutex);
+    LOCKED(&waiting->mutex);
     waiting->answer = *answer;
     waiting->answer.message = kept(waiting, answer->message);
     waiting->answer.details = kept(waiting, answer->details);
     waiting->answer.body = kept(waiting, answer->body);
     waiting->done = true;
     pthread_cond_signal(&waiting->condition);
-    pthread_mutex_unlock(&waiting->mutex);
 }
 
 enum code grpc_call(struct grpc *grpc, const struct grpc_call *call, struct arena *arena, struct grpc_answer *answer,
@@ -575,16 +567,13 @@ enum code grpc_call(struct grpc *grpc, const struct grpc_call *call, struct aren
 
 bool grpc_is_away(struct grpc *grpc, struct error *why)
 {
-    pthread_mutex_lock(&grpc->mutex);
+    LOCKED(&grpc->mutex);
     *why = grpc->away;
-    pthread_mutex_unlock(&grpc->mutex);
     return why->code != OK;
 }
 
 struct grpc_counts grpc_counts(struct grpc *grpc)
 {
-    pthread_mutex_lock(&grpc->mutex);
-    struct grpc_counts counts = grpc->counts;
-    pthread_mutex_unlock(&grpc->mutex);
-    return counts;
+    LOCKED(&grpc->mutex);
+    return grpc->counts;
 }

@@ -1,10 +1,7 @@
 // Every function of libnghttp2 that is used, as a call through a pointer that h2_load has found.
 #include "grpc/h2.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include "os/library.h"
 
 // X(return, type before the name, name, parameters, arguments)
 #define H2_LIST(X)                                                                                                     \
@@ -40,42 +37,9 @@
     X(return, int, nghttp2_submit_ping, (nghttp2_session * p0, uint8_t p1, const uint8_t *p2), (p0, p1, p2))           \
     X(return, const char *, nghttp2_strerror, (int p0), (p0))
 
-static struct {
-#define X(give, type, name, parameters, arguments) __typeof__(name) *(name);
-    H2_LIST(X)
-#undef X
-} h2;
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool loaded;
-static char fault[200];
-
-static void load(void)
-{
-    void *library = dlopen("libnghttp2.so.14", RTLD_NOW | RTLD_LOCAL);
-    const char *missing = library ? NULL : "libnghttp2.so.14";
-#define X(give, type, name, parameters, arguments)                                                                     \
-    *(void **)&h2.name = library ? dlsym(library, #name) : NULL;                                                       \
-    if (!h2.name && !missing) missing = #name;
-    H2_LIST(X)
-#undef X
-    loaded = !missing;
-    if (missing) snprintf(fault, sizeof(fault), "%s", missing);
-}
+LIBRARY(H2_LIST, "libnghttp2.so.14", "the library for HTTP/2", "libnghttp2-14")
 
 enum code h2_load(struct error *err)
 {
-    pthread_once(&once, load);
-    if (loaded) return OK;
-    return error_set(err, E_UNSUPPORTED,
-                     "the library for HTTP/2 is not on this machine (%s); on Debian: apt-get install libnghttp2-14",
-                     fault);
+    return os_library_load(&library, err);
 }
-
-#define X(give, type, name, parameters, arguments)                                                                     \
-    type name parameters                                                                                               \
-    {                                                                                                                  \
-        give h2.name arguments;                                                                                        \
-    }
-H2_LIST(X)
-#undef X

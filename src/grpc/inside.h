@@ -6,7 +6,7 @@
 #define CAIRN_GRPC_INSIDE_H
 
 #include "base/buf.h"
-#include "bus/tcp.h"
+#include "fetch/wire.h"
 #include "grpc/grpc.h"
 #include "os/os.h"
 
@@ -19,8 +19,8 @@ struct nghttp2_session;
 enum { FRAME_HEAD = 5 }; // of a message: a flag and four bytes of length
 
 // The thread of the client owns a call from the moment it takes it out of `incoming`.
-struct call {
-    struct call *next;
+struct rpc {
+    struct rpc *next;
     uint64_t id;
     const char *path;
     struct buf request; // with its head
@@ -44,7 +44,7 @@ struct call {
 struct conn {
     struct conn *next;
     struct grpc *grpc;
-    struct tcp tcp;
+    struct wire wire;
     struct nghttp2_session *session;
     struct buf in, out;
     size_t sent;   // of `out`
@@ -62,16 +62,16 @@ struct grpc {
     int wake; // eventfd
     atomic_bool stopping;
     // ---- with the lock
-    struct call *incoming, **last_incoming;
+    struct rpc *incoming, **last_incoming;
     uint64_t next_id;
     uint64_t *cancelled;
     size_t cancelled_count, cancelled_capacity;
     bool dialling, dialled, shut;
-    struct tcp fresh; // what was dialled, or why not
+    struct wire fresh;      // what was dialled, or why not
     struct error why, away; // away: of the last try to connect, OK when it went well
     struct grpc_counts counts;
     // ---- the thread's own
-    struct call *calls;
+    struct rpc *calls;
     struct conn *conns, *current;
     unsigned failures; // to connect, one after the other
     int64_t retry_at;
@@ -90,7 +90,7 @@ struct grpc {
 int64_t grpc_now(void);
 
 // status.c
-bool status_again(const struct call *call, struct str message); // whether this outcome may be tried again
+bool status_again(const struct rpc *call, struct str message); // whether this outcome may be tried again
 int status_of_http(int http);
 void percent_decode(struct buf *out, struct str text);
 
@@ -98,17 +98,18 @@ void percent_decode(struct buf *out, struct str text);
 void *dial_main(void *grpc);
 
 // conn.c. On the client's thread.
-struct conn *h2_conn_open(struct grpc *grpc, struct tcp *tcp); // takes the tcp; NULL: out of memory, and it is closed
-bool h2_conn_submit(struct conn *conn, struct call *call);     // false: out of memory
+struct conn *h2_conn_open(struct grpc *grpc,
+                          struct wire *wire);                  // takes the wire; NULL: out of memory, and it is closed
+bool h2_conn_submit(struct conn *conn, struct rpc *call);     // false: out of memory
 void h2_conn_read(struct conn *conn);
 void h2_conn_flush(struct conn *conn);
 void h2_conn_tick(struct conn *conn, int64_t now);
 int64_t h2_conn_due(const struct conn *conn); // when h2_conn_tick has something to do
-void h2_conn_reset(struct conn *conn, struct call *call); // its stream: we do not wait for it any more
+void h2_conn_reset(struct conn *conn, struct rpc *call); // its stream: we do not wait for it any more
 void h2_conn_free(struct conn *conn);
 
 // grpc.c
-void call_ended(struct call *call); // its stream is closed, or its connection gone
+void call_ended(struct rpc *call); // its stream is closed, or its connection gone
 void grpc_wake(struct grpc *grpc);  // any thread: its thread looks again
 
 #endif

@@ -71,7 +71,7 @@ static bool str_has(struct str text, struct str word)
     return text.len >= word.len && memmem(text.ptr, text.len, word.ptr, word.len) != NULL;
 }
 
-bool status_again(const struct call *call, struct str message)
+bool status_again(const struct rpc *call, struct str message)
 {
     if (call->too_large) return false; // it would be as large again
     switch (call->status) {

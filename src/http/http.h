@@ -119,6 +119,7 @@ struct str http_parser_drain(struct http_parser *parser);
 // blank (queries).
 bool http_percent_decode(struct str text, bool plus, struct arena *arena, struct str *out) MUST_CHECK;
 void http_percent_encode(struct buf *out, struct str text); // all but unreserved characters (RFC 3986)
+void http_percent_encode_path(struct buf *out, struct str text); // the same, segment by segment: slashes stay
 // The first parameter of that name, decoded. False: absent, malformed, or no memory.
 bool http_query(const struct http_request *request, const char *name, struct arena *arena, struct str *out);
 // Walks the parameters: *at starts at 0; false at the end. Name and value as sent.

@@ -47,6 +47,16 @@ void http_percent_encode(struct buf *out, struct str text)
     }
 }
 
+void http_percent_encode_path(struct buf *out, struct str text)
+{
+    for (size_t at = 0; at <= text.len;) {
+        size_t end = str_find(text, '/', at);
+        http_percent_encode(out, str_slice(text, at, end));
+        if (end < text.len) buf_byte(out, '/');
+        at = end + 1;
+    }
+}
+
 static bool escapes_fit(struct str text)
 {
     for (size_t i = str_find(text, '%', 0); i < text.len; i = str_find(text, '%', i + 1))

@@ -62,6 +62,7 @@ const struct json *form_take(struct form *form, const char *name, enum json_type
               type == JSON_STRING  ? "must be a text"
               : type == JSON_BOOL  ? "must be true or false"
               : type == JSON_ARRAY ? "must be a list"
+              : type == JSON_INT   ? "must be a whole number"
                                    : "must be an object");
     return NULL;
 }
@@ -135,7 +136,7 @@ void form_choice(struct form *form, const char *name, const char *const *words, 
 {
     const struct json *value = form_any(form, name);
     struct str text = json_text(value);
-    struct buf why = buf_of(1024);
+    struct buf why SCOPED(buf_release) = buf_of(1024);
     buf_text(&why, "is one of");
     for (int i = 0; value && words[i]; i++) {
         if (!words[i][0]) continue; // no word for it
@@ -145,7 +146,6 @@ void form_choice(struct form *form, const char *name, const char *const *words, 
         value = NULL;
     }
     if (value) form_fail(form, name, why.ptr);
-    buf_release(&why);
 }
 
 void form_texts(struct form *form, const char *name, bool paths, size_t most, const struct str **out, size_t *count)

@@ -103,6 +103,7 @@ bool json_is(const struct json *value, enum json_type type); // false for NULL
 #endif
 struct str json_text(const struct json *value); // of a string; empty otherwise
 int64_t json_integer(const struct json *value, int64_t otherwise);
+bool json_true(const struct json *value); // the value true, and nothing else
 bool json_is_number(const struct json *value);
 bool json_is_integer(const struct json *value);              // a number without point and exponent, of any length
 bool json_double(const struct json *value, double *out);     // INT or NUMBER; false beyond the range of a double
@@ -110,6 +111,7 @@ int json_number_cmp(const struct json *a, const struct json *b); // both are num
 bool json_equal(const struct json *a, const struct json *b); // numbers by value, objects regardless of order
 const char *json_type_name(enum json_type type);
 bool json_copy(struct arena *arena, const struct json *value, struct json *out) MUST_CHECK; // deep
+bool json_keep(struct arena *arena, struct json *value) MUST_CHECK; // becomes its copy; a value of type 0 stays
 
 void json_write(struct buf *out, const struct json *value);        // compact, order and lexemes kept
 void json_write_pretty(struct buf *out, const struct json *value); // two blanks, one member a line

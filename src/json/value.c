@@ -165,6 +165,11 @@ int64_t json_integer(const struct json *value, int64_t otherwise)
     return json_is(value, JSON_INT) ? value->integer : otherwise;
 }
 
+bool json_true(const struct json *value)
+{
+    return json_is(value, JSON_BOOL) && value->boolean;
+}
+
 static bool equal(const struct json *a, const struct json *b, uint32_t depth);
 
 // Two orders side by side: linear but for the sort, whatever order the keys came in.
@@ -329,4 +334,10 @@ bool json_copy(struct arena *arena, const struct json *value, struct json *out)
     INVARIANT(copy.nodes == bytes + copy.nodes_size);
     INVARIANT((unsigned char *)copy.texts == bytes + size);
     return true;
+}
+
+bool json_keep(struct arena *arena, struct json *value)
+{
+    struct json from = *value;
+    return from.type == 0 || json_copy(arena, &from, value);
 }

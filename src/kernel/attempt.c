@@ -103,6 +103,50 @@ static enum code again_k(struct decide *d, uint32_t lane)
     return rc ? rc : order(d, EFFECT_EXECUTE, lane);
 }
 
+// Until when it rests: 0 = it does not. Attempts that were ordered together go on one after the other, for it may be one of them that
+// kills the engine. The wait is made of what the log says, so that each engine that takes the run up comes to the same moment.
+static int64_t rests_until(const struct decide *d, uint32_t lane)
+{
+    const struct run_lane *s = lane_ref(d->run, lane);
+    if (s->quick < DEATHS_AT_ONCE || d->input->now_ms < s->ordered_ms) return 0; // a clock that was set back measures nothing
+    uint32_t doubled = s->quick - DEATHS_AT_ONCE < 5 ? s->quick - DEATHS_AT_ONCE : 5;
+    int64_t rest = (int64_t)REST_MS << doubled;
+    if (rest > REST_MAX_MS) rest = REST_MAX_MS;
+    uint64_t seed = str_hash(d->run->ids.run) + (uint64_t)lane * 0x9e3779b97f4a7c15u + s->quick;
+    rest -= (int64_t)(seed % ((uint64_t)rest / 2));
+    int64_t until = s->ordered_ms + rest;
+    return until > d->input->now_ms ? until : 0;
+}
+
+int64_t kernel_rests(const struct run *run, uint32_t step, uint32_t *losses)
+{
+    bool itself = step >= run->first_lane; // or a place, whose lanes stand behind the steps
+    uint32_t end = itself ? step + 1 : run_step_count(run);
+    for (uint32_t i = itself ? step : run->first_lane; i < end; i++) {
+        const struct run_lane *s = lane_ref(run, i);
+        if (s->due_ms == 0 || kernel_place(run, i) != step || !in_flight(run, i) || !is_executed(run->route->body(run, i))) continue;
+        *losses = s->quick + 1u;
+        return s->due_ms;
+    }
+    return 0;
+}
+
+static enum code again_or_rest(struct decide *d, uint32_t lane)
+{
+    int64_t until = rests_until(d, lane);
+    if (until == 0) return again_k(d, lane);
+    COVER(attempt_rests);
+    const struct run_route *route = d->run->route;
+    enum code rc = OK;
+    if (lane_ref(d->run, lane)->due_ms != until) { // an engine that takes it up within its rest has nothing new to say
+        struct moment m = route->moment(d, MOMENT_ATTEMPT_RESTS, lane);
+        m.by = EMITTER_ENGINE;
+        m.due_ms = until;
+        rc = route->emit(d, &m, lane);
+    }
+    return rc ? rc : timer_add(d, lane, TIMER_LOOK, until, d->input->now_ms);
+}
+
 static enum code poisoned(struct decide *d, uint32_t lane)
 {
     COVER(attempt_poisoned);
@@ -121,7 +165,7 @@ enum code attempt_lost(struct decide *d, uint32_t lane)
     if (run->cancelling) return OK; // advance() sweeps: it fails as cancelled
     if (lane_ref(run, lane)->engine >= ENGINE_ATTEMPTS_MAX) return poisoned(d, lane);
     if (d->input->idle || !run_goes(run)) return OK; // RECOVER or RESUME finds it
-    return again_k(d, lane);
+    return again_or_rest(d, lane);
 }
 
 // Whether its engines die of it: one after the other was gone within a minute of beginning it. One that is restarted in order, however
@@ -129,7 +173,8 @@ enum code attempt_lost(struct decide *d, uint32_t lane)
 static bool kills_engines(const struct decide *d, uint32_t lane)
 {
     const struct run_lane *s = lane_ref(d->run, lane);
-    return s->quick + 1 >= ENGINE_ATTEMPTS_MAX && d->input->now_ms - s->ordered_ms < QUICK_DEATH_MS;
+    int64_t lived_ms = d->input->now_ms - s->ordered_ms;
+    return s->quick + 1 >= ENGINE_ATTEMPTS_MAX && lived_ms >= 0 && lived_ms < QUICK_DEATH_MS;
 }
 
 // In flight, and nobody has it.
@@ -143,7 +188,8 @@ static enum code owe_one(struct decide *d, uint32_t lane)
         COVER(attempt_claimed);
         return order(d, EFFECT_EXECUTE, lane);
     }
-    return died && kills_engines(d, lane) ? poisoned(d, lane) : again_k(d, lane);
+    if (!died) return again_k(d, lane);
+    return kills_engines(d, lane) ? poisoned(d, lane) : again_or_rest(d, lane);
 }
 
 // TIMER_LOOK is about one lane, unless it is about the run.
@@ -203,7 +249,7 @@ enum code attempts_resume(struct decide *d)
     enum code rc = owe_executions(d);
     for (uint32_t i = run->first_lane; !rc && i < run_step_count(run); i++) rc = attach(d, i);
     for (uint32_t i = run->first_lane; !rc && run->delayed > 0 && i < run_step_count(run); i++) {
-        if (lane_ref(run, i)->state != NODE_DELAYED) continue;
+        if (lane_ref(run, i)->state != NODE_DELAYED || (run->undoing && !run->program->steps[kernel_place(run, i)].undo)) continue;
         // Its timer may have fired during the pause, on a clock that was not set back. Twice is harmless.
         rc = lane_ref(run, i)->due_ms <= d->input->now_ms ? run->route->begin(d, i) : lane_timer(d, i);
     }
@@ -280,6 +326,7 @@ enum code attempt_timer(struct decide *d)
     if (run_status_terminal(run->status) || run->cancelling) return OK;
     INVARIANT(lane < run_step_count(run));
     if (lane < run->first_lane) return run->route->due(d, lane);
+    if (run->undoing && !run->program->steps[kernel_place(run, lane)].undo) return OK; // nothing else begins any more
     const struct run_lane *s = lane_ref(run, lane);
     if (s->logical != d->input->logical || s->due_ms != d->input->due_ms) return OK;
     if (d->input->timer == TIMER_RETRY) // K6: RESUME looks at what is overdue

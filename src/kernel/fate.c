@@ -99,6 +99,7 @@ static struct step_fate own_fate(const struct revision *revision, uint32_t step)
     uint32_t before = program_find(source->program, PROGRAM_TOP, ps->id);
     if (before == PROGRAM_TOP) return (struct step_fate){.fate = FORK_NEW};
     if (!source->route->by_hand) return (struct step_fate){.fate = FORK_TO_COME}; // a playbook begins anew
+    if (ps->undo) return (struct step_fate){.fate = FORK_TO_COME};
     const struct run_lane *s = &source->lanes[before];
     const struct run_node *node = &source->nodes[before];
     bool asked = revision->asked && revision->asked[step];
@@ -115,6 +116,7 @@ static struct step_fate own_fate(const struct revision *revision, uint32_t step)
         again.why = AGAIN_NO_RESULT;
     else if (revision->results_only && s->state == NODE_SUCCESS && ps->always_run)
         again.why = AGAIN_ALWAYS_RUN;
+    if (!again.why && kernel_undone(source, before)) again.why = AGAIN_UNDONE;
     if (again.why) return again;
     return (struct step_fate){.fate = good || s->state == NODE_FAILED ? FORK_KEPT : FORK_GOES_ON};
 }
@@ -210,6 +212,7 @@ const char *fate_why_name(enum fate_why why)
                                         [AGAIN_INPUT] = "input",
                                         [AGAIN_DEPENDENCY] = "dependency",
                                         [AGAIN_NO_RESULT] = "no_result",
-                                        [AGAIN_ALWAYS_RUN] = "always_run"};
+                                        [AGAIN_ALWAYS_RUN] = "always_run",
+                                        [AGAIN_UNDONE] = "undone"};
     return names[why];
 }

@@ -60,6 +60,7 @@ static void settle(struct run *run, uint32_t index)
         if (--loop_node->open_children == 0) ready_push(run, ps->scope);
         return;
     }
+    run->nodes[index].ended = ++run->ended_count;
     run->counts.completed += s->state == NODE_SUCCESS;
     run->counts.failed += s->state == NODE_FAILED;
     run->counts.skipped += s->state == NODE_SKIPPED;
@@ -70,7 +71,10 @@ static void settle(struct run *run, uint32_t index)
 static uint32_t *aside(struct run *run, const struct run_lane *s)
 {
     enum body body = run->route->body(run, (uint32_t)(s - run->lanes) + run->first_lane);
-    return body == BODY_GATE ? &run->gates : body == BODY_LOOP ? &run->loops : NULL;
+    return body == BODY_GATE    ? &run->gates
+           : body == BODY_EVENT ? &run->events
+           : body == BODY_LOOP  ? &run->loops
+                                : NULL;
 }
 
 static void leave_state(struct run *run, struct run_lane *s)
@@ -118,14 +122,24 @@ void lane_fold_start(struct run *run, uint32_t lane, uint32_t logical, const str
     s->quick = 0;
 }
 
-bool lane_fold_again(struct run_lane *s, const struct moment *m)
+bool lane_fold_again(struct run *run, uint32_t lane, const struct moment *m)
 {
+    struct run_lane *s = lane_ref(run, lane);
     if (s->state != NODE_RUNNING || m->engine <= s->engine) return false;
     int64_t lived_ms = m->at_ms - s->ordered_ms;
     bool quick = lived_ms >= 0 && lived_ms < QUICK_DEATH_MS;
     s->quick = (uint8_t)(quick ? s->quick + (s->quick < UINT8_MAX) : 0);
     s->ordered_ms = m->at_ms;
     s->engine = m->engine;
+    if (run->route->body(run, lane) == BODY_EXECUTED) s->due_ms = 0; // its rest is over
+    return true;
+}
+
+bool lane_fold_rest(struct run *run, uint32_t lane, const struct moment *m)
+{
+    struct run_lane *s = lane_ref(run, lane);
+    if (s->state != NODE_RUNNING || m->engine != s->engine || run->route->body(run, lane) != BODY_EXECUTED) return false;
+    s->due_ms = m->due_ms;
     return true;
 }
 
@@ -150,6 +164,7 @@ static enum code fold_started(struct run *run, const struct moment *m, uint32_t 
     struct run_node *node = &run->nodes[index];
     bool may = (s->state == NODE_WAITING && node->waiting == 0) || s->state == NODE_DELAYED || s->state == NODE_HELD;
     if (!may || !in_scope(run, index) || m->logical <= s->logical) return impossible(run, m, err);
+    if (run->program->steps[index].undo) undo_fold(run);
     forgive(run, m, s);
     lane_fold_start(run, index, m->logical, m);
     if (run->program->steps[index].kind == STEP_LOOP) node->open_children = run->program->steps[index].child_count;
@@ -211,11 +226,8 @@ enum code keep_root_cause(struct run *run, struct str name, const struct fault *
     if (limit ? !run->limited : run->limited || run->failed_step.len > 0) return OK;
     enum code rc = keep(run, &run->failed_step, name, err);
     run->fault = *fault;
-    if (!rc) rc = keep(run, &run->fault.code, fault->code, err);
-    if (!rc) rc = keep(run, &run->fault.message, fault->message, err);
-    if (!rc) rc = keep(run, &run->fault.category, fault->category, err);
     run->fault.detail = (struct str){0};
-    return rc;
+    return rc || fault_keep(&run->arena, &run->fault) ? rc : out_of_memory(run, err);
 }
 
 static enum code fold_failed(struct run *run, const struct moment *m, uint32_t index, struct error *err)
@@ -307,6 +319,9 @@ enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, stru
     bool possible = true;
     enum code rc;
     switch ((int)m->kind) {
+    case MOMENT_EVENT_AWAITED:
+        rc = await_fold(run, m, index, &possible, err);
+        return possible ? rc : impossible(run, m, err);
     case MOMENT_LIST_STARTED:
     case MOMENT_CHILD_ENDED:
         rc = list_fold(run, m, index, &possible, err);
@@ -323,7 +338,9 @@ enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, stru
     case MOMENT_ITERATION_STARTED:
         return fold_iteration(run, m, index, err);
     case MOMENT_STEP_REDISPATCHED:
-        return lane_fold_again(s, m) ? OK : impossible(run, m, err);
+        return lane_fold_again(run, index, m) ? OK : impossible(run, m, err);
+    case MOMENT_ATTEMPT_RESTS:
+        return lane_fold_rest(run, index, m) ? OK : impossible(run, m, err);
     case MOMENT_STEP_DELAYED:
         if (s->state == NODE_WAITING ? node->waiting > 0 || !in_scope(run, index)
                                      : s->state != NODE_DELAYED && s->state != NODE_HELD)
@@ -337,13 +354,6 @@ enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, stru
 }
 
 // Ten thousand parked runs of one document need not hold its name ten thousand times.
-static enum code keep_shared(struct run *run, struct str *to, struct str from, struct str shared, struct error *err)
-{
-    if (!str_eq(from, shared)) return keep(run, to, from, err);
-    *to = shared;
-    return OK;
-}
-
 enum code fold_facts(struct run *run, const struct start_facts *from, struct error *err)
 {
     if (!from || run->start.document_sha256.len > 0) return OK;
@@ -351,43 +361,9 @@ enum code fold_facts(struct run *run, const struct start_facts *from, struct err
     struct start_facts *to = &run->start;
     *to = *from;
     to->parts = (struct json){0}; // needed to load the program, not to run it
-    const struct {
-        struct str *to;
-        struct str from, shared;
-    } texts[] = {
-        {&to->document_sha256, from->document_sha256, {program->sha256_hex, SHA256_HEX}},
-        {&to->document_kind, from->document_kind, str_from(document_kind_name(program->kind))},
-        {&to->document_file, from->document_file, program->file},
-        {&to->schema_version, from->schema_version, program->schema_version},
-        {&to->name, from->name, program->name},
-        {&to->arguments, from->arguments, {0}},
-        {&to->work_dir, from->work_dir, {0}},
-        {&to->artifacts_dir, from->artifacts_dir, {0}},
-        {&to->triggered_by, from->triggered_by, {0}},
-        {&to->trigger_source, from->trigger_source, STR("manual")},
-        {&to->original_run, from->original_run, {0}},
-        {&to->parent_run, from->parent_run, {0}},
-        {&to->parent_step, from->parent_step, {0}},
-        {&to->forked_run, from->forked_run, {0}},
-        {&to->admission, from->admission, {0}},
-        {&to->queue, from->queue, {0}},
-        {&to->profile, from->profile, {0}},
-        {&to->report, from->report, {0}},
-        {&to->engine_type, from->engine_type, {0}},
-        {&to->engine_place, from->engine_place, {0}},
-        {&to->plan_uri, from->plan_uri, {0}},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-        enum code rc = keep_shared(run, texts[i].to, texts[i].from, texts[i].shared, err);
-        if (rc) return rc;
-    }
-    if (from->inputs.type != 0 && !json_copy(&run->arena, &from->inputs, &to->inputs)) return out_of_memory(run, err);
-    if (from->warnings.type != 0 && !json_copy(&run->arena, &from->warnings, &to->warnings))
-        return out_of_memory(run, err);
-    if (from->refusal.type != 0 && !json_copy(&run->arena, &from->refusal, &to->refusal))
-        return out_of_memory(run, err);
-    if (from->reuse.type != 0 && !json_copy(&run->arena, &from->reuse, &to->reuse)) return out_of_memory(run, err);
-    return OK;
+    const struct str shared[] = {{program->sha256_hex, SHA256_HEX}, str_from(document_kind_name(program->kind)),
+                                 program->file, program->schema_version, program->name, STR("manual")};
+    return start_keep(&run->arena, to, shared, ARRAY_COUNT(shared)) ? OK : out_of_memory(run, err);
 }
 
 bool signal_seen(const struct run *run, struct str id)

@@ -67,7 +67,8 @@ void ready_push(struct run *run, uint32_t step);
 uint32_t ready_pop(struct run *run); // PROGRAM_TOP: none
 // What moments say of the attempts of a lane, whatever document it is of.
 void lane_fold_start(struct run *run, uint32_t lane, uint32_t logical, const struct moment *m); // STEP_STARTED, ATTEMPT_STARTED
-bool lane_fold_again(struct run_lane *lane, const struct moment *m) MUST_CHECK; // STEP_REDISPATCHED; false: it cannot be
+bool lane_fold_rest(struct run *run, uint32_t lane, const struct moment *m) MUST_CHECK;  // ATTEMPT_RESTS; false: it cannot be
+bool lane_fold_again(struct run *run, uint32_t lane, const struct moment *m) MUST_CHECK; // STEP_REDISPATCHED; false: it cannot be
 void enter_state(struct run *run, struct run_lane *lane, enum node_state state);
 // NODE_DELAYED; `again`: an attempt of it failed before.
 void enter_delay(struct run *run, struct run_lane *lane, bool again, const struct moment *m, int64_t due_ms);
@@ -97,11 +98,18 @@ struct cause {
     struct fault fault;
     struct str signal;
 };
+// compensate.c
+bool undo_due(const struct run *run);  // it fails or is cancelled, nothing is in flight, and a step is to be undone next
+bool undo_open(const struct run *run); // a step is being undone, or is to be
+enum code undo_begin(struct decide *d) MUST_CHECK;  // the next
+enum code undo_spare(struct decide *d) MUST_CHECK;  // the run has come out well: nothing is undone
+void undo_fold(struct run *run);                    // a step that undoes another has begun
 enum code run_end(struct decide *d, enum moment_kind kind, const struct cause *cause) MUST_CHECK; // NULL: as the state says
 enum code try_end(struct decide *d) MUST_CHECK; // when nothing is left to do; of a cancelled run, stops what is in flight
 
 // Of route_dag, in files of their own.
 enum code dag_start(struct decide *d) MUST_CHECK;
+enum code dag_again(struct decide *d, const struct past *past, uint32_t at) MUST_CHECK;
 enum code dag_open(struct decide *d) MUST_CHECK; // RUN_STARTED and reused steps
 enum code dag_wake(struct decide *d, uint32_t step) MUST_CHECK;
 enum code dag_fold(struct run *run, const struct moment *m, uint32_t index, struct error *err) MUST_CHECK;

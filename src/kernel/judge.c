@@ -35,7 +35,9 @@ enum code kernel_join(const struct run *run, uint32_t step, const struct kernel_
     *out = (struct join){.verdict = JOIN_START};
     if (node->waiting > 0) {
         out->verdict = JOIN_WAITS;
-    } else if (run->failing && node->tainted_parents == 0) {
+    } else if (ps->undo && node->success > 0) {
+        out->verdict = JOIN_UNDO;
+    } else if (!ps->undo && (run->undoing || (run->failing && node->tainted_parents == 0))) {
         // A failing plan starts no unrelated work; what hangs below the failure (handlers, clean-up) is still decided.
         out->verdict = JOIN_WITHHELD;
     } else if (!rule_passes(ps->rule, node->success, node->failed, node->skipped)) {
@@ -98,6 +100,10 @@ enum moment_kind kernel_end(const struct run *run)
 {
     if (run_status_terminal(run->status)) return MOMENT_UNKNOWN;
     if (run->cancelling && run->in_flight > 0) return MOMENT_UNKNOWN;
+    if (run->undoing && !run->cancelling) {
+        bool goes_on = !run_goes(run) || run->in_flight > 0 || undo_open(run);
+        return goes_on ? MOMENT_UNKNOWN : run->undoing == UNDO_CANCELLED ? MOMENT_RUN_CANCELLED : MOMENT_RUN_FAILED;
+    }
     if (run->cancelling) return run->limited ? MOMENT_RUN_FAILED : MOMENT_RUN_CANCELLED;
     if (run->start.refusal.type) return MOMENT_RUN_FAILED;        // it was queued, and never begins (C-37)
     if (!run_goes(run)) return MOMENT_UNKNOWN; // PAUSED: the end is withheld until RESUME (C-15); K8

@@ -72,6 +72,7 @@ struct run_lane {
 struct run_node {
     bool tainted; // failed, or skipped because of a failure
     bool by_hand; // skipped by a person, not by a rule or a condition
+    uint32_t ended;                                     // its number in the order in which steps ended, from 1
     uint32_t waiting;                                   // dependencies that are not terminal
     uint32_t success, failed, skipped, tainted_parents; // of the terminal dependencies
     uint32_t iteration;                                 // LOOP: current
@@ -101,6 +102,13 @@ struct deferred_signal {
 
 struct kernel_env;
 
+// What a step waits for. It counts while that attempt of the lane is in flight.
+struct run_await {
+    struct run_await *next;
+    uint32_t lane, logical;
+    struct str name, correlation;
+};
+
 struct run_route;
 struct run_list;
 
@@ -115,19 +123,20 @@ struct run {
     enum run_status status;
     bool cancelling; // accepted, waiting until nothing is in flight
     bool emergency;
+    enum undoing { UNDO_NOTHING = 0, UNDO_FAILED, UNDO_CANCELLED } undoing; // how it ends once what it did is undone
     bool limited;    // so is it because of its limits: it fails
     bool failing;    // plans: a step failed under fail_run; no unrelated work starts
-    bool recovering; // taken over, and nothing decided yet (not from the log)
     bool rotating;   // the segment is full, and the next has not begun (ADR 0035)
     uint32_t segment; // the one that it is in, from 1
     uint32_t pause_cycle;
     uint32_t drain_over; // pause cycle whose time for draining ran out
     int64_t paused_ms;
     uint32_t in_flight;         // RUNNING steps
-    uint32_t gates, loops;      // approvals and loops among them
+    uint32_t gates, loops, events; // approvals, loops and waits for events among them
     uint32_t delayed, retrying; // the second: those of the first that are `again`
     uint32_t held;
     struct run_counts counts; // of the top scope
+    uint32_t ended_count;
     uint32_t stopped; // of counts.failed: steps that the cancelling of the run ended
     uint32_t ready_head, ready_tail;
     struct str cancel_reason, cancel_signal;
@@ -141,6 +150,7 @@ struct run {
     struct deferred_signal *deferred;
     struct run_lane *lanes;    // from first_lane on: lane_ref
     struct run_node *nodes;    // by step; NULL: a playbook
+    struct run_await *awaits;      // one a lane, kept for its next wait
     struct run_list *lists;        // of child runs, of attempts in flight
     uint32_t *links;       // queue of what can be decided, by step and lane
     struct net_state *net;  // playbooks; NULL otherwise
@@ -159,6 +169,7 @@ enum code kernel_task(const struct run *run, uint32_t lane, const struct kernel_
 // How long it may take, 0 = for ever. E_NOMEM, E_IO, E_CORRUPT.
 enum code kernel_timeout(const struct run *run, uint32_t lane, const struct kernel_env *env, struct arena *arena,
                          int64_t *ms, struct error *err) MUST_CHECK;
+uint32_t kernel_lane(const struct run *run, const struct moment *moment); // that it is about; PROGRAM_TOP: none now
 const struct net_task *kernel_task_of(const struct run *run, uint32_t lane); // under way
 // The loop of a step in its last visit. False: it has none, or it has not begun.
 struct loop_counts {
@@ -229,6 +240,8 @@ struct past {
     uint32_t count;
     int64_t at_ms;       // when the last of them happened: the clock of the new run goes on from here
     struct str from_run; // whose past it is
+    size_t taken;        // playbooks: of the list that it was made of, so many
+    bool workload;       // playbooks: the inputs differ, and the workload is made anew of them
 };
 
 // A step that kills its executors fails (WORKER_LOST): an attempt whose executor was lost runs at most this often, and one whose
@@ -405,7 +418,14 @@ struct kernel_scope {
     uint32_t step;
     const struct kernel_env *env;
     bool strict; // conditions: the output of a failed step is an error, not empty
+    // The output that was read last, in the arena that it was read with, and what all of them took: one text may name one thousands of
+    // times, and the thread that reads them is everybody's.
+    const struct arena *read_in; // NULL: none
+    uint32_t read_step;
+    struct json read_value;
+    uint64_t read_bytes;
 };
+#define REFERENCES_MAX ((uint64_t)128 << 20) // bytes of outputs that the references of one step or condition read
 struct scope kernel_scope(struct kernel_scope *scope); // for subst_shell; `scope` must outlive it
 // Value of a step's output for readers (merge, child runs): blobs are fetched. type 0 when there is none.
 enum code kernel_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
@@ -420,6 +440,7 @@ bool kernel_output_fits(const struct run *run, uint32_t step, uint64_t *total) M
 // state as it was, and gets the same answer.
 enum join_verdict {
     JOIN_WAITS = 1, // a dependency has not ended
+    JOIN_UNDO,      // it waits for the run to fail or to be cancelled
     JOIN_WITHHELD,  // could be decided, but the plan is failing and starts no unrelated work
     JOIN_RULE,      // skip: the trigger rule does not pass
     JOIN_BROKEN,    // skip: the condition cannot be parsed
@@ -468,6 +489,27 @@ struct fault kernel_unavailable(enum code why, struct str message);
 bool kernel_condition(const struct run *run, uint32_t step);
 // The moment that ends the run now that nothing else is decidable; MOMENT_UNKNOWN: it goes on.
 enum moment_kind kernel_end(const struct run *run);
+bool kernel_undone(const struct run *run, uint32_t step); // what undoes it has begun at least
+bool kernel_undoes_next(const struct run *run, uint32_t step); // the run fails or is cancelled, and it is its turn to undo
+// ---- what tasks of playbooks are given, for readers; values in `arena` or the run's
+struct kernel_given {
+    uint32_t task, iteration, attempt; // attempt 0: it has not begun
+    struct json with;                  // rendered; secrets by name. What could not be rendered, and `missing` has, is as written
+    struct json missing;               // [{path, text, why}]: texts that use what is not defined
+};
+// The step that "each:run:2[3]" names, with its visit and iteration; 0: not said. PROGRAM_TOP: none.
+uint32_t kernel_named(const struct run *run, struct str path, uint32_t *visit, uint32_t *iteration);
+enum code kernel_given(const struct run *run, uint32_t lane, const struct kernel_env *env, struct arena *arena,
+                       struct kernel_given *out, struct error *err) MUST_CHECK; // of the task that the lane is at
+// Of one that has not begun, with what is known now.
+enum code kernel_given_ahead(const struct run *run, uint32_t place, uint32_t task, const struct kernel_env *env,
+                             struct arena *arena, struct kernel_given *out, struct error *err) MUST_CHECK;
+// What `in` of a loop uses that is not defined: {path, text, why} each.
+enum code kernel_loop_missing(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
+                              struct json *missing, struct error *err) MUST_CHECK;
+// Previews of a playbook: its workload as if it was started with these inputs. E_INVALID: it cannot be made. Borrows.
+enum code kernel_suppose(struct run *run, const struct json *inputs, struct arena *arena, struct error *err) MUST_CHECK;
+
 // Why the run of a playbook fails before its first step: its workload cannot be rendered. No code: it can. E_NOMEM, E_IO, E_CORRUPT.
 enum code kernel_workload_fault(const struct run *run, struct arena *arena, struct fault *out,
                                 struct error *err) MUST_CHECK;
@@ -509,6 +551,7 @@ enum fate_why {
     AGAIN_DEPENDENCY, // it hangs on, or refers to, a step whose result will be another one: `cause`
     AGAIN_NO_RESULT,  // results_only: it did not succeed
     AGAIN_ALWAYS_RUN, // results_only: its document says so
+    AGAIN_UNDONE,     // what it did was undone, or may have been
 };
 struct step_fate {
     enum fate_kind fate;
@@ -518,7 +561,7 @@ struct step_fate {
 };
 const char *fate_name(enum fate_kind fate); // "kept", "goes_on", "given", "again", "to_come", "new"
 const char *
-fate_why_name(enum fate_why why); // "", "asked", "definition", "input", "dependency", "no_result", "always_run"
+fate_why_name(enum fate_why why); // "", "asked", "definition", "input", "dependency", "no_result", "always_run", "undone"
 struct revision {
     const struct run *source;      // folded up to the moment in question, over its own program
     const struct program *program; // of the new run; perhaps the same
@@ -544,6 +587,9 @@ enum code kernel_reusable(const struct run *source, struct arena *arena, struct 
 // is not in the list. *out borrows `moments`; its from_run is not set.
 enum code kernel_past(const struct program *program, const struct moment *moments, size_t count, struct arena *arena,
                       struct past *out) MUST_CHECK;
+// The same of a playbook: to the end of the last decision in the list. `next` is what followed the list; NULL: nothing, or nobody knows.
+enum code kernel_net_past(const struct moment *moments, size_t count, const struct moment *next, struct arena *arena,
+                          struct past *out) MUST_CHECK;
 // Of a past, what the new run with these fates takes over.
 enum code kernel_past_of(const struct past *past, const struct revision *revision, const struct step_fate *fates,
                          struct arena *arena, struct past *out) MUST_CHECK;
@@ -553,10 +599,18 @@ bool run_queued(const struct run *run);
 // "temporal", and not after the drain timeout), CONTINUE_AS_NEW (its segment is full), RETRYING (an attempt failed
 // and the next one follows, or the failure is held), WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "".
 const char *run_substatus(const struct run *run);
+bool run_stops(const struct run *run); // it was cancelled and has not ended
 bool run_goes(const struct run *run); // RUNNING, and its segment is not full: attempts may start
 struct standing run_standing(const struct run *run);
-struct standing_in run_standing_in(const struct run *run); // without `recovering`: what its log alone says
-uint32_t run_draining(const struct run *run); // steps in flight that a pause waits for: no approvals, no loops
+struct standing_in run_standing_in(const struct run *run); // what its log alone says
+uint32_t run_draining(const struct run *run); // steps in flight that a pause waits for: no approvals, events, loops
+// ---- events from outside (ADR 0047)
+#define EVENT_CORRELATION_MAX ((size_t)256)
+// A wait for an event that is under way, behind `after` (NULL: the first). NULL: there is none.
+const struct run_await *kernel_await(const struct run *run, const struct run_await *after);
+// Until when an attempt of this step or place rests, because the engines or workers before were gone soon after they began it, and how
+// many were; 0: none rests.
+int64_t kernel_rests(const struct run *run, uint32_t step, uint32_t *losses);
 // delay before retry number n (1, 2, ...), jitter applied from `random`.
 int64_t retry_delay_ms(const struct retry_policy *policy, uint32_t n, uint64_t random);
 

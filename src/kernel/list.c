@@ -34,8 +34,7 @@ void list_drop(struct run *run, uint32_t step)
         struct run_list *list = *at;
         if (list->step != step) continue;
         *at = list->next;
-        struct arena memory = list->memory; // the list lives inside it
-        arena_release(&memory);
+        arena_release(&list->memory); // the list lives inside it
         return;
     }
 }
@@ -52,17 +51,17 @@ static enum code fetch_items(const struct run *run, struct run_list *list, struc
 
 static enum code fold_list(struct run *run, const struct moment *m, uint32_t step, struct error *err)
 {
-    struct arena memory = arena_of(4096, (size_t)1 << 30);
+    struct arena memory SCOPED(arena_release) = arena_of(4096, (size_t)1 << 30);
     struct run_list *list = ARENA_NEW(&memory, struct run_list);
     if (!list) return error_nomem(err);
     *list = (struct run_list){.step = step,
-                          .logical = m->logical,
-                          .most = (uint32_t)json_integer(json_key(&m->value, "most"), FAN_OUT_PARALLEL),
-                          .all_success = str_is(json_text(json_key(&m->value, "join")), "all_success"),
-                          .taken_up = m->reason.len > 0,
-                          .blob = m->blob,
-                          .has_blob = m->has_blob,
-                          .memory = memory};
+                              .logical = m->logical,
+                              .most = (uint32_t)json_integer(json_key(&m->value, "most"), FAN_OUT_PARALLEL),
+                              .all_success = str_is(json_text(json_key(&m->value, "join")), "all_success"),
+                              .taken_up = m->reason.len > 0,
+                              .blob = m->blob,
+                              .has_blob = m->has_blob,
+                              .memory = arena_take(&memory)};
     struct json items = json_ref(json_key(&m->value, "items"));
     enum code rc = fetch_items(run, list, &items, err);
     list->as = arena_copy(&list->memory, json_text(json_key(&m->value, "as")));
@@ -70,8 +69,7 @@ static enum code fold_list(struct run *run, const struct moment *m, uint32_t ste
     bool made = list->as.ptr && list->states && container_make(&list->of, m->counts.total, &items, &list->memory);
     if (!rc && !made) rc = error_nomem(err);
     if (rc) {
-        memory = list->memory;
-        arena_release(&memory);
+        arena_release(&list->memory);
         return rc;
     }
     list_drop(run, step); // taken up: what is in the log counts
@@ -342,13 +340,12 @@ static enum code tell_failure(struct decide *d, uint32_t lane, const struct run_
     uint32_t first = 0;
     while (list->states[first] != MEMBER_FAILED) first++;
     INVARIANT(first < list->of.total);
-    struct buf text = buf_of(8192);
+    struct buf text SCOPED(buf_release) = buf_of(8192);
     buf_printf(&text, "%u of %u children failed; item %u: %.*s", list->of.failures, list->of.total, first + 1,
                STR_ARG(json_text(json_key(&list->of.results[first].value, "error"))));
     struct fault fault = {
         .code = STR("CHILD_FAILED"), .message = buf_str(&text), .category = STR("business"), .retryable = true};
     fault.message = arena_copy(d->out->turn, buf_str(&text));
-    buf_release(&text);
     return fault.message.ptr ? d->run->route->fail(d, lane, &fault) : error_nomem(d->err);
 }
 

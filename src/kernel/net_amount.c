@@ -24,15 +24,13 @@ static enum code wrong(struct net_view *view, const char *name, struct str what,
                        struct fault *fault, struct error *err)
 {
     enum { SHOWN_MAX = 80 };
-    struct buf shown = buf_of(1 << 20);
-    struct buf text = buf_of(1024);
+    struct buf shown SCOPED(buf_release) = buf_of(1 << 20);
+    struct buf text SCOPED(buf_release) = buf_of(1024);
     json_write(&shown, value);
     struct str seen = buf_ok(&shown) ? str_slice(buf_str(&shown), 0, SHOWN_MAX) : STR("something large");
     while (seen.len > 0 && !str_utf8(seen)) seen.len--; // cut in the middle of a character, perhaps
     buf_printf(&text, "\"%s\" must be %.*s, and it is %.*s", name, STR_ARG(what), STR_ARG(seen));
     struct str why = buf_ok(&text) ? arena_copy(view->arena, buf_str(&text)) : (struct str){0};
-    buf_release(&shown);
-    buf_release(&text);
     *fault = (struct fault){.code = STR("TEMPLATE_ERROR"), .message = why, .category = STR("validation")};
     return why.ptr ? OK : error_nomem(err);
 }
@@ -59,11 +57,9 @@ enum code net_many(struct net_view *view, const struct template_tree *made, cons
         *count = (uint32_t)number;
         return OK;
     }
-    struct buf what = buf_of(64);
+    struct buf what SCOPED(buf_release) = buf_of(64);
     buf_printf(&what, "a whole number from 1 to %u", max);
-    rc = wrong(view, name, buf_str(&what), &value, fault, err);
-    buf_release(&what);
-    return rc;
+    return wrong(view, name, buf_str(&what), &value, fault, err);
 }
 
 // A mapping is of the parts of a request: the tool's.

@@ -67,14 +67,11 @@ static void tell_missing(struct buf *out, const char *what, struct str name)
 enum code assert_inputs(const struct net_task *task, const struct json *with, struct arena *arena, struct fault *out,
                         struct error *err)
 {
-    struct buf message = buf_of(64 * 1024);
+    struct buf message SCOPED(buf_release) = buf_of(64 * 1024);
     for (uint32_t i = 0; i < task->expects.count; i++)
         if (!has_input(with, task->expects.items[i]))
             tell_missing(&message, "the task expects inputs that it was not given: ", task->expects.items[i]);
-    if (buf_str(&message).len == 0) {
-        buf_release(&message);
-        return OK;
-    }
+    if (buf_str(&message).len == 0) return OK;
     buf_text(&message, "; its inputs are: ");
     tell_names(&message, json_key(with, "input"));
     return made_fault(arena, ASSERT_EXPECTS, &message, out, err);
@@ -83,14 +80,11 @@ enum code assert_inputs(const struct net_task *task, const struct json *with, st
 enum code assert_result(const struct net_task *task, const struct json *result, struct arena *arena, struct fault *out,
                         struct error *err)
 {
-    struct buf message = buf_of(64 * 1024);
+    struct buf message SCOPED(buf_release) = buf_of(64 * 1024);
     for (uint32_t i = 0; i < task->returns.count; i++)
         if (!has_member(result, task->returns.items[i], 2))
             tell_missing(&message, "the result lacks what the task says it returns: ", task->returns.items[i]);
-    if (buf_str(&message).len == 0) {
-        buf_release(&message);
-        return OK;
-    }
+    if (buf_str(&message).len == 0) return OK;
     if (json_is(result, JSON_OBJECT)) {
         buf_text(&message, "; its members are: ");
         tell_names(&message, result);

@@ -76,7 +76,7 @@ static enum code look_input(void *context, struct str name, struct json *out, st
     const struct beginning *b = context;
     const struct run *run = b->run;
     const struct json *given = &run->start.inputs;
-    if (str_is(name, "input") || str_is(name, "payload") || str_is(name, "request")) *out = *given;
+    if (STR_AMONG(name, "input", "payload", "request")) *out = *given;
     if (str_is(name, "execution_id")) *out = json_string(run->ids.run);
     if (str_is(name, "job") || str_is(name, "execution")) *out = net_job(run, b->arena);
     if (!json_ok(out)) return error_nomem(err);
@@ -139,14 +139,12 @@ static void need_path(void *context, struct str path)
 
 static enum code in_a_ring(const struct leaf *leaf, const struct leaf *by, struct error *err)
 {
-    struct buf ring = buf_of(2048);
+    struct buf ring SCOPED(buf_release) = buf_of(2048);
     buf_add(&ring, leaf->path);
     for (const struct leaf *at = by; at && at != leaf; at = at->asked_by)
         buf_printf(&ring, ", which %.*s needs", STR_ARG(at->path));
     buf_printf(&ring, ", which %.*s needs", STR_ARG(leaf->path));
-    enum code rc = error_set(err, E_INVALID, "the workload needs itself: %.*s", STR_ARG(buf_str(&ring)));
-    buf_release(&ring);
-    return rc;
+    return error_set(err, E_INVALID, "the workload needs itself: %.*s", STR_ARG(buf_str(&ring)));
 }
 
 static enum code render_leaf(struct beginning *b, struct leaf *leaf, const struct leaf *by, struct error *err)
@@ -229,19 +227,25 @@ enum code kernel_workload_fault(const struct run *run, struct arena *arena, stru
     return run->program->net ? make_workload(run, arena, &made, out, err) : OK;
 }
 
+enum code net_workload_of(const struct run *run, struct arena *arena, struct json *out, struct fault *fault, struct error *err)
+{
+    struct json rendered, given;
+    enum code rc = make_workload(run, arena, &rendered, fault, err);
+    if (rc) return rc;
+    if (!merge_values(arena, &rendered, &run->start.inputs, &given) || !without_marks(arena, &given, out)) return error_nomem(err);
+    return net_canon(arena, out, err);
+}
+
+enum code net_workload(struct decide *d, struct json *out, struct fault *fault)
+{
+    return net_workload_of(d->run, d->out->turn, out, fault, d->err);
+}
+
 enum code net_begin(struct decide *d)
 {
-    struct run *run = d->run;
     struct moment m = moment_of(d, MOMENT_RUN_STARTED, PROGRAM_TOP);
-    struct json rendered, given, whole;
     struct fault fault;
-    enum code rc = make_workload(run, d->out->turn, &rendered, &fault, d->err);
-    if (rc) return rc;
-    if (!merge_values(d->out->turn, &rendered, &run->start.inputs, &given) ||
-        !without_marks(d->out->turn, &given, &whole))
-        return error_nomem(d->err);
-    rc = net_canon(d->out->turn, &whole, d->err);
-    m.value = whole;
+    enum code rc = net_workload(d, &m.value, &fault);
     if (!rc) rc = net_emit(d, &m);
     m = moment_of(d, MOMENT_WORKFLOW_STARTED, PROGRAM_TOP);
     if (!rc) rc = net_emit(d, &m);

@@ -26,14 +26,11 @@ static enum code fold_ctx(struct run *run, const struct json *patches, struct er
     if (!json_copy(&net->ctx_memory, &patched, &kept)) return no_memory(run, err);
     net->ctx = kept;
     if (net->ctx_memory.size < 4 * net->ctx_floor + 65536) return OK;
-    struct arena fresh = arena_of(net->ctx_memory.block_size, net->ctx_memory.limit);
-    if (!json_copy(&fresh, &net->ctx, &kept)) {
-        arena_release(&fresh);
-        return no_memory(run, err);
-    }
+    struct arena fresh SCOPED(arena_release) = arena_of(net->ctx_memory.block_size, net->ctx_memory.limit);
+    if (!json_copy(&fresh, &net->ctx, &kept)) return no_memory(run, err);
     arena_release(&net->ctx_memory);
-    net->ctx_memory = fresh;
-    net->ctx_floor = fresh.size;
+    net->ctx_memory = arena_take(&fresh);
+    net->ctx_floor = net->ctx_memory.size;
     net->ctx = kept;
     return OK;
 }
@@ -49,21 +46,14 @@ static enum code fold_value(struct arena *arena, const struct moment *m, struct 
 static bool copy_value(struct arena *arena, const struct net_value *from, struct net_value *out)
 {
     *out = *from;
-    return (from->value.type == 0 || json_copy(arena, &from->value, &out->value)) &&
-           (from->extracted.type == 0 || json_copy(arena, &from->extracted, &out->extracted));
+    return json_keep(arena, &out->value) && json_keep(arena, &out->extracted);
 }
 
 static enum code keep_fault(struct arena *arena, const struct fault *from, struct fault *out, struct error *err)
 {
     *out = *from;
     out->detail = (struct str){0};
-    struct str *texts[] = {&out->code, &out->message, &out->category};
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-        if (texts[i]->len == 0) continue;
-        *texts[i] = arena_copy(arena, *texts[i]);
-        if (!texts[i]->ptr) return error_nomem(err);
-    }
-    return OK;
+    return fault_keep(arena, out) ? OK : error_nomem(err);
 }
 
 // ---- tokens and visits
@@ -134,7 +124,7 @@ static enum code fold_admitted(struct run *run, const struct moment *m, uint32_t
     struct net_place *p = &run->net->places[place];
     if (!p->token || p->phase != PLACE_IDLE || m->visit != p->visit + 1) return impossible(run, m, err);
     const struct json *allow = json_key(&m->value, "allow");
-    if (json_is(allow, JSON_BOOL) && allow->boolean) return OK;
+    if (json_true(allow)) return OK;
     token_goes(run, p);
     p->visit = m->visit;
     p->skipped = true;
@@ -239,7 +229,7 @@ static enum code fold_ended(struct run *run, const struct moment *m, uint32_t pl
     if (p->lane != NO_LANE) lane_give(run, p->lane);
     p->lane = NO_LANE;
     p->phase = PLACE_ENDED;
-    net->last = place;
+    if (net_of_run(run)->steps[place].task_count > 0) net->last = place; // one without tasks gives nothing of its own
     count_place(run, p, p->failed ? NODE_FAILED : NODE_SUCCESS);
     run->stopped += p->failed && run->cancelling && str_is(m->fault.code, FAULT_CANCELLED);
     ready_push(run, place);
@@ -420,7 +410,9 @@ static enum code fold_lane(struct run *run, const struct moment *m, uint32_t pla
     case MOMENT_TASK_FAILED:
         return fold_task_over(run, m, index, err);
     case MOMENT_STEP_REDISPATCHED:
-        return lane_fold_again(lane_ref(run, index), m) ? OK : impossible(run, m, err);
+        return lane_fold_again(run, index, m) ? OK : impossible(run, m, err);
+    case MOMENT_ATTEMPT_RESTS:
+        return lane_fold_rest(run, index, m) ? OK : impossible(run, m, err);
     default:
         return OK;
     }
@@ -472,6 +464,14 @@ static enum code fold_begun(struct run *run, const struct moment *m, struct erro
     return token_arrives(run, net_of_run(run)->entry, NULL, err);
 }
 
+static enum code fold_awaited(struct run *run, const struct moment *m, uint32_t step, struct error *err)
+{
+    uint32_t lane = lane_of(run, m, step);
+    bool possible = false;
+    enum code rc = lane == NO_LANE ? OK : await_fold(run, m, lane, &possible, err);
+    return possible || rc ? rc : impossible(run, m, err);
+}
+
 static enum code fold_kind(struct run *run, const struct moment *m, uint32_t step, struct error *err)
 {
     switch ((int)m->kind) {
@@ -503,6 +503,8 @@ static enum code fold_kind(struct run *run, const struct moment *m, uint32_t ste
         return fold_iteration_over(run, m, step, err);
     case MOMENT_ROUTED:
         return fold_routed(run, m, step, err);
+    case MOMENT_EVENT_AWAITED:
+        return fold_awaited(run, m, step, err);
     case MOMENT_TASK_STARTED:
     case MOMENT_ATTEMPT_STARTED:
     case MOMENT_ATTEMPT_DONE:
@@ -511,6 +513,7 @@ static enum code fold_kind(struct run *run, const struct moment *m, uint32_t ste
     case MOMENT_TASK_DONE:
     case MOMENT_TASK_FAILED:
     case MOMENT_STEP_REDISPATCHED:
+    case MOMENT_ATTEMPT_RESTS:
         return fold_lane(run, m, step, err);
     default:
         return OK; // recorded for readers
@@ -528,9 +531,8 @@ enum code net_fold(struct run *run, const struct moment *m, uint32_t step, struc
     run->net->now_ms = m->at_ms;
     if (!m->has_blob || net_is_result(m->kind)) return fold_kind(run, m, step, err);
     struct moment whole = *m;
-    struct arena scratch = arena_of(4096, run->arena.limit);
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, run->arena.limit);
     enum code rc = net_payload(run, m, &scratch, &whole.value, err);
     if (!rc) rc = fold_kind(run, &whole, step, err);
-    arena_release(&scratch);
     return rc;
 }

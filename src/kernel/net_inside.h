@@ -73,7 +73,7 @@ struct net_state {
     uint32_t live;      // places PENDING, RUNNING or ENDED
     uint32_t tokens;    // places that one has arrived at
     uint32_t unhandled; // failed steps that no arc has taken further
-    uint32_t last;      // place that ended last; PROGRAM_TOP = none
+    uint32_t last;      // place with tasks that ended last; PROGRAM_TOP = none
     struct json workload, ctx;
     struct arena ctx_memory;
     int64_t now_ms;   // of the last event: what now() tells
@@ -120,6 +120,7 @@ struct net_view {
     const struct json *outcome; // rules
     const struct json *event;   // arcs
     bool ended;                 // the step has ended: what it set and its arcs see what came out
+    struct json *missing;       // readers: what is not defined stays as written and is noted here (template_tree_known); NULL: no
     bool result;                // `set` of a task: `output` alone is the result, the outcome is read by its members
     struct arena *arena;
 };
@@ -139,7 +140,7 @@ enum code net_outcome_seen(struct arena *arena, const struct json *outcome, stru
 // it may not be guessed: the same is asked again later.
 static inline bool net_is_grave(enum code rc)
 {
-    return rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT || rc == E_UNREACHABLE;
+    return code_is_outage(rc) || rc == E_CORRUPT || rc == E_UNREACHABLE;
 }
 struct json net_job(const struct run *run, struct arena *arena);
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
@@ -200,7 +201,7 @@ enum code task_timeout(struct net_view *view, const struct net_task *task, int64
 bool net_as_seconds(struct arena *arena, int64_t ms, struct json *out) MUST_CHECK; // as seconds; false: no memory
 
 // net_result.c
-enum { NET_PART_MAX = 4096 }; // bytes of a part of a result, or of inputs, in the log
+enum { NET_PART_MAX = 4096 }; // bytes of a part of a result, or of inputs, in the log (NX-2o)
 // What was selected of a result that is kept beside the log.
 enum code net_extract(struct arena *turn, const struct net_task *task, const struct json *result, struct json *out,
                       struct error *err) MUST_CHECK;
@@ -215,8 +216,22 @@ enum code assert_inputs(const struct net_task *task, const struct json *with, st
 enum code assert_result(const struct net_task *task, const struct json *result, struct arena *arena, struct fault *out,
                         struct error *err) MUST_CHECK;
 
+// net_given.c
+// For the reader. What cannot be rendered here fails the attempt when it is executed, with the reason.
+enum code net_record_inputs(const struct net_view *view, const struct net_task *task, struct moment *m,
+                            struct error *err) MUST_CHECK;
+bool net_suppose(struct run *run, uint32_t place, enum node_state state, const struct json *value); // false: no memory
+
+// past_net.c
+enum code net_again(struct decide *d, const struct past *past, uint32_t at) MUST_CHECK;
+
 // net_begin.c
 enum code net_begin(struct decide *d) MUST_CHECK;
+// What RUN_STARTED says of the workload; *fault is why it cannot be made, and the rest is there all the same.
+enum code net_workload(struct decide *d, struct json *out, struct fault *fault) MUST_CHECK;
+// The same of a run that has not begun; *out borrows its program and its start.
+enum code net_workload_of(const struct run *run, struct arena *arena, struct json *out, struct fault *fault,
+                          struct error *err) MUST_CHECK;
 
 // route_net.c
 // What RUN_FAILED names as the cause when it is no step: the workload cannot be made.

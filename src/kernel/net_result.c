@@ -63,7 +63,7 @@ bool net_preview(struct arena *arena, const struct json *result, uint64_t max, s
     size_t most = max < PREVIEW_MAX ? (size_t)max : PREVIEW_MAX, room = most;
     if (most == 0) return true;
     if (!head_of(arena, result, &room, &head)) return false;
-    struct buf text = buf_of((size_t)64 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)64 << 20);
     json_canon(&text, &head);
     struct str sample = buf_str(&text);
     if (sample.len > most) {
@@ -71,7 +71,6 @@ bool net_preview(struct arena *arena, const struct json *result, uint64_t max, s
         sample.len = most;
     }
     struct str kept = buf_ok(&text) ? arena_copy(arena, sample) : (struct str){0};
-    buf_release(&text);
     *out = JSON_OF(arena, {"bytes", json_count(kept.len)}, {"sample", json_text_made(kept)},
                    {"truncated", json_bool(true)});
     return json_ok(out);

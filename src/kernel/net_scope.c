@@ -40,11 +40,10 @@ enum code net_canon(struct arena *arena, struct json *value, struct error *err)
         *value = copy;
         return OK;
     }
-    struct buf bytes = buf_of((size_t)64 << 20);
+    struct buf bytes SCOPED(buf_release) = buf_of((size_t)64 << 20);
     json_canon(&bytes, value);
     struct str kept = buf_ok(&bytes) ? arena_copy(arena, buf_str(&bytes)) : (struct str){0};
     bool ok = buf_ok(&bytes);
-    buf_release(&bytes);
     if (!ok) return error_set(err, E_INVALID, "a value that JSON cannot hold, or one of more than 64 MiB");
     if (!kept.ptr) return error_nomem(err);
     return json_parse(kept, &json_limits_result, arena, value, err);
@@ -348,6 +347,12 @@ static bool is_result(const struct net_view *view, struct str name)
     return str_is(name, "_prev") || program_find(run->program, PROGRAM_TOP, name) != PROGRAM_TOP;
 }
 
+// What the task, or the step, gave.
+static bool is_outcome(struct str name)
+{
+    return STR_AMONG(name, "output", "outcome");
+}
+
 static enum code tasks_of(const struct net_view *view, struct str name, struct json *out, struct error *err)
 {
     uint32_t place = program_find(view->run->program, PROGRAM_TOP, name);
@@ -363,11 +368,11 @@ static enum code instead(void *context, struct str name, const struct json *valu
     const struct json *found = NULL;
     const struct json *body =
         json_key(value, "status_code") && json_key(value, "headers") ? json_key(value, "data") : NULL;
-    bool whole = str_is(member, "data") || str_is(member, "result") || str_is(member, "output");
+    bool whole = STR_AMONG(member, "data", "result", "output");
     if (json_is(body, JSON_OBJECT) && !whole) found = json_get(body, member);
     if (whole) found = value;
-    bool tasks = !found && str_is(member, "results");
-    if ((!found && !tasks) || !is_result(context, name)) return OK;
+    bool tasks = !found && str_is(member, "results"), own = ((const struct net_view *)context)->result && is_outcome(name) && !whole;
+    if ((!found && !tasks) || (!own && !is_result(context, name))) return OK;
     if (tasks) return tasks_of(context, name, out, err);
     *out = *found;
     return OK;
@@ -401,10 +406,10 @@ static enum code look_special(const struct net_view *view, struct str name, stru
         return json_made(out, err);
     } else if (str_is(name, "keychain")) {
         return keychain(view, out, err);
-    } else if ((str_is(name, "outcome") || str_is(name, "output")) && (view->outcome || view->ended)) {
+    } else if (is_outcome(name) && (view->outcome || view->ended)) {
         enum code rc = outcome_value(view, out, err);
-        const struct json *data = rc || !view->result ? NULL : json_key(out, "data");
-        if (data) *out = *data;
+        const struct json *result = rc || !view->result ? NULL : json_key(out, "result");
+        if (view->result && !rc) *out = result ? *result : json_null();
         return rc;
     } else if (str_is(name, "event") && view->event) {
         return event_value(view, out, err);
@@ -495,7 +500,7 @@ static enum code over(void *context, struct str name, struct str member, struct 
                                              "pg",     "py",     "meta", "ref"};
     const struct net_view *view = context;
     struct json outcome;
-    if (!view->outcome || (!str_is(name, "output") && !str_is(name, "outcome"))) return OK;
+    if (!view->outcome || !is_outcome(name)) return OK;
     for (size_t i = 0; i < ARRAY_COUNT(documented); i++) {
         if (!str_is(member, documented[i])) continue;
         enum code rc = outcome_value(view, &outcome, err);
@@ -539,20 +544,28 @@ static enum code with_given(const struct net_view *view, const struct net_task *
     return json_made(with, err);
 }
 
+static enum code render_tree(struct net_view *view, const struct template_tree *tree, struct json *out, struct error *err)
+{
+    struct template_scope scope = net_scope(view);
+    const struct template_limits *limits = net_limits(view->run);
+    return view->missing ? template_tree_known(tree, &scope, limits, view->arena, out, view->missing, err)
+                         : template_tree_render(tree, &scope, limits, view->arena, out, err);
+}
+
 enum code net_with(const struct net_view *view, const struct net_task *task, struct json *out, struct error *err)
 {
-    struct net_view inner = *view;
-    struct template_scope scope = net_scope(&inner);
-    struct json own, with, made = json_object();
+    struct net_view inner = *view, apart = *view;
+    struct json own, with, made = json_object(), aside = json_array();
     struct error why = {0};
     if (!task->input) {
-        enum code plain = template_tree_render(task->with, &scope, net_limits(view->run), view->arena, out, err);
+        enum code plain = render_tree(&inner, task->with, out, err);
         return plain ? plain : with_given(view, task, out, err);
     }
-    enum code rc = template_tree_render(task->input, &scope, net_limits(view->run), view->arena, &own, &why);
+    if (view->missing) apart.missing = &aside; // it is part of `with`, and noted there
+    enum code rc = render_tree(&apart, task->input, &own, &why);
     if (rc) return error_set(err, rc, "input: %s", why.message);
     if (own.type == JSON_OBJECT) inner.own = &own;
-    rc = template_tree_render(task->with, &scope, net_limits(view->run), view->arena, &with, err);
+    rc = render_tree(&inner, task->with, &with, err);
     if (rc) return rc;
     for (uint32_t i = 0; i < with.count; i++) {
         const struct json_member *member = &with.members[i];

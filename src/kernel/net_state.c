@@ -166,6 +166,13 @@ uint32_t lane_of(const struct run *run, const struct moment *m, uint32_t place)
     return p->loop.lanes && m->iteration <= p->loop.total ? p->loop.lanes[m->iteration - 1] : NO_LANE;
 }
 
+uint32_t kernel_lane(const struct run *run, const struct moment *moment)
+{
+    uint32_t place = program_find(run->program, PROGRAM_TOP, moment->step);
+    uint32_t lane = place == PROGRAM_TOP ? NO_LANE : lane_of(run, moment, place);
+    return lane == NO_LANE ? PROGRAM_TOP : lane;
+}
+
 bool kernel_items(const struct run *run, uint32_t place, struct loop_counts *out)
 {
     if (!run->net || place >= run->program->top_count || !run->net->places[place].looped) return false;
@@ -234,6 +241,19 @@ static uint32_t find_place(const struct run *run, struct str name, struct moment
     if (place != PROGRAM_TOP) return place;
     m->visit = cut_number(&name, ":run:", 1);
     return program_find(run->program, PROGRAM_TOP, name);
+}
+
+uint32_t kernel_named(const struct run *run, struct str path, uint32_t *visit, uint32_t *iteration)
+{
+    uint32_t place = program_find(run->program, PROGRAM_TOP, path);
+    *visit = *iteration = 0;
+    if (place != PROGRAM_TOP) return place;
+    if (str_ends(path, STR("]"))) {
+        path.len--;
+        *iteration = cut_number(&path, "[", 0);
+    }
+    *visit = cut_number(&path, ":run:", 0);
+    return program_find(run->program, PROGRAM_TOP, path);
 }
 
 uint32_t net_find(const struct run *run, struct str path)

@@ -4,10 +4,7 @@
 #include "base/civil.h"
 #include "json/make.h"
 
-enum {
-    INPUTS_MAX = NET_PART_MAX, // of a task's inputs in the log (NX-2o)
-    VALUE_MAX = 48 * 1024,     // of what else a moment carries, but for results: more is kept beside the log
-};
+enum { VALUE_MAX = 48 * 1024 }; // of what a moment carries beside inputs and results: more is kept beside the log
 
 const struct fault timeout_fault = {
     .code = STR_INIT("TIMEOUT"),
@@ -135,68 +132,15 @@ enum code kernel_return_step(const struct run *run, uint32_t index, const struct
     return rc;
 }
 
-// Marks of secrets are recorded as what they stand for.
-static enum code unmark(struct arena *arena, const struct json *value, struct json *out, struct error *err)
-{
-    *out = *value;
-    if (value->type == JSON_STRING && str_find(value->text, '\x01', 0) < value->text.len) {
-        struct buf text = buf_of(value->text.len * 2 + 64);
-        bool open = false;
-        for (size_t i = 0; i < value->text.len; i++) {
-            char c = value->text.ptr[i];
-            if (c != '\x01') {
-                buf_byte(&text, c);
-                continue;
-            }
-            buf_text(&text, open ? " }}" : "{{ ");
-            open = !open;
-        }
-        *out = buf_ok(&text) ? json_copied(arena, buf_str(&text)) : json_failed();
-        buf_release(&text);
-        return json_made(out, err);
-    }
-    if (value->type != JSON_ARRAY && value->type != JSON_OBJECT) return OK;
-    bool array = value->type == JSON_ARRAY;
-    struct json made = array ? json_array() : json_object();
-    for (uint32_t i = 0; i < value->count; i++) {
-        struct json part;
-        enum code rc = unmark(arena, array ? &value->items[i] : &value->members[i].value, &part, err);
-        if (rc) return rc;
-        if (array)
-            json_append(arena, &made, part);
-        else
-            json_set(arena, &made, value->members[i].key, part);
-    }
-    *out = made;
-    return json_made(out, err);
-}
-
-// For the reader. What cannot be rendered here fails the attempt when it is executed, with the reason.
-static enum code record_inputs(struct decide *d, uint32_t index, const struct net_task *task, struct moment *m)
-{
-    bool given = task->takes_args && d->run->net->places[walk_at(d->run, index)->place].given.count > 0;
-    if (task->in_process || (!given && !json_key(template_tree_source(task->with), "input"))) return OK;
-    struct net_view view = view_of(d, index);
-    struct json with, recorded;
-    struct error local = {0};
-    enum code rc = net_with(&view, task, &with, &local);
-    if (rc == E_NOMEM) return error_nomem(d->err);
-    if (rc) return OK;
-    const struct json *inputs = json_key(&with, "input");
-    if (!inputs || net_weight(inputs, INPUTS_MAX) >= INPUTS_MAX) {
-        m->truncated = true;
-        return OK;
-    }
-    rc = unmark(d->out->turn, inputs, &recorded, d->err);
-    if (!rc) rc = net_canon(d->out->turn, &recorded, d->err);
-    if (!rc) m->value = recorded;
-    return rc;
-}
-
 // ---- attempts
+static struct json gave(struct arena *arena, struct json result)
+{
+    return JSON_OF(arena, {"result", result}, {"status", json_word("ok")});
+}
+
 static struct json went_well(struct arena *arena)
 {
-    return JSON_OF(arena, {"result", json_null()}, {"status", json_word("ok")});
+    return gave(arena, json_null());
 }
 
 static struct json went_wrong(struct arena *arena, const char *kind, const struct fault *fault)
@@ -279,6 +223,17 @@ static enum code expected(struct decide *d, uint32_t index, const struct net_tas
     return rc ? OK : assert_inputs(task, &with, d->out->turn, fault, d->err);
 }
 
+static enum code await_begin(struct decide *d, uint32_t index, const struct net_task *task)
+{
+    struct json with;
+    struct error local = {0};
+    enum code rc = render_with(d, index, task, &with, &local);
+    if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
+    if (!rc) return await_start(d, index, &with);
+    struct fault fault = kernel_template_fault(d->out->turn, &local);
+    return lane_fault(d, index, &fault);
+}
+
 enum code lane_begin(struct decide *d, uint32_t index)
 {
     INVARIANT(lane_phase(d->run, index) == LANE_READY || lane_phase(d->run, index) == LANE_DELAYED);
@@ -288,7 +243,7 @@ enum code lane_begin(struct decide *d, uint32_t index)
     m.engine = 1;
     struct fault fault = {0};
     enum body body = d->run->route->body(d->run, index);
-    bool waits = body == BODY_WAIT, child = body == BODY_CHILD;
+    bool waits = body == BODY_WAIT, child = body == BODY_CHILD, awaits = body == BODY_EVENT;
     if (waits) {
         enum code rc = wait_until(d, index, task, &m.due_ms, &fault);
         if (rc) return rc;
@@ -300,7 +255,7 @@ enum code lane_begin(struct decide *d, uint32_t index)
     int64_t timeout_ms;
     struct net_view view = view_of(d, index);
     enum code rc = task_timeout(&view, task, &timeout_ms, &fault, d->err);
-    if (child && timeout_ms > 0) m.due_ms = d->input->now_ms + timeout_ms;
+    if ((child || awaits) && timeout_ms > 0) m.due_ms = d->input->now_ms + timeout_ms;
     if (!rc && fault.code.len == 0) rc = expected(d, index, task, &fault);
     if (!rc) rc = net_emit(d, &m);
     if (rc) return rc;
@@ -309,7 +264,7 @@ enum code lane_begin(struct decide *d, uint32_t index)
         struct json outcome = went_well(d->out->turn);
         return answer_made(d, index, &outcome);
     }
-    return attempt_order(d, index);
+    return awaits ? await_begin(d, index, task) : attempt_order(d, index);
 }
 
 // Between two tries, or between two tasks, when the time of the visit is over.
@@ -334,7 +289,8 @@ enum code lane_go(struct decide *d, uint32_t index)
     struct moment m = lane_moment(d, MOMENT_TASK_STARTED, index);
     m.task_run = lane->runs[lane->pc] + 1;
     m.logical = 1;
-    enum code rc = record_inputs(d, index, &ns->tasks[lane->pc], &m);
+    struct net_view view = view_of(d, index);
+    enum code rc = net_record_inputs(&view, &ns->tasks[lane->pc], &m, d->err);
     if (!rc) rc = net_emit(d, &m);
     return rc ? rc : lane_begin(d, index);
 }
@@ -342,18 +298,23 @@ enum code lane_go(struct decide *d, uint32_t index)
 // What the result says of the task that is in flight.
 enum code lane_done(struct decide *d, uint32_t index)
 {
+    if (d->run->route->body(d->run, index) == BODY_EVENT) {
+        struct json outcome = gave(d->out->turn, d->input->value);
+        return answer_made(d, index, &outcome);
+    }
     return lane_answer(d, index, &d->input->value);
 }
 
 // The time of a wait has come.
 enum code lane_wake(struct decide *d, uint32_t index)
 {
+    if (d->run->route->body(d->run, index) == BODY_EVENT) return await_late(d, index);
     struct json outcome = went_well(d->out->turn);
     return answer_made(d, index, &outcome);
 }
 
 // ---- what came out
-// What rules see: `result` under its other names too. http: the members of the body beside those of the answer.
+// What rules see: `result` as it is, and under its other names; http: there with the members of the body beside those of the answer.
 enum code net_outcome_seen(struct arena *arena, const struct json *outcome, struct json *out, struct error *err)
 {
     struct json data = json_null(), made = json_object();
@@ -361,12 +322,13 @@ enum code net_outcome_seen(struct arena *arena, const struct json *outcome, stru
     if (result) data = *result;
     enum code rc = net_sql_seen(arena, &data, err);
     if (rc) return rc;
+    struct json whole = data;
     const struct json *body = json_key(outcome, "http") ? json_key(&data, "data") : NULL;
     if (json_is(body, JSON_OBJECT)) data = json_joined(arena, body, &data);
     for (uint32_t i = 0; i < outcome->count; i++)
-        if (!str_is(outcome->members[i].key, "data") && !str_is(outcome->members[i].key, "response"))
+        if (!STR_AMONG(outcome->members[i].key, "data", "response", "result"))
             json_set(arena, &made, outcome->members[i].key, outcome->members[i].value);
-    JSON_ADD(arena, &made, {"data", data}, {"response", data},
+    JSON_ADD(arena, &made, {"data", data}, {"response", data}, {"result", json_when(result, whole)},
              {"http", json_when(!json_key(outcome, "http"), json_object())});
     *out = made;
     return json_made(out, err);
@@ -378,7 +340,7 @@ static enum code without_result(struct arena *arena, const struct json *outcome,
 {
     struct json made = json_object();
     const struct json *result = json_key(outcome, "result");
-    bool kept = small && json_is(result, JSON_OBJECT) && net_weight(result, INPUTS_MAX) < INPUTS_MAX;
+    bool kept = small && json_is(result, JSON_OBJECT) && net_weight(result, NET_PART_MAX) < NET_PART_MAX;
     for (uint32_t i = 0; i < outcome->count; i++)
         if (kept || !str_is(outcome->members[i].key, "result"))
             json_set(arena, &made, outcome->members[i].key, outcome->members[i].value);
@@ -396,7 +358,7 @@ static struct fault fault_of_outcome(const struct json *outcome)
                                                  : STR("TASK_FAILED"),
                           .message = json_text(json_key(error, "message")),
                           .category = kind,
-                          .retryable = json_is(retryable, JSON_BOOL) && retryable->boolean};
+                          .retryable = json_true(retryable)};
     if (fault.message.len == 0) fault.message = STR("the task failed");
     return fault;
 }

@@ -74,6 +74,7 @@ static bool follow(struct cut *cut, const struct moment *m)
         cut->open[cut->count - 1] = true;
         break;
     case MOMENT_ITERATION_STARTED:
+    case MOMENT_EVENT_AWAITED:
         track->looped = true;
         break;
     case MOMENT_STEP_SKIPPED:
@@ -100,7 +101,7 @@ static bool cancels(const struct moment *m)
 
 static bool is_taken(struct cut *cut, const struct moment *m)
 {
-    if (m->kind == MOMENT_UNKNOWN || m->kind == MOMENT_LATE_RESULT) return false;
+    if (m->kind == MOMENT_UNKNOWN || m->kind == MOMENT_LATE_RESULT || m->kind == MOMENT_ATTEMPT_RESTS) return false;
     if (m->kind == MOMENT_LIST_STARTED || m->kind == MOMENT_CHILD_ENDED) return false; // of its children; the new run has its own
     if (m->kind == MOMENT_SIGNAL_DEFERRED || m->kind == MOMENT_SIGNAL_SETTLED) return false; // asked of that run
     if (m->kind == MOMENT_SEGMENT_FULL || m->kind == MOMENT_SEGMENT_STARTED) return false;   // the new run counts its own
@@ -119,7 +120,7 @@ static bool is_half(const struct cut *cut, uint32_t at)
     enum step_kind kind = cut->program->steps[step].kind;
     uint32_t track = map_get(&cut->paths, m->step);
     return m->by == EMITTER_ENGINE || kind == STEP_CANCEL || (kind == STEP_WAIT && m->due_ms == 0) ||
-           (kind == STEP_LOOP && !cut->tracks[track].looped);
+           ((kind == STEP_LOOP || kind == STEP_EVENT) && !cut->tracks[track].looped);
 }
 
 static bool list_init(struct arena *arena, size_t count, struct moment **moments, bool **open)

@@ -40,9 +40,9 @@ enum code segment_full(struct decide *d)
 enum code step_recover(struct decide *d)
 {
     struct run *run = d->run;
-    run->recovering = false;
     if (run_status_terminal(run->status)) return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
     if (run->cancelling) {
+        if (run->rotating && d->input->timer != TIMER_LOOK && undo_open(run)) return segment_begin(d); // the next undoes
         // advance() sweeps. A child in another process has not ended yet: it is asked again.
         if (d->input->timer == TIMER_LOOK && d->input->step != PROGRAM_TOP) let_go(d, d->input->step, d->input->logical);
         return OK;

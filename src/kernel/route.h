@@ -10,6 +10,7 @@ enum body {
     BODY_EXECUTED = 1, // by a tool or in process: has a result to wait for
     BODY_WAIT,
     BODY_GATE,  // a person answers
+    BODY_EVENT, // something outside happens
     BODY_CHILD, // a run of its own
     BODY_LIST,  // of such runs
     BODY_LOOP,  // of steps
@@ -34,6 +35,7 @@ struct run_route {
     // ---- the run
     enum code (*start)(struct decide *d); // INPUT_START
     enum code (*open)(struct decide *d);  // it begins
+    enum code (*again)(struct decide *d, const struct past *past, uint32_t at); // a moment of another run is recorded for this one
     enum code (*advance)(struct decide *d); // after every input: starts what can start, ends what has ended
     bool (*is_busy)(const struct run *run);   // something is to be decided beside what is in flight
     bool (*has_failed)(const struct run *run); // with nothing left to do
@@ -51,13 +53,16 @@ struct run_route {
     enum code (*output)(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                         struct json *out, struct error *err);
     bool (*make)(struct run *run); // false: out of memory
+    bool (*suppose)(struct run *run, uint32_t step, enum node_state state, const struct json *value); // kernel_assume; false: likewise
     const char *(*fault)(const struct run *run); // run_fault
     void (*release)(struct run *run);
 };
 extern const struct run_route route_dag, route_net;
 
 // attempt.c
-enum { QUICK_DEATH_MS = 60000 };
+// An engine that was gone within a minute of ordering an attempt may have died of it. After three of them in a row the attempt rests
+// before it is ordered again, longer each time: engines that are killed together die within that rest, and are not counted.
+enum { QUICK_DEATH_MS = 60000, DEATHS_AT_ONCE = 3, REST_MS = 1000, REST_MAX_MS = 30000 };
 enum code attempt_order(struct decide *d, uint32_t lane) MUST_CHECK; // it has begun
 enum code attempt_result(struct decide *d) MUST_CHECK;
 enum code attempt_timer(struct decide *d) MUST_CHECK;
@@ -68,6 +73,10 @@ enum code attempts_interrupt(struct decide *d) MUST_CHECK;
 enum code attempts_cancel(struct decide *d) MUST_CHECK;
 // Asks its executor; when it has none, it fails `otherwise` (NULL: nothing).
 enum code attempt_stop(struct decide *d, uint32_t lane, const struct fault *otherwise) MUST_CHECK;
+// await.c
+enum code await_start(struct decide *d, uint32_t lane, const struct json *with) MUST_CHECK; // its attempt has begun
+enum code await_fold(struct run *run, const struct moment *m, uint32_t lane, bool *possible, struct error *err) MUST_CHECK;
+enum code await_late(struct decide *d, uint32_t lane) MUST_CHECK; // nothing came in time
 enum code lane_timer(struct decide *d, uint32_t lane) MUST_CHECK; // of one that waits, has a deadline or is delayed
 extern const struct fault timeout_fault; // of a visit
 // TIMEOUT after so many ms, by the field that the message names; %s in it is the duration.

@@ -7,6 +7,7 @@
 static enum body dag_body(const struct run *run, uint32_t lane)
 {
     static const enum body bodies[STEP_TASKS + 1] = {[STEP_WAIT] = BODY_WAIT,      [STEP_APPROVAL] = BODY_GATE,
+                                                             [STEP_EVENT] = BODY_EVENT,
                                                              [STEP_SUBRUN] = BODY_CHILD,   [STEP_LOOP] = BODY_LOOP,
                                                              [STEP_CANCEL] = BODY_CANCEL};
     const struct program_step *step = &run->program->steps[lane];
@@ -191,6 +192,7 @@ enum code decide_step(struct decide *d, uint32_t step)
     if (rc) return rc;
     switch (join.verdict) {
     case JOIN_WAITS:
+    case JOIN_UNDO:
     case JOIN_WITHHELD:
         return OK;
     case JOIN_RULE:
@@ -216,6 +218,8 @@ enum code decide_step(struct decide *d, uint32_t step)
 
 static enum code dag_end(struct decide *d, struct moment *m)
 {
+    enum code rc = m->kind == MOMENT_RUN_COMPLETED ? undo_spare(d) : OK;
+    if (rc) return rc;
     const struct json *refusal = &d->run->start.refusal;
     if (m->kind == MOMENT_RUN_FAILED && refusal->type) {
         m->fault = (struct fault){.code = json_text(json_key(refusal, "code")),
@@ -382,7 +386,7 @@ static const char *dag_step_fault(const struct run *run, uint32_t i)
 
 static const char *dag_fault(const struct run *run)
 {
-    uint32_t in_flight = 0, gates = 0, loops = 0, delayed = 0, retrying = 0, held = 0;
+    uint32_t in_flight = 0, gates = 0, events = 0, loops = 0, delayed = 0, retrying = 0, held = 0;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         const struct run_lane *step = &run->lanes[i];
         enum step_kind kind = run->program->steps[i].kind;
@@ -390,17 +394,25 @@ static const char *dag_fault(const struct run *run)
         if (fault) return fault;
         in_flight += step->state == NODE_RUNNING;
         gates += step->state == NODE_RUNNING && kind == STEP_APPROVAL;
+        events += step->state == NODE_RUNNING && kind == STEP_EVENT;
         loops += step->state == NODE_RUNNING && kind == STEP_LOOP;
         delayed += step->state == NODE_DELAYED;
         retrying += step->again;
         held += step->state == NODE_HELD;
     }
-    bool counted = in_flight == run->in_flight && gates == run->gates && loops == run->loops && delayed == run->delayed &&
-                   retrying == run->retrying && held == run->held;
+    bool counted = in_flight == run->in_flight && gates == run->gates && events == run->events && loops == run->loops &&
+                   delayed == run->delayed && retrying == run->retrying && held == run->held;
     if (!counted) return "steps are not counted as they are";
     if (run->counts.completed + run->counts.failed + run->counts.skipped > run->counts.total)
         return "more steps have ended than there are";
     return NULL;
+}
+
+static bool dag_suppose(struct run *run, uint32_t step, enum node_state state, const struct json *value)
+{
+    run->lanes[step].state = (uint8_t)state;
+    run->nodes[step].value = value;
+    return true;
 }
 
 const struct run_route route_dag = {
@@ -420,6 +432,7 @@ const struct run_route route_dag = {
     .child_late = "the child run took longer than %s (the field timeout of its step)",
     .start = dag_start,
     .open = dag_open,
+    .again = dag_again,
     .advance = dag_advance,
     .is_busy = dag_is_busy,
     .has_failed = dag_has_failed,
@@ -433,6 +446,7 @@ const struct run_route route_dag = {
     .find = dag_find,
     .output = dag_output,
     .make = dag_make,
+    .suppose = dag_suppose,
     .fault = dag_fault,
     .release = dag_release,
 };

@@ -271,12 +271,7 @@ static enum code end_loop(struct decide *d, uint32_t place)
     if (rc) return rc;
     if (p->loop.failures > 0 && !ns->best_effort) {
         struct fault fault = p->fault; // copied: folding moves what it points to
-        struct str message = arena_copy(d->out->turn, fault.message), code = arena_copy(d->out->turn, fault.code);
-        struct str kind = arena_copy(d->out->turn, fault.category);
-        if (!message.ptr || !code.ptr) return error_nomem(d->err);
-        fault.message = message;
-        fault.code = code;
-        fault.category = kind;
+        if (!fault_keep(d->out->turn, &fault)) return error_nomem(d->err);
         return fail_place(d, place, &fault);
     }
     m = place_moment(d, MOMENT_STEP_COMPLETED, place);
@@ -311,11 +306,7 @@ enum code lane_over(struct decide *d, uint32_t index)
     struct arena *turn = d->out->turn;
     if (lane->failed) {
         m.fault = lane->fault; // copied: the lane goes
-        struct str *texts[] = {&m.fault.code, &m.fault.message, &m.fault.category};
-        for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-            *texts[i] = arena_copy(turn, *texts[i]);
-            if (!texts[i]->ptr) return error_nomem(d->err);
-        }
+        if (!fault_keep(d->out->turn, &m.fault)) return error_nomem(d->err);
         if (m.fault.code.len == 0) {
             m.fault.code = STR("TASK_FAILED");
             m.fault.message = STR("a task failed");
@@ -373,7 +364,6 @@ static enum code arc_holds(struct decide *d, struct net_view *view, const struct
 
 struct chosen {
     struct json matched, selected, set, ctx;
-    struct fault fault;
     bool handled; // one of the arcs that were taken has a condition: it was asked about what happened
 };
 
@@ -558,6 +548,9 @@ static enum code look_at(struct decide *d, uint32_t step)
 static enum code look_at_all(struct decide *d)
 {
     struct run *run = d->run;
+    // What a run took over is a batch of its own: what is decidable then stands in the order of the log, which is all that a reader has.
+    if (d->input->kind == INPUT_START && d->input->past && run->ready_head != PROGRAM_TOP)
+        return timer_add(d, PROGRAM_TOP, TIMER_LOOK, d->input->now_ms + 1, d->input->now_ms);
     while (run_goes(run) && !run->cancelling && run->ready_head != PROGRAM_TOP) {
         if (d->input->idle) return OK;                 // RECOVER goes on
         if (d->out->moment_count >= NET_MOMENTS_MAX) { // the rest in the next turn
@@ -580,7 +573,10 @@ static enum code net_advance(struct decide *d)
 static enum body net_body(const struct run *run, uint32_t lane)
 {
     const struct str kind = kernel_task_of(run, lane)->kind;
-    return str_is(kind, "wait") ? BODY_WAIT : str_is(kind, "playbook") ? BODY_CHILD : BODY_EXECUTED;
+    return str_is(kind, "wait")       ? BODY_WAIT
+           : str_is(kind, "event")    ? BODY_EVENT
+           : str_is(kind, "playbook") ? BODY_CHILD
+                                      : BODY_EXECUTED;
 }
 
 // `until` is a moment, not a duration.
@@ -640,6 +636,7 @@ const struct run_route route_net = {
     .child_late = "the child execution took longer than %s (the field timeout_s or timeout of its task)",
     .start = net_start,
     .open = net_begin,
+    .again = net_again,
     .advance = net_advance,
     .is_busy = net_is_busy,
     .has_failed = net_has_failed,
@@ -654,6 +651,7 @@ const struct run_route route_net = {
     .find = net_find_path,
     .output = net_output,
     .make = net_make,
+    .suppose = net_suppose,
     .fault = net_fault,
     .release = net_free,
 };

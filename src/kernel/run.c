@@ -56,8 +56,7 @@ void run_free(struct run *run)
 {
     if (!run) return;
     run->route->release(run);
-    struct arena arena = run->arena; // the run lives inside it
-    arena_release(&arena);
+    arena_release(&run->arena); // the run lives inside it
 }
 
 struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena)
@@ -162,9 +161,8 @@ const struct run_blob *kernel_blob(const struct run *run, uint32_t step)
 
 void kernel_assume(struct run *run, uint32_t step, enum node_state state, const struct json *value)
 {
-    if (!run->nodes) return; // what a playbook's steps gave is kept otherwise
-    run->lanes[step].state = (uint8_t)state;
-    run->nodes[step].value = value;
+    bool fits = run->route->suppose(run, step, state, value);
+    INVARIANT(fits);
 }
 
 struct parents kernel_parents(const struct run *run, uint32_t step)
@@ -174,6 +172,11 @@ struct parents kernel_parents(const struct run *run, uint32_t step)
     return (struct parents){node->waiting, node->success, node->failed, node->skipped, node->tainted_parents};
 }
 
+bool run_stops(const struct run *run)
+{
+    return run->cancelling || run->undoing == UNDO_CANCELLED;
+}
+
 bool run_goes(const struct run *run)
 {
     return run->status == RUN_STATUS_RUNNING && !run->rotating;
@@ -181,8 +184,9 @@ bool run_goes(const struct run *run)
 
 uint32_t run_draining(const struct run *run)
 {
-    INVARIANT(run->in_flight >= run->gates + run->loops);
-    return run->in_flight - run->gates - run->loops;
+    uint32_t aside = run->gates + run->events + run->loops;
+    INVARIANT(run->in_flight >= aside);
+    return run->in_flight - aside;
 }
 
 struct standing_in run_standing_in(const struct run *run)
@@ -190,12 +194,13 @@ struct standing_in run_standing_in(const struct run *run)
     return (struct standing_in){
         .status = run->status,
         .requires_approval = run->start.requires_approval,
-        .cancelling = run->cancelling,
+        .cancelling = run_stops(run),
         .drains = behaviour_of(run->start.profile)->drains && run->drain_over != run->pause_cycle,
         .driven = true,
         .rotating = run->rotating,
         .busy = run_draining(run),
         .gates = run->gates,
+        .events = run->events,
         .delayed = run->delayed,
         .retrying = run->retrying,
         .held = run->held,
@@ -205,7 +210,6 @@ struct standing_in run_standing_in(const struct run *run)
 struct standing run_standing(const struct run *run)
 {
     struct standing_in in = run_standing_in(run);
-    in.recovering = run->recovering;
     return standing_of(&in);
 }
 
@@ -225,5 +229,5 @@ void run_verify(const struct run *run)
 
     INVARIANT(!fault);
     bool goes = run->in_flight + run->delayed + run->held > 0 || run->ready_head != PROGRAM_TOP;
-    INVARIANT(goes || !run_goes(run) || run->cancelling); // K2: it can always go on
+    INVARIANT(goes || !run_goes(run) || run->cancelling || undo_open(run)); // K2: it can always go on
 }

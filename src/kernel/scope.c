@@ -91,7 +91,38 @@ bool kernel_output_fits(const struct run *run, uint32_t step, uint64_t *total)
     return *total <= RESULT_MAX;
 }
 
-static enum code lookup_output(const struct kernel_scope *scope, const struct ref *ref, struct arena *arena,
+// Reading is work, and counts for the turns of tenants as templates do (ADR 0031).
+static enum code charge(struct kernel_scope *scope, const struct ref *ref, uint64_t bytes, struct error *err)
+{
+    enum { BYTES_A_STEP = 256 };
+    scope->read_bytes += bytes;
+    if (scope->env && scope->env->spent) *scope->env->spent += bytes / BYTES_A_STEP;
+    if (scope->read_bytes <= REFERENCES_MAX) return OK;
+    return error_set(err, E_LIMIT, "with %.*s the references of this step read more than %d MiB: name fewer, or read a file of an artifact",
+                     STR_ARG(ref->text), (int)(REFERENCES_MAX >> 20));
+}
+
+// The whole output of a step, read once as long as no other is asked for.
+static enum code read_output(struct kernel_scope *scope, uint32_t step, const struct ref *ref, struct arena *arena,
+                             struct json *out, struct error *err)
+{
+    const struct run_blob *blob = kernel_blob(scope->run, step);
+    bool again = scope->read_in == arena && scope->read_step == step;
+    enum code rc = OK;
+    if (!again) {
+        rc = charge(scope, ref, blob ? blob->size : 0, err);
+        if (!rc) rc = kernel_output(scope->run, step, scope->env, arena, &scope->read_value, err);
+        scope->read_in = rc ? NULL : arena;
+        scope->read_step = step;
+    }
+    *out = scope->read_value;
+    // what is no text is written as one each time, and a text with a path is read as JSON
+    bool is_text = out->type == JSON_STRING;
+    uint64_t size = is_text ? (ref->path.len ? out->text.len : 0) : blob ? blob->size : 0;
+    return rc ? rc : charge(scope, ref, size, err);
+}
+
+static enum code lookup_output(struct kernel_scope *scope, const struct ref *ref, struct arena *arena,
                                struct json *out, struct error *err)
 {
     const struct run *run = scope->run;
@@ -116,7 +147,7 @@ static enum code lookup_output(const struct kernel_scope *scope, const struct re
                          STR_ARG(ref->text), STR_ARG(ref->node));
     }
     struct json whole;
-    enum code rc = kernel_output(run, step, scope->env, arena, &whole, err);
+    enum code rc = read_output(scope, step, ref, arena, &whole, err);
     if (rc) return rc;
     if (whole.type == 0) whole = json_null();
     if (ref->path.len == 0) {
@@ -130,7 +161,7 @@ static enum code lookup_output(const struct kernel_scope *scope, const struct re
 
 static enum code lookup(void *context, const struct ref *ref, struct arena *arena, struct json *out, struct error *err)
 {
-    const struct kernel_scope *scope = context;
+    struct kernel_scope *scope = context;
     const struct run *run = scope->run;
     switch (ref->kind) {
     case REF_OUTPUT:
@@ -201,7 +232,7 @@ struct str when_told(struct decide *d, uint32_t step, const struct when_step *tr
     const struct program_step *ps = &d->run->program->steps[step];
     size_t count;
     (void)when_atoms(ps->when, &count);
-    struct buf buf = buf_of(4096);
+    struct buf buf SCOPED(buf_release) = buf_of(4096);
     buf_add(&buf, ps->when_text);
     for (size_t i = 0; i < count; i++) {
         buf_text(&buf, i == 0 ? " with " : ", ");
@@ -213,6 +244,5 @@ struct str when_told(struct decide *d, uint32_t step, const struct when_step *tr
         struct str copy = arena_copy(d->out->turn, buf_str(&buf));
         if (copy.ptr) told = copy;
     }
-    buf_release(&buf);
     return told;
 }

@@ -129,8 +129,10 @@ enum code try_end(struct decide *d)
         enum code rc = attempts_cancel(d);
         if (rc) return rc;
     }
+    enum code rc = OK;
+    if (undo_due(run)) rc = undo_begin(d);
     enum moment_kind end = kernel_end(run);
-    return end == MOMENT_UNKNOWN ? OK : run_end(d, end, NULL);
+    return rc || end == MOMENT_UNKNOWN || undo_due(run) ? rc : run_end(d, end, NULL);
 }
 
 enum code kernel_step(struct run *run, struct run_holds *holds, const struct input *input, const struct kernel_env *env,

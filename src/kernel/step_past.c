@@ -1,6 +1,6 @@
 // A run that begins with the past of another one: recorded again under its own name, then taken up as after a crash. Time
 // that has passed since does not count: what was left of a wait, a deadline or a delay is left of it now.
-#include "kernel/inside.h"
+#include "kernel/route.h"
 
 // What goes on in this run begins, as far as clocks and names are concerned, in this run.
 static enum code set_forward(struct decide *d, struct moment *m, uint32_t step, int64_t gap)
@@ -15,7 +15,7 @@ static enum code set_forward(struct decide *d, struct moment *m, uint32_t step, 
     return m->run_ref.ptr ? OK : error_nomem(d->err);
 }
 
-static enum code record_again(struct decide *d, const struct past *past, uint32_t at)
+enum code dag_again(struct decide *d, const struct past *past, uint32_t at)
 {
     struct moment m = past->moments[at];
     int64_t gap = d->input->now_ms > past->at_ms ? d->input->now_ms - past->at_ms : 0;
@@ -51,7 +51,8 @@ enum code take_up_past(struct decide *d)
 {
     const struct past *past = d->input->past;
     enum code rc = OK;
-    for (uint32_t i = 0; !rc && i < past->count; i++) rc = record_again(d, past, i);
+    for (uint32_t i = 0; !rc && i < past->count; i++)
+        rc = d->run->route->again(d, past, i);
     if (!rc && d->run->status == RUN_STATUS_PAUSED) rc = lift_pause(d);
     // Before its start a run is given nothing: begin_run does that. Nor after one of its steps has cancelled it.
     bool takes = d->run->started_ms > 0 && !d->run->cancelling;

@@ -46,7 +46,7 @@ static struct verdict judge_skip(const struct run *run, uint32_t step)
     if (s->state == NODE_SUCCESS || s->state == NODE_FAILED || s->state == NODE_SKIPPED)
         return refuse("STEP_TERMINAL", "the step has ended");
     enum step_kind kind = run->program->steps[step].kind;
-    bool idle = kind == STEP_WAIT || kind == STEP_APPROVAL;
+    bool idle = kind == STEP_WAIT || kind == STEP_APPROVAL || kind == STEP_EVENT;
     if (s->state == NODE_RUNNING && !idle)
         return refuse("STEP_NOT_TERMINAL", "the step is running; cancel the run or let it end");
     return accepted;
@@ -115,6 +115,36 @@ static struct verdict judge_change(const struct run *run, const struct signal *s
     return json_is(override, JSON_OBJECT) ? accepted : refuse("SIGNAL_INVALID_PAYLOAD", "there is no override");
 }
 
+// The wait that an event is for: the step that it names, or the first that waits for it.
+static const struct run_await *awaiting(const struct run *run, const struct signal *signal, uint32_t step)
+{
+    struct str name = json_text(json_key(&signal->payload, "event"));
+    struct str correlation = json_text(json_key(&signal->payload, "correlation"));
+    for (const struct run_await *a = kernel_await(run, NULL); a; a = kernel_await(run, a))
+        if ((signal->step.len == 0 || step == kernel_place(run, a->lane)) && str_eq(a->name, name) &&
+            str_eq(a->correlation, correlation))
+            return a;
+    return NULL;
+}
+
+static struct verdict judge_event(const struct run *run, const struct signal *signal, uint32_t step)
+{
+    if (signal->step.len > 0 && step == PROGRAM_TOP) return refuse("STEP_NOT_FOUND", "the run has no such step");
+    return awaiting(run, signal, step) ? accepted : refuse("EVENT_NOT_AWAITED", "nothing there waits for this event");
+}
+
+// While what was done is undone, the other steps are as they are.
+static struct verdict judge_undoing(const struct run *run, const struct signal *signal, uint32_t step)
+{
+    if (!run->undoing) return accepted;
+    if (signal->type == SIGNAL_CANCEL)
+        return refuse("RUN_CANCELLING", "the run undoes what it did, and ends then; EMERGENCY_STOP gives that up");
+    bool of_step = signal->type == SIGNAL_RETRY_STEP || signal->type == SIGNAL_SKIP_STEP ||
+                   signal->type == SIGNAL_INJECT_OVERRIDE;
+    bool other = of_step && step != PROGRAM_TOP && !run->program->steps[step].undo;
+    return other ? refuse("RUN_CANCELLING", "the run undoes what it did, and ends then") : accepted;
+}
+
 // The door has asked who may; the run records what it said (ES-1.2i).
 static struct verdict judge_sender(const struct signal *signal)
 {
@@ -130,8 +160,10 @@ static struct verdict judge(const struct run *run, const struct signal *signal, 
     if (signal->type == SIGNAL_RETRY_RUN)
         return terminal ? accepted : refuse("RUN_NOT_TERMINAL", "the run has not ended");
     if (terminal) return refuse("RUN_TERMINAL", "the run has ended");
-    if (signal->type == SIGNAL_CANCEL || signal->type == SIGNAL_EMERGENCY_STOP) return accepted;
+    if (signal->type == SIGNAL_EMERGENCY_STOP || (signal->type == SIGNAL_CANCEL && !run->undoing)) return accepted;
     if (run->cancelling) return refuse("RUN_CANCELLING", "the run is being cancelled");
+    struct verdict undoing = judge_undoing(run, signal, *step);
+    if (undoing.code) return undoing;
     // A child of a loop is a new step in every iteration: what was meant for one must not reach another.
     if (time == PATH_OVER) return refuse("STEP_TERMINAL", "that iteration of the loop is over");
     if (time == PATH_TO_COME) return refuse("STEP_NOT_RUNNING", "the loop has not come to that iteration");
@@ -153,6 +185,8 @@ static struct verdict judge(const struct run *run, const struct signal *signal, 
     case SIGNAL_APPROVE:
     case SIGNAL_REJECT:
         return judge_answer(run, signal, step);
+    case SIGNAL_DELIVER_EVENT:
+        return judge_event(run, signal, *step);
     case SIGNAL_UPDATE_PARAMS:
         return judge_params(run, signal);
     case SIGNAL_INJECT_OVERRIDE:
@@ -275,6 +309,14 @@ static struct json answer_value(struct arena *turn, const struct signal *signal,
                    {"fields", json_ref(json_key(&signal->payload, "fields"))}, {"reason", json_some(signal->reason)});
 }
 
+static struct json event_value(struct arena *turn, const struct signal *signal)
+{
+    const struct json *payload = &signal->payload;
+    return JSON_OF(turn, {"correlation", json_ref(json_key(payload, "correlation"))},
+                   {"data", json_ref(json_key(payload, "data"))}, {"event", json_ref(json_key(payload, "event"))},
+                   {"id", json_ref(json_key(payload, "id"))}, {"source", json_ref(json_key(payload, "source"))});
+}
+
 static enum code answer_gate(struct decide *d, const struct signal *signal, uint32_t step)
 {
     if (signal->type == SIGNAL_REJECT) {
@@ -289,6 +331,28 @@ static enum code answer_gate(struct decide *d, const struct signal *signal, uint
     m.actor = signal->actor;
     m.duration_ms = elapsed_ms(d, lane_ref(d->run, step)->started_ms);
     return emit(d, &m, step);
+}
+
+// What has happened outside is the result of the wait.
+static enum code deliver(struct decide *d, const struct signal *signal, uint32_t step)
+{
+    const struct run_await *wait = awaiting(d->run, signal, step);
+    INVARIANT(wait); // judge_event
+    const struct run_lane *s = lane_ref(d->run, wait->lane);
+    struct input result = *d->input;
+    result.kind = INPUT_RESULT;
+    result.step = wait->lane;
+    result.logical = s->logical;
+    result.engine = s->engine;
+    result.ok = true;
+    result.duration_ms = elapsed_ms(d, s->started_ms);
+    result.value = event_value(d->out->turn, signal);
+    if (!json_ok(&result.value)) return error_nomem(d->err);
+    const struct input *in = d->input;
+    d->input = &result;
+    enum code rc = d->run->route->done(d, wait->lane);
+    d->input = in;
+    return rc;
 }
 
 static enum code answer_run(struct decide *d, const struct signal *signal)
@@ -320,6 +384,8 @@ static enum code apply(struct decide *d, const struct signal *signal, uint32_t s
     case SIGNAL_REJECT:
         if (signal->approves.len > 0) return settle_deferred(d, signal);
         return step == PROGRAM_TOP ? answer_run(d, signal) : answer_gate(d, signal, step);
+    case SIGNAL_DELIVER_EVENT:
+        return deliver(d, signal, step);
     case SIGNAL_RETRY_RUN: {
         struct effect *effect = effect_add(d, EFFECT_RETRY_RUN, PROGRAM_TOP);
         if (effect) effect->signal = signal;

@@ -44,6 +44,18 @@ static enum code start_loop(struct decide *d, uint32_t step)
     return emit(d, &m, step);
 }
 
+static enum code start_event(struct decide *d, uint32_t step)
+{
+    struct json with;
+    struct error local = {0};
+    enum code rc = kernel_render(d->run, step, d->env, d->out->turn, &with, &local);
+    if (rc == E_NOMEM) return error_nomem(d->err);
+    if (!rc) return await_start(d, step, &with);
+    struct fault fault = fault_of(&local);
+    fault.message = arena_copy(d->out->turn, fault.message);
+    return fault.message.ptr ? fail_step(d, step, &fault) : error_nomem(d->err);
+}
+
 static enum code start_cancel(struct decide *d, uint32_t step)
 {
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
@@ -60,7 +72,7 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
     const struct program_step *ps = &d->run->program->steps[step];
     struct moment m = moment_of(d, MOMENT_STEP_STARTED, step);
     m.by = EMITTER_WORKER;
-    INVARIANT(logical > d->run->lanes[step].logical && !d->run->cancelling); // K3
+    INVARIANT(logical > d->run->lanes[step].logical && (!d->run->cancelling || ps->undo)); // K3
     INVARIANT(run_goes(d->run));                                              // K6, K8
     m.logical = logical;
     m.engine = 1;
@@ -72,6 +84,8 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
     } else if (ps->kind == STEP_APPROVAL) {
         int64_t timeout = json_integer(kernel_member(d->run, step, "timeoutMs"), ps->timeout_ms);
         if (timeout > 0) m.due_ms = d->input->now_ms + timeout;
+    } else if (ps->kind == STEP_EVENT) {
+        if (ps->timeout_ms > 0) m.due_ms = d->input->now_ms + ps->timeout_ms;
     } else if (ps->kind == STEP_SUBRUN) {
         struct str path = kernel_path(d->run, step, d->out->turn);
         if (path.ptr) m.run_ref = kernel_child_name(d->run->ids.run, path, logical, d->out->turn);
@@ -83,6 +97,7 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
     if (rc) return rc;
     if (fault.code.len > 0) return fail_step(d, step, &fault);
     if (ps->kind == STEP_LOOP) return start_loop(d, step);
+    if (ps->kind == STEP_EVENT) return start_event(d, step);
     if (ps->kind == STEP_CANCEL) return start_cancel(d, step);
     return attempt_order(d, step);
 }

@@ -66,6 +66,8 @@ enum code dag_wake(struct decide *d, uint32_t step)
     }
     case STEP_APPROVAL:
         return approval_deadline(d, step);
+    case STEP_EVENT:
+        return await_late(d, step);
     case STEP_SUBRUN:
     case STEP_NOOP:
     case STEP_ECHO:

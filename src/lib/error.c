@@ -23,6 +23,7 @@ static const char *hint_of(enum code code)
     case OK:
     case E_NOMEM:
     case E_UNREACHABLE:
+    case E_AWAY:
     case E_LIMIT:
     case E_INVALID:
     case E_NOT_FOUND:

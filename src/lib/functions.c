@@ -23,7 +23,7 @@ static char *put_text(char *at, struct str text, const char **out)
 static struct host_call *task_new(const struct functions *f, const struct tool_request *request,
                                   const struct kind *kind)
 {
-    struct buf key = buf_of(1024);
+    struct buf key SCOPED(buf_release) = buf_of(1024);
     buf_printf(&key, "%.*s:%.*s:%u", STR_ARG(request->run), STR_ARG(request->step), request->logical);
     size_t size = request->run.len + request->step.len + request->input.len + request->artifacts_dir.len + key.len +
                   request->log.len + 6;
@@ -47,7 +47,6 @@ static struct host_call *task_new(const struct functions *f, const struct tool_r
         put_text(at, request->log, &log);
         step_log_init(&task->log, str_from(log), request->log_max);
     }
-    buf_release(&key);
     return task;
 }
 
@@ -61,7 +60,7 @@ static const struct kind *find_kind(const struct functions *f, struct str name)
 static enum code start(struct tools *tools, const struct tool_request *request, struct error *err)
 {
     struct functions *f = of(tools);
-    pthread_mutex_lock(&f->mutex);
+    LOCKED(&f->mutex);
     const struct kind *kind = find_kind(f, request->function);
     INVARIANT(kind); // engine_supports
     struct host_call *task = task_new(f, request, kind);
@@ -78,14 +77,13 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
         task_free(task);
         rc = error_nomem(err);
     }
-    pthread_mutex_unlock(&f->mutex);
     return rc;
 }
 
 static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
 {
     struct functions *f = of(tools);
-    pthread_mutex_lock(&f->mutex);
+    LOCKED(&f->mutex);
     struct host_call *task = NULL;
     for (uint32_t i = 0; !task && i < f->slot_count; i++)
         if (f->slots[i].task && f->slots[i].task->ticket == ticket) task = f->slots[i].task;
@@ -97,7 +95,6 @@ static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
         else
             task_expire(f, task);
     }
-    pthread_mutex_unlock(&f->mutex);
 }
 
 static void close_tools(struct tools *tools)
@@ -131,11 +128,10 @@ enum code functions_open(uint32_t workers, uint32_t eager, struct functions **ou
 
 void functions_connect(struct functions *f, tool_deliver to, tool_output output, void *context)
 {
-    pthread_mutex_lock(&f->mutex);
+    LOCKED(&f->mutex);
     f->deliver = to;
     f->output = output;
     f->context = context;
-    pthread_mutex_unlock(&f->mutex);
 }
 
 static void to_engine(void *engine, struct tool_result *result)
@@ -166,19 +162,16 @@ const struct cairn_host *functions_host(const struct functions *f)
 bool functions_know(void *context, struct str name)
 {
     struct functions *f = context;
-    pthread_mutex_lock(&f->mutex);
-    bool known = find_kind(f, name) != NULL;
-    pthread_mutex_unlock(&f->mutex);
-    return known;
+    LOCKED(&f->mutex);
+    return find_kind(f, name) != NULL;
 }
 
 size_t functions_names(struct functions *f, struct str *names, size_t max)
 {
     size_t count = 0;
-    pthread_mutex_lock(&f->mutex);
+    LOCKED(&f->mutex);
     for (const struct kind *kind = f->kinds; kind; kind = kind->next, count++)
         if (count < max) names[count] = str_from(kind->name);
-    pthread_mutex_unlock(&f->mutex);
     return count;
 }
 
@@ -223,30 +216,27 @@ enum code functions_complete(struct functions *f, uint64_t token, const struct c
 
 bool functions_cancelled(struct functions *f, uint64_t token)
 {
-    pthread_mutex_lock(&f->mutex);
+    LOCKED(&f->mutex);
     const struct host_call *task = slot_find(f, token);
-    bool cancelled = !task || task->cancelled || f->closing;
-    pthread_mutex_unlock(&f->mutex);
-    return cancelled;
+    return !task || task->cancelled || f->closing;
 }
 
 void functions_log(struct functions *f, uint64_t token, struct str line)
 {
-    pthread_mutex_lock(&f->mutex);
+    LOCKED(&f->mutex);
     struct host_call *task = slot_find(f, token);
     if (task && f->output) {
         step_log_take(&task->log, false, line);
         step_log_take(&task->log, false, STR("\n"));
         if (str_utf8(line)) f->output(f->context, task->ticket, false, line);
     }
-    pthread_mutex_unlock(&f->mutex);
 }
 
 void functions_close(struct functions *f, int64_t timeout_ms)
 {
     if (!f) return;
     int64_t until = os_now().mono_ms + (timeout_ms >= 0 && timeout_ms < FOREVER_MS ? timeout_ms : FOREVER_MS);
-    pthread_mutex_lock(&f->mutex);
+    LOCKED(&f->mutex);
     f->deliver = NULL;
     f->output = NULL;
     f->closing = true;
@@ -269,7 +259,6 @@ void functions_close(struct functions *f, int64_t timeout_ms)
     pthread_cond_broadcast(&f->clock);
     while (f->running > 0 && os_wait_until(&f->idle, &f->mutex, until)) {
     }
-    pthread_mutex_unlock(&f->mutex);
 }
 
 void functions_free(struct functions *f, void (*freed)(void *owner), void *owner)

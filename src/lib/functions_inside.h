@@ -31,7 +31,7 @@ struct host_call {
     char text[];
 };
 
-struct slot {
+struct call_slot {
     struct host_call *task; // NULL: free
     uint32_t generation, next_free;
 };
@@ -47,7 +47,7 @@ struct functions { // shared: mutex inside
     void *context;
     struct kind *kinds;
     struct host_call *first, **last; // waiting
-    struct slot *slots;
+    struct call_slot *slots;
     size_t slot_capacity;
     uint32_t slot_count, free_slot;
     uint32_t waiting_count, worker_count, worker_max, eager_max, idle_workers, running;

@@ -3,7 +3,6 @@
 
 #include "base/civil.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,17 +42,13 @@ void functions_drop(struct functions *f)
 
 static bool start_thread(struct functions *f, void *(*body)(void *))
 {
-    sigset_t all, before;
     pthread_t thread;
     pthread_attr_t attr;
     if (pthread_attr_init(&attr) != 0) return false;
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     f->references++;
-    bool started = pthread_create(&thread, &attr, body, f) == 0;
+    bool started = os_thread(&thread, &attr, body, f) == 0;
     if (!started) f->references--;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return started;
 }
@@ -75,7 +70,7 @@ bool slot_take(struct functions *f, struct host_call *task)
     } else {
         if (!LIST_ROOM(f->slots, f->slot_count, &f->slot_capacity)) return false;
         index = f->slot_count++;
-        f->slots[index] = (struct slot){.generation = 1};
+        f->slots[index] = (struct call_slot){.generation = 1};
     }
     f->slots[index].task = task;
     task->slot = index;
@@ -85,7 +80,7 @@ bool slot_take(struct functions *f, struct host_call *task)
 
 void slot_leave(struct functions *f, struct host_call *task)
 {
-    struct slot *slot = &f->slots[task->slot];
+    struct call_slot *slot = &f->slots[task->slot];
     slot->task = NULL;
     slot->generation++;
     slot->next_free = f->free_slot;
@@ -98,13 +93,12 @@ static void look_later(struct functions *f);
 
 static void end_log(struct host_call *task, const struct tool_result *result)
 {
-    struct buf how = buf_of(8192);
+    struct buf how SCOPED(buf_release) = buf_of(8192);
     if (result->ok)
         buf_text(&how, "done");
     else
         buf_printf(&how, "%.*s: %.*s", STR_ARG(result->fault.code), STR_ARG(result->fault.message));
     step_log_end(&task->log, buf_str(&how));
-    buf_release(&how);
 }
 
 static void deliver(struct functions *f, struct host_call *task, struct tool_result *result)

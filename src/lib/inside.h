@@ -36,9 +36,6 @@ struct waiter {
     struct cairn_decision *decision;
 };
 
-struct cached_program {
-    struct program *program;
-};
 enum { PROGRAMS_CACHED = 32 };
 
 struct cairn {

@@ -4,7 +4,6 @@
 #include "base/text.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -225,7 +224,7 @@ static enum code open_store(struct cairn *cairn, const char *url, struct error *
 {
     struct str given = str_from(url), rest, path;
     struct str word = str_cut(given, ':', &rest);
-    bool named = word.len < given.len && (str_is(word, "sqlite") || str_is(word, "files") || str_is(word, "memory"));
+    bool named = word.len < given.len && (STR_AMONG(word, "sqlite", "files", "memory"));
     if (given.len == 0) return error_set(err, E_INVALID, "no store was named");
     bool address = str_starts(rest, STR("//")) && (str_is(word, "postgres") || str_is(word, "postgresql"));
     cairn->memory_store = named && str_is(word, "memory");
@@ -267,11 +266,7 @@ static enum code open_engine(struct cairn *cairn, struct error *err)
 static enum code start_thread(struct cairn *cairn, struct error *err)
 {
     if (cairn->options.flags & CAIRN_NO_THREAD) return OK;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&cairn->thread, NULL, lib_thread, cairn);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = os_thread(&cairn->thread, NULL, lib_thread, cairn);
     if (error) return error_set(err, E_LIMIT, "cannot start the engine's thread: %s", strerror(error));
     cairn->threaded = true;
     return OK;

@@ -21,11 +21,9 @@ static enum code give(struct str text, char **out, size_t *len, struct error *er
 
 static enum code give_json(const struct json *value, char **out, size_t *len, struct error *err)
 {
-    struct buf text = buf_of((size_t)512 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)512 << 20);
     json_write(&text, value);
-    enum code rc = buf_ok(&text) ? give(buf_str(&text), out, len, err) : error_nomem(err);
-    buf_release(&text);
-    return rc;
+    return buf_ok(&text) ? give(buf_str(&text), out, len, err) : error_nomem(err);
 }
 
 // ---- one run
@@ -239,9 +237,7 @@ static enum code next_page(struct cairn_events *events, struct error *err)
     rc = store_read(visit.store, &range, &events->arena, &events->page, err);
     for (size_t i = 0; !rc && i < events->page.count; i++) { // texts that end in NUL
         struct record *record = &events->page.items[i];
-        record->bytes = arena_copy(&events->arena, record->bytes);
-        record->type = arena_copy(&events->arena, record->type);
-        if (!record->bytes.ptr || !record->type.ptr) rc = error_nomem(err);
+        if (!ARENA_KEEP(&events->arena, &record->bytes, &record->type)) rc = error_nomem(err);
     }
     if (rc) events->page.count = 0;
     reader_end(events->cairn, &visit);
@@ -326,12 +322,7 @@ enum cairn_code cairn_runs_open(struct cairn *cairn, const struct cairn_filter *
 
 static bool end_in_nul(struct arena *arena, struct run_head *head)
 {
-    struct str *texts[] = {&head->ids.run, &head->ids.plan_id, &head->ids.plan_version, &head->name, &head->parent_run};
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-        *texts[i] = arena_copy(arena, *texts[i]);
-        if (!texts[i]->ptr) return false;
-    }
-    return true;
+    return ARENA_KEEP(arena, &head->ids.run, &head->ids.plan_id, &head->ids.plan_version, &head->name, &head->parent_run);
 }
 
 static enum code next_runs(struct cairn_runs *runs, struct error *err)

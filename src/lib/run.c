@@ -135,7 +135,7 @@ static enum code attach(struct cairn *cairn, const struct document *d, struct er
 {
     struct run_head head;
     struct str run = str_from(d->start.run);
-    struct arena arena = arena_of(4096, (size_t)1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, (size_t)1 << 20);
     *err = (struct error){0};
     enum code rc = store_head(cairn->store, cairn->tenant, run, &arena, &head, err);
     if (!rc && !digest_eq(&head.document, &d->program->sha256))
@@ -145,7 +145,6 @@ static enum code attach(struct cairn *cairn, const struct document *d, struct er
         rc = engine_adopt(cairn->engine, cairn->tenant, run, err);
         if (rc == E_LOCKED || rc == E_TERMINAL) rc = OK; // it goes on elsewhere, or it has ended meanwhile
     }
-    arena_release(&arena);
     return rc;
 }
 
@@ -230,11 +229,10 @@ enum cairn_code cairn_check(struct cairn *cairn, const struct cairn_start *start
     visit_routes(cairn, &routes);
     rc = document_open(&d, start, &err);
     if (!rc) rc = document_compile(cairn, &d, &err);
-    struct buf text = buf_of((size_t)16 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)16 << 20);
     for (size_t i = 0; i < d.diagnostics.count; i++) diagnostic_write(&text, &d.diagnostics.items[i], d.text, false);
     if (buf_ok(&text)) *report = strdup(text.ptr);
     if (!*report && !rc) rc = error_nomem(&err);
-    buf_release(&text);
     enum cairn_code told = tell(error, rc, &err, d.hint);
     document_close(&d);
     visit_routes_end(&routes);
@@ -254,7 +252,7 @@ static enum code recover_one(struct cairn *cairn, struct str run, size_t *count,
 static enum code recover_all(struct cairn *cairn, size_t *count, struct error *err)
 {
     struct run_filter filter = {.tenant = cairn->tenant, .unfinished = true, .limit = 256};
-    struct arena arena = arena_of(16384, (size_t)64 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(16384, (size_t)64 << 20);
     enum code rc;
     do {
         struct run_heads heads;
@@ -269,7 +267,6 @@ static enum code recover_all(struct cairn *cairn, size_t *count, struct error *e
         }
         filter.before = rc ? 0 : heads.next;
     } while (filter.before > 0);
-    arena_release(&arena);
     return rc;
 }
 
@@ -305,10 +302,9 @@ static enum code look_at_run(struct cairn *cairn, struct str run, enum run_statu
         return OK;
     }
     struct run_head head;
-    struct arena arena = arena_of(4096, (size_t)1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, (size_t)1 << 20);
     enum code rc = store_head(cairn->store, cairn->tenant, run, &arena, &head, err);
     if (!rc) *status = head.summary.status;
-    arena_release(&arena);
     return rc;
 }
 
@@ -375,9 +371,7 @@ static enum code signal_of(struct cairn *cairn, const struct cairn_signal *given
     if (!given || given->size < offsetof(struct cairn_signal, step))
         return error_set(err, E_INVALID, "cairn_signal.size is not set");
     memcpy(&s, given, given->size < sizeof(s) ? given->size : sizeof(s));
-    uint8_t random[16];
-    cairn->entropy.fill(&cairn->entropy, random, sizeof(random));
-    uuid_format(random, out->id);
+    entropy_uuid(&cairn->entropy, out->id);
     struct signal *signal = &out->signal;
     *signal = (struct signal){.type = signal_parse(str_from(s.type)),
                               .id = str_from(s.id ? s.id : out->id),
@@ -414,7 +408,7 @@ static void read_decision(const struct record *record, struct arena *arena, stru
     struct json body;
     struct error ignored = {0};
     struct str bytes = arena_copy(arena, record->bytes);
-    if (bytes.ptr && !json_parse(bytes, &json_limits_default, arena, &body, &ignored))
+    if (bytes.ptr && !json_parse(bytes, &json_limits_record, arena, &body, &ignored))
         tell_decision(&body, record->seq, out);
 }
 

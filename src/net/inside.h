@@ -22,12 +22,12 @@ enum {
 
 // What epoll hands back is one of these.
 enum source_kind { SOURCE_WAKE, SOURCE_LISTENER, SOURCE_CONN };
-struct source {
+struct client_source {
     enum source_kind kind;
 };
 
 struct listener {
-    struct source source;
+    struct client_source source;
     struct net_server *server;
     int fd;
     uint16_t port;
@@ -87,7 +87,7 @@ struct net_stream {
 
 // `x` is the connection: there is one exchange at a time.
 struct net_exchange {
-    struct source source;
+    struct client_source source;
 };
 
 struct conn {
@@ -138,7 +138,7 @@ struct counters {
 struct net_server {
     struct net_options options;
     struct net_limits limits;
-    struct source wake;
+    struct client_source wake;
     int epoll, event, spare; // spare: given up to accept and close when descriptors run out
     struct listener listeners[LISTENERS_MAX];
     size_t listener_count;

@@ -177,11 +177,10 @@ static const char *refusal_code(int status)
 
 static void write_problem(struct buf *out, int status, const char *detail)
 {
-    struct arena arena = arena_of(1024, 64 * 1024);
+    struct arena arena SCOPED(arena_release) = arena_of(1024, 64 * 1024);
     struct json problem = http_problem(&arena, status, (struct str){0}, refusal_code(status));
     JSON_ADD(&arena, &problem, {"detail", json_word(detail)});
     if (json_ok(&problem)) json_write(out, &problem);
-    arena_release(&arena);
 }
 
 void reply_write_refusal(struct net_server *server, struct buf *out, int status, const char *detail)
@@ -189,11 +188,10 @@ void reply_write_refusal(struct net_server *server, struct buf *out, int status,
     static const struct http_header headers[] = {{STR_INIT("Content-Type"), STR_INIT("application/problem+json")},
                                                  {STR_INIT("Retry-After"), STR_INIT("1")}};
     size_t count = status == 429 || status == 503 ? 2 : 1;
-    struct buf body = buf_of(16 * 1024);
+    struct buf body SCOPED(buf_release) = buf_of(16 * 1024);
     write_problem(&body, status, detail);
     INVARIANT(write_head(server, out, status, headers, count, HTTP_LENGTH, body.len, false));
     buf_add(out, buf_str(&body));
-    buf_release(&body);
 }
 
 void reply_refuse(struct conn *conn, int status, const char *detail)

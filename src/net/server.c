@@ -114,7 +114,7 @@ static enum code set_up_tls(struct net_server *server, struct error *err)
     return net_tls_make(server, &server->tls, err);
 }
 
-static enum code watch(struct net_server *server, int fd, uint32_t events, struct source *source, struct error *err)
+static enum code watch(struct net_server *server, int fd, uint32_t events, struct client_source *source, struct error *err)
 {
     struct epoll_event event = {.events = events, .data.ptr = source};
     return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? os_errno(err, "cannot watch", "a socket") : OK;
@@ -193,7 +193,7 @@ static int wait_ms(const struct net_server *server)
 
 static void take_event(struct net_server *server, const struct epoll_event *event)
 {
-    struct source *source = event->data.ptr;
+    struct client_source *source = event->data.ptr;
     if (source->kind == SOURCE_WAKE) take_notes(server);
     if (source->kind == SOURCE_CONN) conn_event((struct conn *)(void *)source, event->events);
     if (source->kind == SOURCE_LISTENER) {

@@ -29,6 +29,29 @@ int64_t os_boot_ms(void)
     return read_clock(CLOCK_BOOTTIME, 1000);
 }
 
+pthread_mutex_t *os_lock(pthread_mutex_t *mutex)
+{
+    int failed = pthread_mutex_lock(mutex);
+    INVARIANT(!failed);
+    return mutex;
+}
+
+void os_unlock(pthread_mutex_t *const *mutex)
+{
+    int failed = pthread_mutex_unlock(*mutex);
+    INVARIANT(!failed);
+}
+
+int os_thread(pthread_t *out, const pthread_attr_t *how, void *(*body)(void *context), void *context)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(out, how, body, context);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
 void os_condition(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;

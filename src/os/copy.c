@@ -170,11 +170,6 @@ enum code os_copy_some(const char *from, const char *to, const struct copy_most 
     return rc;
 }
 
-enum code os_copy_tree(const char *from, const char *to, struct error *err)
-{
-    return os_copy_some(from, to, NULL, err);
-}
-
 enum code os_set_aside(const char *path, const char *ending, struct error *err)
 {
     char to[4096];

@@ -7,8 +7,9 @@
 struct copy_most {
     uint64_t bytes, entries; // bytes of data, not of holes
 };
-// As os_copy_tree, and E_LIMIT beyond `most` (may be NULL): then nothing stays. Holes of files stay holes, and root gives copies to the
-// owners of the originals.
+// Files, directories and symbolic links of `from` (a directory), with their modes; anything else is left out. OK when there is
+// no `from`. E_EXISTS when there is a `to`. What was copied before a failure stays, but E_LIMIT beyond `most` (may be NULL): then nothing
+// does. Holes of files stay holes, and root gives copies to the owners of the originals.
 enum code os_copy_some(const char *from, const char *to, const struct copy_most *most, struct error *err) MUST_CHECK;
 
 #endif

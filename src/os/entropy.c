@@ -61,3 +61,17 @@ struct entropy *os_entropy(void)
     INVARIANT(pthread_once(&watched, watch_forks) == 0);
     return &source;
 }
+
+uint64_t entropy_number(struct entropy *entropy)
+{
+    uint64_t number;
+    entropy->fill(entropy, &number, sizeof(number));
+    return number;
+}
+
+void entropy_uuid(struct entropy *entropy, char out[UUID_SIZE])
+{
+    uint8_t bytes[16];
+    entropy->fill(entropy, bytes, sizeof(bytes));
+    uuid_format(bytes, out);
+}

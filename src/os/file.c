@@ -34,14 +34,13 @@ static enum code read_all(int fd, const char *path, size_t max, struct buf *into
 static enum code read_open(int fd, const char *path, size_t max, struct arena *arena, struct str *out,
                            struct error *err)
 {
-    struct buf bytes = buf_of(max + 2 * READ_SIZE);
+    struct buf bytes SCOPED(buf_release) = buf_of(max + 2 * READ_SIZE);
     enum code rc = read_all(fd, path, max, &bytes, err);
     close(fd);
     if (rc == OK) {
         *out = arena_copy(arena, (struct str){bytes.ptr, bytes.len});
         if (!out->ptr) rc = error_set(err, E_NOMEM, "cannot read %s: out of memory", path);
     }
-    buf_release(&bytes);
     return rc;
 }
 
@@ -126,10 +125,8 @@ static enum code write_draft(const char *draft, const char *path, struct str tex
 
 static enum code name_draft(char draft[PATH_MAX], const char *path, struct error *err)
 {
-    uint64_t random;
     // Not the process: two of its threads may write one file, and in a container the next process has the number of one that died here.
-    os_entropy()->fill(os_entropy(), &random, sizeof(random));
-    int length = snprintf(draft, PATH_MAX, "%s.new-%016" PRIx64, path, random);
+    int length = snprintf(draft, PATH_MAX, "%s.new-%016" PRIx64, path, entropy_number(os_entropy()));
     return length < 0 || length >= PATH_MAX ? error_set(err, E_INVALID, "the path is too long") : OK;
 }
 
@@ -266,12 +263,9 @@ enum code os_make_kept_dirs(const char *path, struct error *err)
 enum code os_absolute(const char *path, struct arena *arena, struct str *out, struct error *err)
 {
     char here[PATH_MAX];
-    struct buf whole = buf_of(2 * PATH_MAX);
+    struct buf whole SCOPED(buf_release) = buf_of(2 * PATH_MAX);
     if (path[0] != '/') {
-        if (!getcwd(here, sizeof(here))) {
-            buf_release(&whole);
-            return os_errno(err, "tell the working directory", NULL);
-        }
+        if (!getcwd(here, sizeof(here))) return os_errno(err, "tell the working directory", NULL);
         buf_text(&whole, here);
         buf_byte(&whole, '/');
     }

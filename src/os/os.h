@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/uuid.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -26,6 +27,12 @@ void os_boot_id(char out[BOOT_SIZE]); // another one after each start of the mac
 // it. Call this between looks at a lock whose owner is `pid`: true after a millisecond's wait when that process is gone
 // and looking again is worth while, false when it lives or *tries (start at 0) has been used up.
 bool os_lock_lingers(int64_t pid, unsigned *tries);
+// Holds a mutex until the end of the block, whichever way it is left.
+#define LOCKED(mutex) pthread_mutex_t *const mutex_of_block SCOPED(os_unlock) = os_lock(mutex)
+pthread_mutex_t *os_lock(pthread_mutex_t *mutex);
+void os_unlock(pthread_mutex_t *const *mutex);
+// A thread that gets no signals: they, and SIGPIPE above all, are for the threads that want them. 0, or what keeps it from being made.
+int os_thread(pthread_t *out, const pthread_attr_t *how, void *(*body)(void *context), void *context) MUST_CHECK;
 // A condition that is waited for by the monotonic clock: a wall clock that is set back does not make anyone wait longer.
 void os_condition(pthread_cond_t *condition);
 bool os_wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t mono_ms); // false: the time has come
@@ -54,6 +61,8 @@ struct entropy {
     void (*fill)(struct entropy *entropy, void *bytes, size_t size); // never fails: aborts when the system has none
 };
 struct entropy *os_entropy(void); // getrandom, buffered; any thread
+uint64_t entropy_number(struct entropy *entropy);
+void entropy_uuid(struct entropy *entropy, char out[UUID_SIZE]); // version 4
 
 // ---- disk
 struct disk;
@@ -133,9 +142,6 @@ enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK; // with 
 void os_remove_tree(const char *path); // as much of it as can be removed
 // The same for what must be there after a power cut: the name of each directory that was made is durable.
 enum code os_make_kept_dirs(const char *path, struct error *err) MUST_CHECK;
-// Files, directories and symbolic links of `from` (a directory), with their modes; anything else is left out. OK when there is
-// no `from`. E_EXISTS when there is a `to`. What was copied before a failure stays.
-enum code os_copy_tree(const char *from, const char *to, struct error *err) MUST_CHECK;
 // Renames what stands at `path` to "PATH.ENDING". OK when there is nothing.
 enum code os_set_aside(const char *path, const char *ending, struct error *err) MUST_CHECK;
 bool os_is_dir(const char *path); // follows symbolic links

@@ -1,11 +1,9 @@
 // Every function of libpq that is used, as a call through a pointer that pq_load has found.
 #include "os/pq.h"
 
-#include <dlfcn.h>
+#include "os/library.h"
+
 #include <postgresql/libpq-fe.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 // X(return, type before the name, name, parameters, arguments)
 #define PQ_LIST(X)                                                                                                     \
@@ -55,42 +53,9 @@
     X(return, ConnStatusType, PQstatus, (const PGconn *p0), (p0))                                                      \
     X(return, PGTransactionStatusType, PQtransactionStatus, (const PGconn *p0), (p0))
 
-static struct {
-#define X(give, type, name, parameters, arguments) __typeof__(name) *(name);
-    PQ_LIST(X)
-#undef X
-} pq;
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool loaded;
-static char fault[200];
-
-static void load(void)
-{
-    void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
-    const char *missing = library ? NULL : "libpq.so.5";
-#define X(give, type, name, parameters, arguments)                                                                     \
-    *(void **)&pq.name = library ? dlsym(library, #name) : NULL;                                                       \
-    if (!pq.name && !missing) missing = #name;
-    PQ_LIST(X)
-#undef X
-    loaded = !missing;
-    if (missing) snprintf(fault, sizeof(fault), "%s", missing);
-}
+LIBRARY(PQ_LIST, "libpq.so.5", "PostgreSQL's client library", "libpq5")
 
 enum code pq_load(struct error *err)
 {
-    pthread_once(&once, load);
-    if (loaded) return OK;
-    return error_set(err, E_UNSUPPORTED,
-                     "PostgreSQL's client library is not on this machine (%s); on Debian: apt-get install libpq5",
-                     fault);
+    return os_library_load(&library, err);
 }
-
-#define X(give, type, name, parameters, arguments)                                                                     \
-    type name parameters                                                                                               \
-    {                                                                                                                  \
-        give pq.name arguments;                                                                                        \
-    }
-PQ_LIST(X)
-#undef X

@@ -1,5 +1,4 @@
-// libpq, loaded when it is first needed. It brings Kerberos, LDAP and two more TLS libraries with it: a process that never asks a
-// database server must not pay for them. The functions of libpq are called by their own names; os/pq.c defines those that are used.
+// libpq, loaded when it is first needed (os/library.h). Its functions are called by their own names; os/pq.c defines those that are used.
 #ifndef CAIRN_OS_PQ_H
 #define CAIRN_OS_PQ_H
 

@@ -201,6 +201,21 @@ void body_approval(struct reader *r, struct draft *draft, const struct json *mes
     put(r, &draft->step.with, "onTimeout", json_string(str_from(answers[index])));
 }
 
+void body_event(struct reader *r, struct draft *draft, const struct json *name, const struct json *correlation)
+{
+    draft->step.kind = STEP_EVENT;
+    struct str text;
+    if (name && read_text(r, name, "name", &text)) {
+        if (!event_name_valid(text) && !str_starts(text, STR("$"))) {
+            struct diagnostic *d = ERROR(r, "E0206", place_of(r, name), "\"%.*s\" is no name of an event", SHOW(text));
+            HINT(r, d, "1 to 128 letters, digits, '.', '_', '-' and '/', such as payment.received");
+        }
+        put(r, &draft->step.with, "name", *name);
+    }
+    if (correlation && read_text(r, correlation, "correlation", &text))
+        put(r, &draft->step.with, "correlation", *correlation);
+}
+
 void body_subrun(struct reader *r, struct draft *draft, const struct json *document, const struct json *inputs,
                  const struct json *arguments)
 {
@@ -258,6 +273,7 @@ static const struct kind_fields plan_fields[] = {
         FIELDS({"runtime", NULL}, {"code", NULL}, {"file", NULL}, {"args", NULL}, {"env", NULL}, {"cwd", NULL}),
     [STEP_WAIT] = FIELDS({"duration", "durationMs"}, {"until", NULL}),
     [STEP_APPROVAL] = FIELDS({"message", NULL}, {"timeout", "timeoutMs"}, {"onTimeout", NULL}),
+    [STEP_EVENT] = FIELDS({"name", NULL}, {"correlation", NULL}),
     [STEP_SUBRUN] = FIELDS({"document", NULL}, {"inputs", NULL}, {"arguments", NULL}),
 };
 
@@ -343,6 +359,10 @@ void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const
     case STEP_APPROVAL:
         body_approval(r, draft, field(with, "message", NULL), field(with, "timeout", "timeoutMs"),
                       field(with, "onTimeout", NULL));
+        break;
+    case STEP_EVENT:
+        body_event(r, draft, field_required(r, with, "name", NULL, at, "an event step"),
+                   field(with, "correlation", NULL));
         break;
     case STEP_SUBRUN:
         body_subrun(r, draft, field_required(r, with, "document", NULL, at, "a subrun step"),

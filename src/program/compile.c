@@ -190,7 +190,7 @@ static void report_cycle(struct compiler *c, const uint32_t *path, uint32_t coun
 {
     struct reader *r = c->r;
     struct program_step *steps = c->program->steps;
-    struct buf text = buf_of(4096);
+    struct buf text SCOPED(buf_release) = buf_of(4096);
     for (uint32_t i = 0; i < count; i++) {
         if (i == CYCLE_SHOWN_MAX && count > CYCLE_SHOWN_MAX + 1) {
             buf_printf(&text, "... %u more -> ", count - CYCLE_SHOWN_MAX);
@@ -204,7 +204,6 @@ static void report_cycle(struct compiler *c, const uint32_t *path, uint32_t coun
     struct diagnostic *d = ERROR(r, "E0304", at, "dependencies form a cycle: %s%s", text.ptr,
                                  c->program->kind == DOCUMENT_PLAN ? " (cyclic_dependencies_detected)" : "");
     HINT(r, d, "remove one of these dependencies");
-    buf_release(&text);
 }
 
 // Steps that Kahn left over have a dependency that is left over too; following them ends in a cycle. Each step is walked

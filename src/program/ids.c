@@ -27,6 +27,11 @@ bool step_id_valid(struct str id)
     return id_bytes(id, "_", "._-") && !str_eq(id, STR("RUN"));
 }
 
+bool event_name_valid(struct str name)
+{
+    return id_bytes(name, "_", "._:/-");
+}
+
 bool place_id_valid(struct str id)
 {
     if (!id_bytes(id, "_", "._-/") || str_eq(id, STR("RUN")) || id.ptr[id.len - 1] == '/') return false;

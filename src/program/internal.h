@@ -173,6 +173,15 @@ void read_retry_nodes(struct reader *r, const struct json *value, struct retry_p
 
 // Room for `count` drafts, so that the list is not copied while it grows.
 void drafts_reserve(struct reader *r, struct draft_list *list, size_t count);
+// Where `compensate` of a step stands: it becomes a step of its own behind all others, ID.undo.
+struct undo_at {
+    const struct json *value;
+    const struct json *id; // of the step that it undoes
+};
+// The draft for it, or NULL; its body and the rest are read by the caller.
+struct draft *undo_draft(struct reader *r, const struct undo_at *at, struct draft_list *list);
+// Room for so many drafts and for those that undo them.
+void drafts_reserve_undo(struct reader *r, struct draft_list *list, const struct json *steps);
 // A new draft with everything at its default, or NULL.
 struct draft *draft_add(struct reader *r, struct draft_list *list);
 
@@ -189,6 +198,7 @@ void body_wait(struct reader *r, struct draft *draft, const struct json *duratio
                struct span at);
 void body_approval(struct reader *r, struct draft *draft, const struct json *message, const struct json *timeout,
                    const struct json *on_timeout);
+void body_event(struct reader *r, struct draft *draft, const struct json *name, const struct json *correlation);
 void body_subrun(struct reader *r, struct draft *draft, const struct json *document, const struct json *inputs,
                  const struct json *arguments);
 // env and cwd, and stdin and args where the kind has them; NULL is absent.

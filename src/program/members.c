@@ -26,6 +26,8 @@ static const struct member_rule rules[] = {
     {STEP_APPROVAL, JSON_STRING, "message"},
     {STEP_APPROVAL, JSON_INT, "timeoutMs"},
     {STEP_APPROVAL, JSON_STRING, "onTimeout"},
+    {STEP_EVENT, JSON_STRING, "name"},
+    {STEP_EVENT, JSON_STRING, "correlation"},
     {STEP_SUBRUN, JSON_OBJECT, "inputs"},
     {STEP_SUBRUN, JSON_STRING, "arguments"},
     {STEP_CANCEL, JSON_STRING, "reason"},

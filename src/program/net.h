@@ -69,15 +69,14 @@ struct net_task {
     const struct template_tree *with;
     // The `input` in it, where the other fields read it as variables (`with` has it as it is written); NULL: they do not.
     const struct template_tree *input;
-    bool takes_args;              // what the arc gave is also its input,
-    const struct json *own_input; // under what it says itself: an object, or NULL
+    const struct json *own_input; // what it says itself, above what the arc gave: an object, or NULL
+    bool takes_args;              // what the arc gave is also its input
     bool in_process;              // noop: nothing is asked of anybody
     bool has_policy;              // rules were written
-    const struct net_rule *rules;
+    bool unmatched_fails;         // on_unmatched: fail (C-46)
     uint32_t rule_count;
-    bool unmatched_fails; // on_unmatched: fail (C-46)
-    bool quiet;           // without a policy: what follows from its outcome is no event of its own (policy.emit.events)
-    int64_t timeout_ms;   // 0 = none
+    const struct net_rule *rules;
+    int64_t timeout_ms; // 0 = none
     const struct template_tree *timeout_of;
     struct net_sets sets; // of the task itself: after its outcome is decided to be kept
     uint64_t inline_max;  // bytes of a result in the log; more is kept by reference
@@ -85,18 +84,18 @@ struct net_task {
     enum net_store store;
     enum overflow overflow;
     const struct net_select *selects;
-    uint32_t select_count;
     struct net_names expects; // of its inputs: one that is missing fails it before it begins
     struct net_names returns; // of its result: one that is missing fails it although it went well
     // Kind playbook: `path`, or what that is with the workload as it is written; empty when that does not say.
     struct str playbook;
-    bool path_rendered; // `path` is a template: it may be another one when it runs
     // What the loader found under `playbook`: its bytes are a part of the program (I20). NULL: it is looked for when the task runs.
     const struct program *child;
     struct str around; // it is this document, or one that runs it: that one's file; else empty
     struct str return_step;
-    bool return_rendered; // it is a template: answered when the child has ended, and the text above is empty
-    uint32_t line, column;
+    uint32_t select_count, line, column;
+    bool path_rendered;   // `path` is a template: it may be another one when it runs
+    bool return_rendered; // `return_step` is one: answered when the child has ended, and the text above is empty
+    bool quiet;           // without a policy: what follows from its outcome is no event of its own (policy.emit.events)
 };
 
 struct net_arc {
@@ -172,7 +171,8 @@ struct net {
     X("artifact", "reads or writes a stored result")                                                                   \
     X("nats", "puts, gets and publishes with NATS")                                                                    \
     X("transfer", "moves rows from one place to another")                                                              \
-    X("wait", "waits")
+    X("wait", "waits")                                                                                                 \
+    X("event", "waits for an event from outside")
 // Numbers as people write them, perhaps as text. Seconds may be a duration ("5m"). E_INVALID: it is none; E_LIMIT: out of bounds.
 enum { NET_ATTEMPTS_MAX = 10000, NET_IN_FLIGHT_MAX = 1000000 };
 enum code net_seconds(const struct json *value, int64_t *ms) MUST_CHECK;

@@ -37,9 +37,11 @@ static const struct node_field {
     {"output", COMMON},
     {"output_type", COMMON},
     {"output_format", COMMON},
+    {"compensate", COMMON},
     {"bash", BODY},
     {"script", BODY},
     {"approval", BODY},
+    {"event", BODY},
     {"cancel", BODY},
     {"workflow", BODY},
     {"loop_group", BODY},
@@ -124,7 +126,7 @@ static const struct json_member *find_body(struct reader *r, const struct json *
     if (!body) {
         struct diagnostic *d = ERROR(r, "E0215", at, "the node does nothing");
         HINT(r, d,
-             "give it bash, script, approval, cancel, workflow, loop_group, wait, echo, "
+             "give it bash, script, approval, event, cancel, workflow, loop_group, wait, echo, "
              "exec, merge or noop");
     }
     return body;
@@ -220,6 +222,23 @@ static void read_approval(struct reader *r, const struct json *value, struct dra
     struct span at = place_of(r, value);
     body_approval(r, draft, field_required(r, value, "message", NULL, at, "an approval"), field(value, "timeout", NULL),
                   field(value, "on_timeout", NULL));
+}
+
+static void read_event(struct reader *r, const struct json *value, struct draft *draft)
+{
+    static const struct field fields[] = {{"name", NULL}, {"correlation", NULL}};
+    draft->step.kind = STEP_EVENT;
+    if (value->type == JSON_STRING) {
+        body_event(r, draft, value, NULL);
+        return;
+    }
+    if (value->type != JSON_OBJECT) {
+        wrong_type(r, value, "event", "a name or a mapping");
+        return;
+    }
+    fields_check(r, value, fields, ARRAY_COUNT(fields), "event");
+    body_event(r, draft, field_required(r, value, "name", NULL, place_of(r, value), "an event"),
+               field(value, "correlation", NULL));
 }
 
 // The child runs once per item, so many at a time; what they give is a list.
@@ -338,7 +357,7 @@ static struct draft *add_node(struct reader *r, const struct json *value, struct
 {
     if (r->step_count < r->load->steps_max) return draft_add(r, list);
     struct span at = place_of(r, value);
-    if (!r->full) ERROR(r, "E0505", at, "the workflow has more than %u nodes", r->load->steps_max);
+    if (!r->full) HINT(r, ERROR(r, "E0505", at, "the workflow has more than %u nodes", r->load->steps_max), DOC_MORE_STEPS);
     r->full = true;
     return NULL;
 }
@@ -425,6 +444,8 @@ static void read_body(struct reader *r, const struct json *object, const struct 
         read_script(r, object, value, draft);
     } else if (str_is(key, "approval")) {
         read_approval(r, value, draft);
+    } else if (str_is(key, "event")) {
+        read_event(r, value, draft);
     } else if (str_is(key, "cancel")) {
         read_cancel(r, value, draft);
     } else if (str_is(key, "workflow") || str_is(key, "include")) { // the other document is a run of its own
@@ -475,6 +496,44 @@ static void read_node_id(struct reader *r, const struct json *object, struct dra
         HINT(r, d, "a letter or '_', then up to 121 letters, digits, '_' and '-'");
 }
 
+// What a node and what undoes it have both.
+static void read_work(struct reader *r, const struct json *object, const struct json_member *body, uint32_t depth, struct draft *draft)
+{
+    struct program_step *step = &draft->step;
+    const struct json *name = field(object, "name", NULL);
+    if (name) read_text(r, name, "name", &step->name);
+    read_retry_nodes(r, field(object, "retry", NULL), &step->retry);
+    read_secrets(r, field(object, "secrets", NULL), step);
+    if (body) read_body(r, object, body, depth, draft);
+    if (body) read_output(r, field(object, "output", NULL), step);
+    const struct json *timeout = field(object, "timeout", NULL);
+    if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
+    if (step->kind == STEP_SHELL || step->kind == STEP_SCRIPT || step->kind == STEP_EXEC) {
+        body_env(r, draft, field(object, "env", NULL));
+        body_text(r, draft, "cwd", field(object, "cwd", NULL));
+    }
+}
+
+static void read_undo(struct reader *r, const struct json *object, struct draft_list *list)
+{
+    static const char *const never[] = {"id", "depends_on", "trigger_rule", "when", "always_run", "compensate", "loop_group", "cancel"};
+    struct undo_at at = {field(object, "compensate", NULL), field(object, "id", NULL)};
+    if (!at.value || !json_is(at.id, JSON_STRING) || !read_object(r, at.value, "compensate")) return;
+    bool fine = true;
+    for (size_t i = 0; i < ARRAY_COUNT(never); i++) {
+        const struct json *odd = json_key(at.value, never[i]);
+        if (!odd) continue;
+        fine = false;
+        struct span place = place_of(r, odd);
+        ERROR(r, "E0217", place, "\"%s\" cannot stand in \"compensate\"", never[i]);
+    }
+    const struct json_member *body = fine ? find_body(r, at.value, place_of(r, at.value)) : NULL;
+    if (!body) return;
+    check_node_fields(r, at.value, body);
+    struct draft *draft = undo_draft(r, &at, list);
+    if (draft) read_work(r, at.value, body, 0, draft);
+}
+
 static void read_node(struct reader *r, const struct json *object, uint32_t depth, struct draft *draft)
 {
     struct program_step *step = &draft->step;
@@ -486,20 +545,19 @@ static void read_node(struct reader *r, const struct json *object, uint32_t dept
     step->name = step->id;
     const struct json_member *body = find_body(r, object, draft->at);
     check_node_fields(r, object, body);
-    const struct json *name = field(object, "name", NULL);
-    if (name) read_text(r, name, "name", &step->name);
+    const struct json *undo = field(object, "compensate", NULL);
+    if (undo && depth > 0) {
+        struct span at = place_of(r, undo);
+        struct diagnostic *d = ERROR(r, "E0217", at, "\"compensate\" is not supported inside of a loop_group");
+        HINT(r, d, "give it to the loop_group, or to a node behind it");
+    }
     read_deps(r, field(object, "depends_on", NULL), "depends_on", draft);
     read_rule(r, field(object, "trigger_rule", NULL), "trigger_rule", &step->rule);
     read_when(r, field(object, "when", NULL), draft);
-    const struct json *retry = field(object, "retry", NULL);
-    read_retry_nodes(r, retry, &step->retry);
     const struct json *always = field(object, "always_run", NULL);
     if (always) read_bool(r, always, "always_run", &step->always_run);
-    read_secrets(r, field(object, "secrets", NULL), step);
-    if (body) read_body(r, object, body, depth, draft);
-    if (body) read_output(r, field(object, "output", NULL), step);
-    const struct json *timeout = field(object, "timeout", NULL);
-    if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
+    read_work(r, object, body, depth, draft);
+    const struct json *retry = field(object, "retry", NULL), *timeout = field(object, "timeout", NULL);
     if (step->kind == STEP_LOOP && timeout) {
         struct span at = place_of(r, timeout);
         struct diagnostic *d = WARNING(r, "E0219", at, "\"timeout\" has no effect on a loop_group");
@@ -508,10 +566,6 @@ static void read_node(struct reader *r, const struct json *object, uint32_t dept
     if (step->kind == STEP_LOOP && retry) {
         struct span at = place_of(r, retry);
         ERROR(r, "E0217", at, "\"retry\" is not supported on a loop_group: the loop repeats");
-    }
-    if (step->kind == STEP_SHELL || step->kind == STEP_SCRIPT || step->kind == STEP_EXEC) {
-        body_env(r, draft, field(object, "env", NULL));
-        body_text(r, draft, "cwd", field(object, "cwd", NULL));
     }
 }
 
@@ -527,11 +581,15 @@ static void read_list(struct reader *r, const struct json *nodes, uint32_t depth
         ERROR(r, "E0507", at, "loops nest more than %d deep", NESTING_MAX);
         return;
     }
-    drafts_reserve(r, list, nodes->count + 1); // one more for the condition of a loop
+    if (depth == 0)
+        drafts_reserve_undo(r, list, nodes);
+    else
+        drafts_reserve(r, list, nodes->count + 1); // one more for the condition of a loop
     for (uint32_t i = 0; i < nodes->count && !r->failed && !r->full; i++) {
         struct draft *draft = add_node(r, &nodes->items[i], list);
         if (draft) read_node(r, &nodes->items[i], depth, draft);
     }
+    for (uint32_t i = 0; depth == 0 && i < nodes->count && !r->failed && !r->full; i++) read_undo(r, &nodes->items[i], list);
 }
 
 // ---- the workflow

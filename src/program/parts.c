@@ -112,13 +112,12 @@ static void report_recursion(struct reader *r, const struct json *document, stru
         links[count++] = link;
         if (str_eq(link->file, file)) break;
     }
-    struct buf path = buf_of(4096);
+    struct buf path SCOPED(buf_release) = buf_of(4096);
     while (count-- > 0) buf_printf(&path, "%.*s -> ", SHOW(links[count]->file));
     buf_printf(&path, "%.*s", SHOW(file));
     if (!buf_ok(&path)) r->failed = true;
     struct span at = place_of(r, document);
     ERROR(r, "E0307", at, "a document runs itself: %s", path.ptr);
-    buf_release(&path);
 }
 
 static const struct loaded *remember(struct reader *r, struct loaded entry)

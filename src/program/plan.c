@@ -107,7 +107,7 @@ static void read_schema_version(struct reader *r, const struct json *value)
     r->program->schema_version = STR("v1.2");
     if (!value || !read_text(r, value, "schemaVersion", &r->program->schema_version)) return;
     struct str version = r->program->schema_version;
-    if (str_is(version, "v1.0") || str_is(version, "v1.1") || str_is(version, "v1.2")) return;
+    if (STR_AMONG(version, "v1.0", "v1.1", "v1.2")) return;
     struct span at = place_of(r, value);
     r->code = "PLAN_SCHEMA_VERSION_UNKNOWN";
     struct diagnostic *d = ERROR(r, "E0211", at, "schema version \"%.*s\" is not supported", SHOW(version));
@@ -223,6 +223,7 @@ static const struct field step_fields[] = {
     {"secrets", NULL},
     {"artifacts", NULL},
     {"output", NULL},
+    {"compensate", NULL},
     {"simulateError", NULL},
 };
 
@@ -278,7 +279,7 @@ static bool read_kind(struct reader *r, const struct json *object, struct draft 
     if (nearest.best.len)
         hint_nearest(r, d, &nearest);
     else
-        HINT(r, d, "noop, echo, merge, exec, shell, script, wait, approval, subrun, or a function of a plugin");
+        HINT(r, d, "noop, echo, merge, exec, shell, script, wait, approval, event, subrun, or a function of a plugin");
     return false;
 }
 
@@ -295,6 +296,40 @@ static void read_simulate_error(struct reader *r, const struct json *value, stru
     put(r, &draft->step.with, "simulateError", *value);
 }
 
+// What a step and what undoes it have both.
+static void read_work(struct reader *r, const struct json *object, struct draft *draft)
+{
+    struct program_step *step = &draft->step;
+    const struct json *name = field(object, "name", NULL);
+    if (name) read_text(r, name, "name", &step->name);
+    struct str text;
+    const struct json *description = field(object, "description", NULL);
+    if (description) read_text(r, description, "description", &text);
+    read_retry_plan(r, field(object, "retry", "retryPolicy"), &step->retry);
+    const struct json *timeout = field(object, "timeout", "timeoutMs");
+    if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
+    read_secrets(r, field(object, "secrets", NULL), step);
+    read_artifacts(r, field(object, "artifacts", NULL), step);
+    enum step_kind kind;
+    if (read_kind(r, object, draft, &kind)) {
+        body_plan(r, draft, kind, field(object, "with", "config"), draft->at);
+        read_simulate_error(r, field(object, "simulateError", NULL), draft);
+        read_output(r, field(object, "output", NULL), step);
+    }
+}
+
+static void read_undo(struct reader *r, const struct json *object, struct draft_list *list)
+{
+    static const struct field fields[] = {
+        {"kind", "type"},         {"with", "config"}, {"name", NULL},      {"description", NULL}, {"retry", "retryPolicy"},
+        {"timeout", "timeoutMs"}, {"secrets", NULL},  {"artifacts", NULL}, {"output", NULL},      {"simulateError", NULL}};
+    struct undo_at at = {field(object, "compensate", NULL), field(object, "stepId", "id")};
+    if (!at.value || !json_is(at.id, JSON_STRING) || !read_object(r, at.value, "compensate")) return;
+    fields_check(r, at.value, fields, ARRAY_COUNT(fields), "compensate");
+    struct draft *draft = undo_draft(r, &at, list);
+    if (draft) read_work(r, at.value, draft);
+}
+
 static void read_step(struct reader *r, const struct json *object, struct draft *draft)
 {
     struct program_step *step = &draft->step;
@@ -305,27 +340,12 @@ static void read_step(struct reader *r, const struct json *object, struct draft 
     fields_check(r, object, step_fields, ARRAY_COUNT(step_fields), "a step");
     read_step_id(r, object, draft);
     step->name = step->id;
-    const struct json *name = field(object, "name", NULL);
-    if (name) read_text(r, name, "name", &step->name);
-    struct str text;
-    const struct json *description = field(object, "description", NULL);
-    if (description) read_text(r, description, "description", &text);
     read_deps(r, field(object, "dependsOn", "dependencies"), "dependsOn", draft);
     if (json_key(object, "dependsOn") || json_key(object, "dependencies")) r->implied_order = false;
     read_rule(r, field(object, "triggerRule", NULL), "triggerRule", &step->rule);
     read_when(r, field(object, "when", NULL), draft);
-    read_retry_plan(r, field(object, "retry", "retryPolicy"), &step->retry);
-    const struct json *timeout = field(object, "timeout", "timeoutMs");
-    if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
     read_on_failure(r, field(object, "onStepFailure", NULL), &step->on_failure);
-    read_secrets(r, field(object, "secrets", NULL), step);
-    read_artifacts(r, field(object, "artifacts", NULL), step);
-    enum step_kind kind;
-    if (read_kind(r, object, draft, &kind)) {
-        body_plan(r, draft, kind, field(object, "with", "config"), draft->at);
-        read_simulate_error(r, field(object, "simulateError", NULL), draft);
-        read_output(r, field(object, "output", NULL), step);
-    }
+    read_work(r, object, draft);
 }
 
 void plan_read(struct reader *r, const struct json *root, struct draft_list *list)
@@ -345,14 +365,16 @@ void plan_read(struct reader *r, const struct json *root, struct draft_list *lis
     struct span at = place_of(r, steps);
     if (steps->count == 0) ERROR(r, "E0214", at, "the plan has no steps");
     if (steps->count > r->load->steps_max) {
-        ERROR(r, "E0505", at, "the plan has %u steps; %u are allowed", steps->count, r->load->steps_max);
+        struct diagnostic *d = ERROR(r, "E0505", at, "the plan has %u steps; %u are allowed", steps->count, r->load->steps_max);
+        HINT(r, d, DOC_MORE_STEPS);
         return;
     }
     r->code = "INVALID_STEP_SCHEMA";
     r->implied_order = true;
-    drafts_reserve(r, list, steps->count);
+    drafts_reserve_undo(r, list, steps);
     for (uint32_t i = 0; i < steps->count && !r->failed; i++) {
         struct draft *draft = draft_add(r, list);
         if (draft) read_step(r, &steps->items[i], draft);
     }
+    for (uint32_t i = 0; i < steps->count && !r->failed; i++) read_undo(r, &steps->items[i], list);
 }

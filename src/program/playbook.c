@@ -265,7 +265,7 @@ static void read_workflow_list(struct playbook *pb, const struct json *root, str
     at = place_of(r, workflow);
     if (workflow->count == 0) ERROR(r, "E0214", at, "the workflow has no steps");
     if (workflow->count > r->load->steps_max) {
-        ERROR(r, "E0505", at, "the workflow has more than %u steps", r->load->steps_max);
+        HINT(r, ERROR(r, "E0505", at, "the workflow has more than %u steps", r->load->steps_max), DOC_MORE_STEPS);
         return;
     }
     drafts_reserve(r, list, workflow->count);

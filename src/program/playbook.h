@@ -36,7 +36,7 @@ struct child_wanted { // a task that runs another playbook
     enum child_need need;
 };
 
-struct cursor { // a loop over a cursor, and the step that asks it for rows: who leads to the one leads to the other
+struct cursor_loop { // a loop over a cursor, and the step that asks it for rows: who leads to the one leads to the other
     struct str step, claim;
 };
 
@@ -59,7 +59,7 @@ struct playbook {
     uint32_t workbook_count;
     struct arc_wanted *arcs;
     size_t arc_count, arc_capacity;
-    struct cursor *cursors;
+    struct cursor_loop *cursors;
     size_t cursor_count, cursor_capacity;
     struct child_wanted *children;
     size_t child_count, child_capacity;

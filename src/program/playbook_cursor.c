@@ -104,7 +104,7 @@ static bool remember(struct playbook *pb, struct str step, struct str claim)
         pb->r->failed = true;
         return false;
     }
-    pb->cursors[pb->cursor_count++] = (struct cursor){step, claim};
+    pb->cursors[pb->cursor_count++] = (struct cursor_loop){step, claim};
     return true;
 }
 

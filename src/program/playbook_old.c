@@ -226,7 +226,7 @@ static const struct json *inline_text(const struct json *script)
 
 static bool is_retry(const struct json *retry)
 {
-    bool number = json_is(retry, JSON_INT) || (json_is(retry, JSON_BOOL) && retry->boolean);
+    bool number = json_is(retry, JSON_INT) || json_true(retry);
     return number || (json_is(retry, JSON_OBJECT) && !json_key(retry, "next_call") && !json_key(retry, "then"));
 }
 
@@ -241,7 +241,7 @@ const struct json *task_today(struct playbook *pb, const struct json *body)
     struct json *made = made_at(pb, body);
     const struct json *policy = again ? retry_rules(pb, retry) : NULL;
     struct str kind = json_text(json_key(body, "kind"));
-    bool sql = str_is(kind, "postgres") || str_is(kind, "sqlite") || str_is(kind, "duckdb");
+    bool sql = STR_AMONG(kind, "postgres", "sqlite", "duckdb");
     struct str key = str_is(kind, "shell") ? STR("cmds") : sql ? STR("command") : STR("code");
     for (uint32_t i = 0; made && i < body->count; i++) {
         const struct json_member *member = &body->members[i];

@@ -40,7 +40,7 @@ static bool is_control(struct str key, const struct json *value)
                                         "policy", "desc", "description", "assert", "timeout_s", "vars"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++)
         if (str_is(key, names[i])) return true;
-    bool controls = str_is(key, "result") || str_is(key, "output") || str_is(key, "output_select");
+    bool controls = STR_AMONG(key, "result", "output", "output_select");
     if (controls) return value->type == JSON_OBJECT || value->type == JSON_ARRAY || value->type == JSON_NULL;
     // A timeout of the task as a whole; of the parts of a request it is a mapping, which is the tool's.
     if (!str_is(key, "timeout")) return false;
@@ -219,7 +219,7 @@ static void check_store_field(struct playbook *pb, const struct json_member *mem
 {
     struct str text = json_text(&member->value);
     bool same = str_is(member->key, "scope") && (str_is(text, "execution") || str_is(text, "workflow"));
-    if (same || str_is(member->key, "kind") || str_is(member->key, "driver") || str_is(member->key, "tier")) return;
+    if (same || STR_AMONG(member->key, "kind", "driver", "tier")) return;
     struct span at = place_of(pb->r, &member->value);
     struct diagnostic *d =
         WARNING(pb->r, "E0219", at, "\"%.*s\" of a result's store has no effect", STR_ARG(member->key));
@@ -298,11 +298,8 @@ bool is_task_kind(const struct reader *r, struct str name)
 // Kinds of the language that no tool here has: those of clouds, clusters and runtimes. A plug-in may, where the task is run.
 static bool is_elsewhere(struct str name)
 {
-    static const char *const kinds[] = {
-        "container", "gcs", "snowflake", "snowflake_transfer", "ducklake", "gateway", "agent", "script", "rhai", "mcp"};
-    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
-        if (str_is(name, kinds[i])) return true;
-    return false;
+    return STR_AMONG(name, "container", "gcs", "snowflake", "snowflake_transfer", "ducklake", "gateway", "agent",
+                     "script", "rhai", "mcp");
 }
 
 void hint_kinds(struct reader *r, struct diagnostic *d, struct str name)
@@ -344,7 +341,7 @@ static const struct json *read_kind(struct playbook *pb, const struct json *body
     bool elsewhere = is_elsewhere(*kind); // the document is right: where it is run there may be a plug-in
     struct diagnostic *d =
         elsewhere
-            ? WARNING(r, "E0223", at, "there is no tool of kind \"%.*s\" here: runs of it are refused", SHOW(*kind))
+            ? WARNING(r, "E0223", at, "there is no tool of kind \"%.*s\" here: a run that comes to it fails", SHOW(*kind))
             : ERROR(r, "E0223", at, "there is no tool of kind \"%.*s\"", SHOW(*kind));
     hint_kinds(r, d, *kind);
     return elsewhere ? value : NULL;
@@ -379,7 +376,7 @@ static const struct deprecated spec_deprecated[] = {
 // The input of the step is also that of its tasks, under their own.
 bool takes_input(struct str kind)
 {
-    return str_is(kind, "python") || str_is(kind, "playbook") || str_is(kind, "artifact") || !net_kind_known(kind);
+    return STR_AMONG(kind, "python", "playbook", "artifact") || !net_kind_known(kind);
 }
 
 static void read_with(struct playbook *pb, const struct json *body, const struct json *entry,

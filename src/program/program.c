@@ -211,8 +211,7 @@ void program_release(struct program *program)
             program_release(child.kept);
         }
     }
-    struct arena arena = program->arena;
-    arena_release(&arena);
+    arena_release(&program->arena);
 }
 
 // ---- names

@@ -26,6 +26,7 @@ enum document_kind { DOCUMENT_PLAN = 1, DOCUMENT_NODES, DOCUMENT_PLAYBOOK };
     X(SCRIPT, "script", "runs a script with sh, python3 or node")                                                      \
     X(WAIT, "wait", "waits for a duration or until a moment")                                                          \
     X(APPROVAL, "approval", "waits for a person")                                                                      \
+    X(EVENT, "event", "waits for an event from outside")                                                               \
     X(SUBRUN, "subrun", "runs another document as a run of its own")                                                   \
     X(CANCEL, "cancel", "cancels the run")                                                                             \
     X(LOOP, "loop", "repeats its child steps until a condition holds")                                                 \
@@ -88,13 +89,14 @@ struct program_step {
     struct str when_text;
     bool when_broken; // node workflows: an unparseable condition is false, with a warning
     bool always_run;
+    bool undo; // it undoes its only dependency (`compensate`), when the run fails or is cancelled
     bool condition; // until_bash of a loop: exit 0 = true, else false; never fails by its exit code
     struct retry_policy retry;
     int64_t timeout_ms; // 0 = none
     enum on_failure on_failure;
     // Inputs of the kind, not yet substituted, always an object with these members:
     //   ECHO message · MERGE [message] · EXEC argv [env cwd stdin] · SHELL command [env cwd] · SCRIPT runtime code [file env cwd args]
-    //   WAIT durationMs | until · APPROVAL message [timeoutMs onTimeout(approve|reject|fail) captureResponse]
+    //   WAIT durationMs | until · APPROVAL message [timeoutMs onTimeout(approve|reject|fail) captureResponse] · EVENT name [correlation]
     //   SUBRUN document [inputs arguments fanOut{items as maxParallel join}]
     //   CANCEL reason · LOOP (nothing) · NOOP (nothing) · HOST whatever the document says
     struct json with;
@@ -128,6 +130,7 @@ enum pause_wish { WISH_NONE, WISH_YES, WISH_NO }; // to what may be said in seve
 
 struct program {
     enum document_kind kind;
+    enum pause_wish cancel_on_pause;
     struct str file;      // of the main document, as given
     struct str text;      // its bytes
     struct digest sha256; // of `text`
@@ -135,15 +138,11 @@ struct program {
     struct str plan_id, plan_version, schema_version; // nodes: name, first 12 hex of sha256 (C-64), ""
     struct str name, description;
     const struct str *tags;
-    uint32_t tag_count;
-    bool requires_approval; // plan metadata: the run waits PENDING for RunApproved
-    int64_t drain_timeout_ms;  // plan: how long a pause waits for what is in flight; 0 = not said
-    enum pause_wish cancel_on_pause;
+    int64_t drain_timeout_ms; // plan: how long a pause waits for what is in flight; 0 = not said
     struct str
         target_adapter;  // plan metadata: "temporal", "conductor", "mock", "any", "auto", "cairn"; empty = not said
     struct str fallback; // plan metadata: "reject", "emulate", "degrade"; empty = not said (C-20: reject)
     const struct str *capabilities; // plan metadata: what the plan requires; all of them known
-    uint32_t capability_count;
     const struct json *schedule; // as it is written (schedule/schedule.h); NULL: none
     const struct net *net; // playbooks: program/net.h; NULL otherwise
     struct json
@@ -151,16 +150,17 @@ struct program {
     struct str
         *input_types;     // beside the members of `inputs`: "string", "integer", ...; empty when anything may be given
     struct str *required; // inputs that the start of a run has to give
-    uint32_t required_count;
     struct program_step *steps;
+    uint32_t tag_count, capability_count, required_count, part_count;
     uint32_t step_count;
     uint32_t top_count;               // steps of the top scope are 0 .. top_count - 1
+    uint32_t undo_count;              // the last of them are those that undo others
     const uint32_t *order;            // top scope in topological (Kahn, declaration order inside a layer) order
     const struct program_part *parts; // of this program and its children
-    uint32_t part_count;
-    struct map ids; // for program_find
+    struct map ids;                   // for program_find
     struct arena arena;
-    int references; // use program_retain/release
+    int references;         // use program_retain/release
+    bool requires_approval; // plan metadata: the run waits PENDING for RunApproved
 };
 
 // Steps of one document, those in loops included. Its other limits (size, values, dependencies) and those of its runs (events,
@@ -222,6 +222,7 @@ void program_dump(struct buf *out, const struct program *program);
 // Ids that may be used in keys and paths: C-08, C-32, reliability §4.4.
 bool run_id_valid(struct str id);  // [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, no "..", no trailing dot
 bool step_id_valid(struct str id); // [A-Za-z0-9_][A-Za-z0-9._-]{0,127}, not RUN, no "..", no trailing dot
+bool event_name_valid(struct str name); // [A-Za-z0-9_][A-Za-z0-9._:/-]{0,127}, no ".."
 bool place_id_valid(struct str id); // of a playbook's step: '/' too, between parts that are not empty
 // Names of functions that may be registered: [a-z][a-z0-9._-]{0,63} and not a kind of our own.
 bool host_kind_valid(struct str name);

@@ -79,14 +79,11 @@ static bool same_net_step(const struct program *pa, uint32_t step_a, const struc
     if (a->task_count != b->task_count) return false;
     for (uint32_t i = 0; i < a->task_count; i++)
         if (!same_document(a->tasks[i].child, b->tasks[i].child)) return false;
-    struct buf text_a = buf_of((size_t)64 << 20);
-    struct buf text_b = buf_of((size_t)64 << 20);
+    struct buf text_a SCOPED(buf_release) = buf_of((size_t)64 << 20);
+    struct buf text_b SCOPED(buf_release) = buf_of((size_t)64 << 20);
     net_step_write(&text_a, pa, step_a, false);
     net_step_write(&text_b, pb, step_b, false);
-    bool same = buf_ok(&text_a) && buf_ok(&text_b) && str_eq(buf_str(&text_a), buf_str(&text_b));
-    buf_release(&text_a);
-    buf_release(&text_b);
-    return same;
+    return buf_ok(&text_a) && buf_ok(&text_b) && str_eq(buf_str(&text_a), buf_str(&text_b));
 }
 
 bool program_same_step(const struct program *pa, uint32_t step_a, const struct program *pb, uint32_t step_b,
@@ -94,7 +91,7 @@ bool program_same_step(const struct program *pa, uint32_t step_a, const struct p
 {
     const struct program_step *a = &pa->steps[step_a], *b = &pb->steps[step_b];
     if (a->kind != b->kind || !str_eq(a->function, b->function)) return false;
-    if (a->overflow != b->overflow) return false;
+    if (a->overflow != b->overflow || a->undo != b->undo) return false;
     if (a->rule != b->rule || a->condition != b->condition) return false;
     if (!str_eq(a->when_text, b->when_text) || a->when_broken != b->when_broken) return false;
     if (policy && !same_policy(a, b)) return false;

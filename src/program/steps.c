@@ -1,6 +1,8 @@
 // Fields of one step that plans and node workflows share.
 #include "program/internal.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 void drafts_reserve(struct reader *r, struct draft_list *list, size_t count)
@@ -33,6 +35,41 @@ struct draft *draft_add(struct reader *r, struct draft_list *list)
                                 .until = PROGRAM_TOP,
                             }};
     r->step_count++;
+    return draft;
+}
+
+void drafts_reserve_undo(struct reader *r, struct draft_list *list, const struct json *steps)
+{
+    size_t count = steps->count;
+    for (uint32_t i = 0; i < steps->count; i++) count += json_key(&steps->items[i], "compensate") != NULL;
+    drafts_reserve(r, list, count);
+}
+
+struct draft *undo_draft(struct reader *r, const struct undo_at *at, struct draft_list *list)
+{
+    struct str id = json_text(at->id);
+    struct json *deps = ARENA_NEW(r->arena, struct json);
+    struct json *items = ARENA_NEW(r->arena, struct json);
+    struct str name = arena_format(r->arena, "%.*s.undo", STR_ARG(id));
+    struct draft *draft = name.ptr && deps && items ? draft_add(r, list) : NULL;
+    if (!draft) {
+        r->failed = true;
+        return NULL;
+    }
+    *items = *at->id;
+    *deps = *at->value;
+    deps->type = JSON_ARRAY;
+    deps->items = items;
+    deps->count = 1;
+    draft->deps = deps;
+    draft->at = place_of(r, at->value);
+    draft->step.id = draft->step.name = name;
+    draft->step.undo = true;
+    draft->step.on_failure = ON_FAILURE_FAIL_RUN;
+    draft->step.line = at->value->line;
+    draft->step.column = at->value->column;
+    r->program->undo_count++;
+    if (!step_id_valid(name)) ERROR(r, "E0208", draft->at, "\"%.*s\", which undoes the step, is too long for an id", SHOW(name));
     return draft;
 }
 

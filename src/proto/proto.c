@@ -180,6 +180,7 @@ static double double_of(struct str bytes)
 {
     uint64_t bits = 0;
     double n;
+    INVARIANT(bytes.ptr && bytes.len >= 8);
     for (size_t i = 0; i < 8; i++) bits |= (uint64_t)(uint8_t)bytes.ptr[i] << (8 * i);
     memcpy(&n, &bits, sizeof(n));
     return n;

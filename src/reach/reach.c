@@ -123,8 +123,8 @@ enum code reach_open(int root, struct str name, int *fd, uint64_t *size, struct 
 
 enum code reach_read(int root, struct str name, size_t max, struct arena *arena, struct str *out, struct error *err)
 {
-    int fd;
-    uint64_t size;
+    int fd = -1;
+    uint64_t size = 0;
     enum code rc = reach_open(root, name, &fd, &size, err);
     if (rc) return rc;
     char *bytes = size <= max ? arena_alloc(arena, (size_t)size + 1) : NULL;
@@ -178,7 +178,6 @@ static enum code put(int fd, struct str bytes, struct error *err)
 enum code reach_begin(int root, struct str name, struct reach_draft *out, struct error *err)
 {
     struct str parents, last = last_part(name, &parents);
-    uint64_t random;
     *out = (struct reach_draft){.dir = -1, .fd = -1};
     if (name.len > 0 && name.ptr[0] == '/') return error_set(err, E_DENIED, "%.*s is an absolute path", STR_ARG(name));
     enum code rc = make_parents(root, parents, &out->dir, err);
@@ -189,8 +188,7 @@ enum code reach_begin(int root, struct str name, struct reach_draft *out, struct
     }
     memcpy(out->name, last.ptr, last.len);
     out->name[last.len] = '\0';
-    os_entropy()->fill(os_entropy(), &random, sizeof(random));
-    snprintf(out->draft, sizeof(out->draft), ".new-%016" PRIx64, random);
+    snprintf(out->draft, sizeof(out->draft), ".new-%016" PRIx64, entropy_number(os_entropy()));
     out->fd = openat(out->dir, out->draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (out->fd >= 0) return OK;
     rc = os_errno(err, "write", "a file of a step");
@@ -244,7 +242,7 @@ enum code reach_remove(int root, struct str name, int64_t until_ms, bool dry, ui
     char last[NAME_MAX + 1];
     struct stat about;
     size_t slash = 0;
-    int dir = root, fd;
+    int dir = -1, fd;
     for (size_t i = 0; i < name.len; i++)
         if (name.ptr[i] == '/') slash = i + 1;
     struct str base = str_slice(name, slash, name.len);
@@ -257,8 +255,8 @@ enum code reach_remove(int root, struct str name, int64_t until_ms, bool dry, ui
     close(fd);
     if (newer) return error_set(err, E_EXISTS, "%.*s was written anew", STR_ARG(name));
     if (!dry && slash > 0) rc = reach_dir(root, str_slice(name, 0, slash - 1), &dir, err);
-    if (!dry && !rc && unlinkat(dir, last, 0)) rc = refused(name, err);
-    if (dir != root && !rc) close(dir);
+    if (!dry && !rc && unlinkat(slash > 0 ? dir : root, last, 0)) rc = refused(name, err);
+    if (dir >= 0) close(dir);
     return rc;
 }
 

@@ -14,20 +14,20 @@ static bool add(struct artifacts *all, struct str artifacts_dir, const struct st
     struct artifact *one = &all->items[all->count++];
     int64_t expires_ms = 0;
     (void)!civil_parse(json_text(json_key(ref, "expiresAt")), &expires_ms);
-    *one = (struct artifact){.name = arena_copy(arena, name),
-                             .step = arena_copy(arena, step->id),
-                             .kind = arena_copy(arena, json_text(json_key(ref, "kind"))),
-                             .sha256 = arena_copy(arena, json_text(json_key(ref, "sha256"))),
+    *one = (struct artifact){.name = name,
+                             .step = step->id,
+                             .kind = json_text(json_key(ref, "kind")),
+                             .sha256 = json_text(json_key(ref, "sha256")),
                              .size = json_integer(json_key(ref, "sizeBytes"), -1),
                              .at_ms = step->ended_ms,
                              .expires_ms = expires_ms};
-    return one->name.ptr && one->step.ptr && one->kind.ptr && one->sha256.ptr;
+    return ARENA_KEEP(arena, &one->name, &one->step, &one->kind, &one->sha256);
 }
 
 enum code reading_artifacts(struct store *store, const struct run_head *head, struct arena *arena,
                             struct artifacts *out, struct error *err)
 {
-    struct folded folded;
+    struct folded folded SCOPED(folded_release) = {0};
     *out = (struct artifacts){.store = store, .ids = &head->ids};
     enum code rc = reading_fold(store, head, READING_NOW, arena, &folded, err);
     bool ok = !rc;
@@ -38,7 +38,6 @@ enum code reading_artifacts(struct store *store, const struct run_head *head, st
         for (uint32_t k = 0; ok && step->artifacts.type == JSON_ARRAY && k < step->artifacts.count; k++)
             ok = add(out, out->dir, step, &step->artifacts.items[k], arena);
     }
-    folded_release(&folded);
     return rc ? rc : ok ? OK : error_nomem(err);
 }
 

@@ -9,11 +9,10 @@ static enum code head_of(struct store *store, struct str tenant, struct arena *a
                          struct error *err)
 {
     struct note note;
-    struct buf key = buf_of(1024);
+    struct buf key SCOPED(buf_release) = buf_of(1024);
     audit_head_key(tenant, &key);
     enum code rc =
         buf_ok(&key) ? store_note(store, STR("audit.head"), buf_str(&key), arena, &note, err) : error_nomem(err);
-    buf_release(&key);
     *out = (struct audit_head){0};
     if (rc == E_NOT_FOUND) return OK;
     return rc ? rc : audit_head_decode(note.value, arena, out, err);
@@ -76,14 +75,13 @@ static enum code verify_chain(struct store *store, struct str chain, struct audi
 {
     struct audit_head end;
     *out = (struct audit_report){0};
-    struct arena arena = arena_of(64 * 1024, (size_t)64 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(64 * 1024, (size_t)64 << 20);
     enum code rc = head_of(store, chain, &arena, &end, err);
     while (!rc && !out->fault && out->head.seq < end.seq) {
         arena_reset(&arena);
         rc = follow(store, chain, &end, &arena, out, err);
     }
     if (!rc && !out->fault) rc = look_behind(store, chain, &end, &arena, out, err);
-    arena_release(&arena);
     return rc;
 }
 
@@ -117,13 +115,12 @@ static enum code verify_one(void *context, const struct note *note, struct arena
 // Engines that share a store have chains of their own, TENANT~NUMBER, in the order of their names after the tenant's own.
 static enum code verify_shared(struct store *store, struct str tenant, struct audit_report *out, struct error *err)
 {
-    struct buf key = buf_of(1024);
+    struct buf key SCOPED(buf_release) = buf_of(1024);
     audit_head_key(tenant, &key);
     struct sharing sharing = {.store = store, .named = key.len - tenant.len, .out = out};
     buf_add(&key, STR("~"));
     enum code rc = buf_ok(&key) ? store_each_note(store, STR("audit.head"), buf_str(&key), verify_one, &sharing, err)
                                 : error_nomem(err);
-    buf_release(&key);
     return rc;
 }
 

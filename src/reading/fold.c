@@ -123,13 +123,14 @@ static enum code tell_record(void *context, const struct record *record, const s
     return rc ? rc : explain_decision(telling->explain, &body, record->seq, telling->err);
 }
 
-enum code reading_explain(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
-                          struct explained_run *out, struct error *err)
+enum code reading_explain(struct store *store, const struct run_head *head, uint64_t at, struct str step, bool whole,
+                          struct arena *arena, struct explained_run *out, struct error *err)
 {
     struct kernel_env env = {.context = store, .blob = store_blob_of};
     *out = (struct explained_run){.head = *head};
     enum code rc = engine_program(store, head, &out->program, err);
     if (!rc) rc = explain_open(out->program, &out->head.ids, &env, &out->explain, err);
+    if (!rc) rc = explain_watch(out->explain, step, whole, err);
     if (rc) return rc;
     struct telling telling = {.explain = out->explain, .arena = arena, .until = {.at = at}, .err = err};
     return store_replay(store, head->ids.tenant, head->ids.run, tell_record, &telling, err);

@@ -36,9 +36,8 @@ bool reading_headline_brief(const struct run_head *head, struct arena *arena, st
 enum code reading_headline(struct store *store, const struct run_head *head, struct arena *arena, struct json *out,
                            struct error *err)
 {
-    struct folded folded;
+    struct folded folded SCOPED(folded_release) = {0};
     enum code rc = reading_fold(store, head, READING_NOW, arena, &folded, err);
     if (!rc && !view_headline(&folded.view, arena, out)) rc = error_nomem(err);
-    folded_release(&folded);
     return rc;
 }

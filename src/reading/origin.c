@@ -17,17 +17,16 @@ static enum code look(void *context, const struct record *record, const struct m
     if (!moment || !moment->start) return OK;
     const struct start_facts *from = moment->start;
     struct start_facts *to = looking->out;
-    const struct {
-        struct str *to, from;
-    } texts[] = {{&to->triggered_by, from->triggered_by}, {&to->profile, from->profile},
-                 {&to->queue, from->queue},               {&to->engine_type, from->engine_type},
-                 {&to->engine_place, from->engine_place}, {&to->plan_uri, from->plan_uri}};
+    *to = (struct start_facts){.triggered_by = from->triggered_by,
+                               .profile = from->profile,
+                               .queue = from->queue,
+                               .engine_type = from->engine_type,
+                               .engine_place = from->engine_place,
+                               .plan_uri = from->plan_uri};
     looking->found = true;
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-        *texts[i].to = arena_copy(looking->arena, texts[i].from);
-        if (!texts[i].to->ptr) return E_NOMEM;
-    }
-    return E_CANCELLED;
+    bool kept = ARENA_KEEP(looking->arena, &to->triggered_by, &to->profile, &to->queue, &to->engine_type, &to->engine_place,
+                           &to->plan_uri);
+    return kept ? E_CANCELLED : E_NOMEM;
 }
 
 enum code reading_origin(struct store *store, const struct run_head *head, struct arena *arena, struct start_facts *out,

@@ -8,19 +8,18 @@ enum { PAGE_EVENTS = 64, PAGE_SIZE_MAX = 48 << 20 };
 enum code reading_snapshot(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
                            struct json *out, struct error *err)
 {
-    struct folded folded;
+    struct folded folded SCOPED(folded_release) = {0};
     struct json told;
     enum code rc = reading_fold(store, head, at, arena, &folded, err);
     // It borrows the program's texts: they are copied before it goes.
     if (!rc && (!view_json(&folded.view, arena, &told) || !json_copy(arena, &told, out))) rc = error_nomem(err);
-    folded_release(&folded);
     return rc;
 }
 
 enum code reading_payload(struct store *store, const struct run_head *head, struct arena *arena, struct json *out,
                           struct error *err)
 {
-    struct folded folded;
+    struct folded folded SCOPED(folded_release) = {0};
     struct json inputs = json_object();
     *out = json_object();
     enum code rc = reading_fold(store, head, READING_NOW, arena, &folded, err);
@@ -31,14 +30,13 @@ enum code reading_payload(struct store *store, const struct run_head *head, stru
                        {"arguments", json_copied_some(arena, start->arguments)});
         rc = json_made(out, err);
     }
-    folded_release(&folded);
     return rc;
 }
 
 enum code reading_output(struct store *store, const struct run_head *head, struct str step_id, struct arena *arena,
                          struct step_output *out, struct error *err)
 {
-    struct folded folded;
+    struct folded folded SCOPED(folded_release) = {0};
     *out = (struct step_output){0};
     enum code rc = reading_fold(store, head, READING_NOW, arena, &folded, err);
     const struct step_view *step = rc ? NULL : view_step(&folded.view, step_id);
@@ -51,7 +49,6 @@ enum code reading_output(struct store *store, const struct run_head *head, struc
         else if (step->value.type && !json_copy(arena, &step->value, &out->value))
             rc = error_nomem(err);
     }
-    folded_release(&folded);
     return rc;
 }
 
@@ -78,7 +75,7 @@ enum code reading_refers(struct store *store, const struct run_head *head, const
     uint64_t after = 0;
     *found = digest_eq(wanted, &head->document);
     if (*found) return OK;
-    struct arena scratch = arena_of(64 * 1024, PAGE_SIZE_MAX);
+    struct arena scratch SCOPED(arena_release) = arena_of(64 * 1024, PAGE_SIZE_MAX);
     do {
         arena_reset(&scratch);
         struct record_range range = {
@@ -92,7 +89,6 @@ enum code reading_refers(struct store *store, const struct run_head *head, const
                 *found = refers(&moment, wanted, results);
         }
     } while (!rc && !*found && page.count > 0);
-    arena_release(&scratch);
     return rc;
 }
 

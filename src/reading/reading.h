@@ -120,9 +120,10 @@ struct explained_run {
     struct program *program;
     struct explain *explain;
 };
-// The store must stay open while the explained is used. explained_release in every case.
-enum code reading_explain(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
-                          struct explained_run *out, struct error *err) MUST_CHECK;
+// The store must stay open while the explained is used. explained_release in every case. `step` is the one that is asked about, or empty;
+// `whole`: what its tasks were given, too (explain_watch).
+enum code reading_explain(struct store *store, const struct run_head *head, uint64_t at, struct str step, bool whole,
+                          struct arena *arena, struct explained_run *out, struct error *err) MUST_CHECK;
 void explained_release(struct explained_run *explained);
 
 // ---- the runs that a query means: what the store can look up is asked of it, the rest is asked of each run, and documents and

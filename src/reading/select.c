@@ -114,8 +114,7 @@ static struct query_facts facts_of(const struct run_head *head)
                                 .failed = s->counts.failed,
                                 .completed = s->counts.completed,
                                 .skipped = s->counts.skipped,
-                                .owned = head->owned,
-                                .terminal = head->terminal};
+                                .owned = head->owned};
 }
 
 bool select_meets(struct select *select, const struct run_head *head)
@@ -141,11 +140,7 @@ static bool keep_head(struct run_heads *out, const struct run_head *head, struct
     if (!ARENA_ROOM(arena, out->items, out->count, capacity)) return false;
     struct run_head *kept = &out->items[out->count];
     *kept = *head;
-    struct str *const texts[] = {
-        &kept->ids.tenant,       &kept->ids.run, &kept->ids.project, &kept->ids.environment, &kept->ids.plan_id,
-        &kept->ids.plan_version, &kept->name,    &kept->parent_run,  &kept->original_run};
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
-        if (!(*texts[i] = arena_copy(arena, *texts[i])).ptr) return false;
+    if (!ids_keep(arena, &kept->ids) || !ARENA_KEEP(arena, &kept->name, &kept->parent_run, &kept->original_run)) return false;
     out->count++;
     return true;
 }

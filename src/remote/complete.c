@@ -31,7 +31,7 @@ struct handed {
 static void batch_part(struct batch *batch)
 {
     if (atomic_fetch_sub(&batch->left, 1) != 1) return;
-    struct buf body = buf_of(1 << 20);
+    struct buf body SCOPED(buf_release) = buf_of(1 << 20);
     const struct remote_answer *first = NULL;
     for (size_t i = 0; batch->shared && i < batch->count; i++) {
         if (batch->answers[i].refused || batch->answers[i].state == REMOTE_OK) continue;
@@ -40,7 +40,6 @@ static void batch_part(struct batch *batch)
     }
     int status = write_answer(&body, batch->answers, batch->count);
     if (!atomic_load(&batch->remote->mute)) batch->reply(batch->context, buf_ok(&body) ? status : 503, buf_str(&body));
-    buf_release(&body);
     arena_release(&batch->memory);
     free(batch);
 }
@@ -52,11 +51,10 @@ static void handed_stored(void *memory)
     handed->stored = true;
     handed->batch->answers[handed->index] = handed->then;
     if (handed->result.only_reports) return;
-    pthread_mutex_lock(&r->mutex);
+    LOCKED(&r->mutex);
     struct done *done = done_find(r, &handed->name);
     if (done) done->stored = true;
     r->counts.completed++;
-    pthread_mutex_unlock(&r->mutex);
 }
 
 // Not stored: the run belongs to another engine now, or this server is ending and the next one will ask again.
@@ -65,11 +63,10 @@ static void handed_release(void *memory)
     struct handed *handed = memory;
     struct remote *r = handed->batch->remote;
     if (!handed->stored) {
-        pthread_mutex_lock(&r->mutex);
+        LOCKED(&r->mutex);
         struct done *done = handed->result.only_reports ? NULL : done_find(r, &handed->name);
         if (done) done_remove(r, done);
         handed->batch->answers[handed->index].state = r->shut ? REMOTE_AGAIN : REMOTE_STALE;
-        pthread_mutex_unlock(&r->mutex);
     }
     batch_part(handed->batch);
     declared_files_free(handed->files);
@@ -103,45 +100,42 @@ static struct handed *handed_new(struct batch *batch, size_t index, struct worke
 
 static struct digest digest_of(const struct json *item)
 {
-    struct buf bytes = buf_of((size_t)256 << 20);
+    struct buf bytes SCOPED(buf_release) = buf_of((size_t)256 << 20);
     json_canon(&bytes, item);
-    struct digest digest = sha256(buf_str(&bytes));
-    buf_release(&bytes);
-    return digest;
+    return sha256(buf_str(&bytes));
 }
 
 // ---- with the lock
 // A token that no task has: perhaps the same was said before, and the answer was lost on its way.
-static enum remote_state repeated(struct remote *r, struct str token, const struct json *item)
+static enum remote_state repeated(struct remote *r, struct str token, const struct digest *said)
 {
-    struct digest name = token_name(token), result = digest_of(item);
+    struct digest name = token_name(token);
     const struct done *done = done_find(r, &name);
-    if (!done || !token_genuine(&r->options.key, token) || !digest_eq(&done->result, &result))
+    if (!done || !token_genuine(&r->options.key, token) || !digest_eq(&done->result, said))
         return token_state(r, token);
     return done->stored ? REMOTE_OK : REMOTE_AGAIN;
 }
 
-// `item` NULL: only events were reported of the task, and it goes on.
+// `item` NULL: only events were reported of the task, and it goes on. `said` is the digest of the item: its bytes are those of a worker,
+// and may be many, so they are not read while all workers wait for the lock.
 static enum remote_state take_result(struct remote *r, const struct worker_call *call, struct str token, int64_t epoch,
-                                     const struct json *item, struct str reports, struct batch *batch, size_t index,
-                                     struct handed **out)
+                                     const struct json *item, const struct digest *said, struct str reports,
+                                     struct batch *batch, size_t index, struct handed **out)
 {
     struct worker_task *task = task_find(r, token);
     if (r->shut) return REMOTE_AGAIN;
-    if (!task) return item ? repeated(r, token, item) : token_state(r, token);
+    if (!task) return item ? repeated(r, token, said) : token_state(r, token);
     struct remote_caller caller = {.tenant = call->tenant, .pool = call->pool};
     if (task->queue || !task_allowed(task, &caller)) return REMOTE_DENIED;
     if (epoch != (int64_t)task->epoch) return REMOTE_STALE;
     struct tool_result result = {.reports = reports, .only_reports = !item};
-    struct buf value = buf_of((size_t)64 << 20);
+    struct buf value SCOPED(buf_release) = buf_of((size_t)64 << 20);
     bool read = !item || result_read(item, &value, &result);
     struct handed *handed = read ? handed_new(batch, index, task, &result) : NULL;
-    buf_release(&value);
     if (!handed) return REMOTE_AGAIN;
     task->references++;
     if (item) {
-        struct digest digest = digest_of(item);
-        done_add(r, &task->name, &digest);
+        done_add(r, &task->name, said);
         if (r->engine) handed->files = engine_declared(r->engine, task->ticket);
         task_end(r, task);
     } else {
@@ -158,12 +152,10 @@ static void end_log(struct remote *r, const struct handed *handed)
 {
     if (!handed->task->logged || handed->result.only_reports) return;
     const struct tool_result *result = &handed->result;
-    struct buf how = buf_of(16384);
+    struct buf how SCOPED(buf_release) = buf_of(16384);
     remote_result_told(&how, result);
-    pthread_mutex_lock(&r->log_mutex);
+    LOCKED(&r->log_mutex);
     step_log_end(&handed->task->log, buf_str(&how));
-    pthread_mutex_unlock(&r->log_mutex);
-    buf_release(&how);
 }
 
 // Logs and artifacts may be on a slow disk: polls, heartbeats and the engine do not wait for them.
@@ -216,18 +208,21 @@ void serve_results(struct remote *r, const struct worker_call *call)
     size_t count;
     const struct json *items = call_elements(call, &count);
     struct handed **all = ARENA_ARRAY(call->arena, count + 1, struct handed *);
-    struct batch *batch = all ? batch_new(r, call, count) : NULL;
+    struct digest *said = ARENA_ARRAY(call->arena, count + 1, struct digest);
+    struct batch *batch = all && said ? batch_new(r, call, count) : NULL;
     if (!batch) {
-        if (!all) call_refuse_nomem(call);
+        if (!all || !said) call_refuse_nomem(call);
         return;
     }
     for (size_t i = 0; i < count; i++) batch_refuse(batch, i, element_check(r, call, i));
+    for (size_t i = 0; i < count; i++)
+        if (!batch->answers[i].refused) said[i] = digest_of(&items[i]);
     pthread_mutex_lock(&r->mutex);
     for (size_t i = 0; i < count; i++) {
         if (batch->answers[i].refused) continue;
         batch->answers[i].state =
             take_result(r, call, json_text(json_key(&items[i], "token")), json_integer(json_key(&items[i], "epoch"), -1),
-                        &items[i], (struct str){0}, batch, i, &all[i]);
+                        &items[i], &said[i], (struct str){0}, batch, i, &all[i]);
         if (all[i]) atomic_fetch_add(&batch->left, 1);
     }
     pthread_mutex_unlock(&r->mutex);
@@ -239,6 +234,7 @@ void serve_reported(struct remote *r, const struct worker_call *call, const stru
                     const struct remote_answer *answers, size_t count)
 {
     struct handed *handed = NULL;
+    struct digest said = result ? digest_of(result) : (struct digest){0};
     size_t first = 0;
     struct batch *batch = batch_new(r, call, count);
     if (!batch) return;
@@ -249,12 +245,11 @@ void serve_reported(struct remote *r, const struct worker_call *call, const stru
     }
     while (first < count && (answers[first].refused || answers[first].state == REMOTE_OK)) first++;
     if (first < count) {
-        pthread_mutex_lock(&r->mutex);
+        LOCKED(&r->mutex);
         batch->answers[first].state = take_result(r, call, json_text(json_key(&call->body, "token")),
-                                                  json_integer(json_key(&call->body, "epoch"), -1), result, reports,
+                                                  json_integer(json_key(&call->body, "epoch"), -1), result, &said, reports,
                                                   batch, first, &handed);
         if (handed) atomic_fetch_add(&batch->left, 1);
-        pthread_mutex_unlock(&r->mutex);
     }
     hand_over(r, &handed, 1);
     batch_part(batch);

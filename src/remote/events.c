@@ -98,7 +98,7 @@ static enum code mark_known(const struct worker_call *call, const struct task_cl
     struct str *ids = ARENA_ARRAY(call->arena, count + 1, struct str);
     bool *known = ARENA_ARRAY(call->arena, count + 1, bool);
     if (!ids || !known) return error_nomem(err);
-    for (size_t i = 0; i < count; i++) ids[i] = reading->answers[i].refused ? (struct str){0} : reading->said[i].event_id;
+    for (size_t i = 0; i < count; i++) ids[i] = !reading->answers[i].refused ? reading->said[i].event_id : (struct str){0};
     const struct remote_caller *caller = call->caller;
     bool own = call->tenant.len == 0 || str_eq(call->tenant, claim->tenant);
     if (caller->noted && own) {
@@ -160,7 +160,7 @@ void serve_events(struct remote *r, const struct worker_call *call)
     }
     enum code rc = read_events(r, call, &claim, &reading, &err);
     struct json result = reading.outcome.type ? as_result(call, &reading.outcome) : json_null();
-    struct str reports = rc ? (struct str){0} : json_canon_kept(call->arena, &reading.reports, (size_t)64 << 20);
+    struct str reports = !rc ? json_canon_kept(call->arena, &reading.reports, (size_t)64 << 20) : (struct str){0};
     if (rc == E_NOMEM || (!rc && (!json_ok(&result) || !reports.ptr)))
         call_refuse_nomem(call);
     else if (rc)

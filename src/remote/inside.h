@@ -55,7 +55,7 @@ struct worker_task {
     struct worker *worker;  // leased: by whom; NULL when that one was forgotten
     uint32_t references;    // the table, and the thread that writes its log just now
     bool cancelled, told;   // to be stopped; the worker knows
-    bool logged, over;
+    bool logged;
     int64_t grace_ms;
     int64_t lease_until, stop_at; // stop_at: its time is over, whatever the worker says; INT64_MAX = never
     int64_t queued_ms, started_ms;
@@ -111,8 +111,8 @@ struct waiter {
 };
 
 // An answer that is to be given once the lock is open.
-struct answer {
-    struct answer *next;
+struct worker_answer {
+    struct worker_answer *next;
     remote_reply reply;
     void *context;
     int status;
@@ -134,7 +134,7 @@ struct remote {
     struct pool *pools;
     struct heap due;
     struct waiter *waiters, **last_waiter;
-    struct answer *answers, **last_answer;
+    struct worker_answer *answers, **last_answer;
     struct worker *workers;
     size_t worker_count;
     struct done *done; // ring

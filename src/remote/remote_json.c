@@ -75,7 +75,7 @@ static const char *const form_names[] = {[EXECUTOR_NONE] = "",
 
 void remote_task_write(struct buf *out, const struct tool_request *request, struct str token, int64_t lease_ms)
 {
-    struct buf key = buf_of(8192);
+    struct buf key SCOPED(buf_release) = buf_of(8192);
     buf_printf(&key, "%.*s:%.*s:%u", STR_ARG(request->run), STR_ARG(request->step), request->logical);
     buf_byte(out, '{');
     wire_text(out, "token", token);
@@ -112,7 +112,6 @@ void remote_task_write(struct buf *out, const struct tool_request *request, stru
     wire_number(out, "leaseMs", lease_ms);
     buf_byte(out, '}');
     out->failed |= !buf_ok(&key);
-    buf_release(&key);
 }
 
 // ---- and back
@@ -188,23 +187,42 @@ static enum code read_function(const struct json *input, struct arena *arena, st
     return request->input.ptr ? OK : error_nomem(err);
 }
 
+// Nothing in them is believed: what is counted with later has a size that can be counted with.
+static enum code read_numbers(const struct json *task, struct remote_task *out, struct error *err)
+{
+    const int64_t day = 86400000, most = (int64_t)1 << 40;
+    int64_t epoch, logical, engine, output, log;
+    struct tool_request *request = &out->request;
+    const struct {
+        const char *name;
+        int64_t usual, least, most, *out;
+    } numbers[] = {{"leaseMs", REMOTE_LEASE_MS, 1, 366 * day, &out->lease_ms}, {"timeoutMs", 0, 0, (int64_t)1 << 60, &request->timeout_ms},
+                   {"epoch", 0, 0, INT64_MAX, &epoch},                         {"attempt", 1, 1, UINT32_MAX, &logical},
+                   {"engineAttempt", 1, 1, UINT32_MAX, &engine},               {"outputMax", 1 << 20, 0, most, &output},
+                   {"logMax", 1 << 24, 0, most, &log}};
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        const struct json *given = json_key(task, numbers[i].name);
+        *numbers[i].out = json_integer(given, given ? -1 : numbers[i].usual);
+        if (*numbers[i].out < numbers[i].least || *numbers[i].out > numbers[i].most) return bad(err, "a number that is none");
+    }
+    request->epoch = (uint64_t)epoch;
+    request->logical = (uint32_t)logical;
+    request->engine = (uint32_t)engine;
+    request->output_max = (size_t)output;
+    request->log_max = (size_t)log;
+    return OK;
+}
+
 static enum code read_task(const struct json *task, struct arena *arena, struct remote_task *out, struct error *err)
 {
     struct tool_request *request = &out->request;
-    *out = (struct remote_task){.token = json_text(json_key(task, "token")),
-                                .lease_ms = json_integer(json_key(task, "leaseMs"), REMOTE_LEASE_MS)};
+    *out = (struct remote_task){.token = json_text(json_key(task, "token"))};
     *request = (struct tool_request){.tenant = json_text(json_key(task, "tenant")),
                                      .project = json_text(json_key(task, "project")),
                                      .environment = json_text(json_key(task, "environment")),
                                      .run = json_text(json_key(task, "run")),
                                      .step = json_text(json_key(task, "step")),
-                                     .kind = json_text(json_key(task, "kind")),
-                                     .epoch = (uint64_t)json_integer(json_key(task, "epoch"), 0),
-                                     .logical = (uint32_t)json_integer(json_key(task, "attempt"), 1),
-                                     .engine = (uint32_t)json_integer(json_key(task, "engineAttempt"), 1),
-                                     .timeout_ms = json_integer(json_key(task, "timeoutMs"), 0),
-                                     .output_max = (size_t)json_integer(json_key(task, "outputMax"), 1 << 20),
-                                     .log_max = (size_t)json_integer(json_key(task, "logMax"), 1 << 24)};
+                                     .kind = json_text(json_key(task, "kind"))};
     struct str form = json_text(json_key(task, "form"));
     for (size_t i = EXECUTOR_PROCESS; i < ARRAY_COUNT(form_names); i++)
         if (str_is(form, form_names[i])) request->form = (enum executor)i;
@@ -215,13 +233,16 @@ static enum code read_task(const struct json *task, struct arena *arena, struct 
     for (size_t i = 0; overflows[i]; i++)
         if (str_is(overflow, overflows[i])) request->overflow = (enum overflow)i;
     struct str *paths = NULL;
-    enum code rc = strings(json_key(task, "artifacts"), arena, &paths, &request->artifact_count, err);
+    enum code rc = read_numbers(task, out, err);
+    if (!rc) rc = strings(json_key(task, "artifacts"), arena, &paths, &request->artifact_count, err);
     if (rc) return rc;
     struct artifact_decl *decls = ARENA_ARRAY(arena, request->artifact_count + 1, struct artifact_decl);
     if (!decls) return error_nomem(err);
     for (size_t i = 0; i < request->artifact_count; i++) decls[i].path = paths[i];
     request->artifacts = decls;
     const struct json *input = json_key(task, "input");
+    if (input && request->form != EXECUTOR_FUNCTION && request->form != EXECUTOR_TASK)
+        return bad(err, "an input for what takes none");
     return input ? read_function(input, arena, request, err) : read_process(task, arena, request, err);
 }
 
@@ -307,11 +328,6 @@ static struct str cut(struct str text, size_t max)
     return text;
 }
 
-static bool is_true(const struct json *value)
-{
-    return json_is(value, JSON_BOOL) && value->boolean;
-}
-
 bool result_read(const struct json *item, struct buf *value, struct tool_result *out)
 {
     const struct json *error = json_key(item, "error"), *output = json_key(item, "output");
@@ -324,14 +340,14 @@ bool result_read(const struct json *item, struct buf *value, struct tool_result 
                                     .message = cut(json_text(json_key(error, "message")), MESSAGE_MAX),
                                     .category = json_text(json_key(error, "category")),
                                     .detail = cut(json_text(json_key(error, "detail")), DETAIL_MAX),
-                                    .retryable = is_true(json_key(error, "retryable")),
+                                    .retryable = json_true(json_key(error, "retryable")),
                                     .has_exit = exit != NULL,
                                     .exit_code = (int32_t)json_integer(exit, 0)};
     }
     if (error || out->lost) return true;
     out->ok = true;
-    out->truncated = is_true(json_key(item, "truncated"));
-    out->spilled = is_true(json_key(item, "spilled"));
+    out->truncated = json_true(json_key(item, "truncated"));
+    out->spilled = json_true(json_key(item, "spilled"));
     out->output_size = (uint64_t)json_integer(json_key(item, "outputSize"), 0);
     out->output = json_text(output);
     if (output) return true;
@@ -344,7 +360,7 @@ bool result_read(const struct json *item, struct buf *value, struct tool_result 
 enum code remote_result_read(struct str body, struct arena *arena, struct tool_result *out, struct error *err)
 {
     struct json item;
-    struct buf value = buf_of((size_t)64 << 20);
+    struct buf value SCOPED(buf_release) = buf_of((size_t)64 << 20);
     enum code rc = json_parse(body, &json_limits_result, arena, &item, err);
     *out = (struct tool_result){0};
     const struct json *error = rc ? NULL : json_key(&item, "error");
@@ -354,7 +370,6 @@ enum code remote_result_read(struct str body, struct arena *arena, struct tool_r
     if (!rc && !result_read(&item, &value, out)) rc = error_nomem(err);
     if (!rc && out->is_json) out->output = arena_copy(arena, out->output);
     if (!rc && out->is_json && !out->output.ptr) rc = error_nomem(err);
-    buf_release(&value);
     return rc;
 }
 

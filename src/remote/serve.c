@@ -12,21 +12,21 @@ enum { ANSWER_SIZE_MAX = 8 << 20 }; // a poll's answer ends once it is that larg
 // ---- answers
 void answer_later(struct remote *r, remote_reply reply, void *context, int status, struct buf *body)
 {
-    struct answer *answer = malloc(sizeof(*answer));
+    struct worker_answer *answer = malloc(sizeof(*answer));
     INVARIANT(answer); // as losing a result
-    *answer = (struct answer){.reply = reply, .context = context, .status = status, .body = *body};
+    *answer = (struct worker_answer){.reply = reply, .context = context, .status = status, .body = *body};
     *r->last_answer = answer;
     r->last_answer = &answer->next;
 }
 
 void unlock_and_answer(struct remote *r)
 {
-    struct answer *first = r->answers;
+    struct worker_answer *first = r->answers;
     r->answers = NULL;
     r->last_answer = &r->answers;
     pthread_mutex_unlock(&r->mutex);
     while (first) {
-        struct answer *answer = first;
+        struct worker_answer *answer = first;
         first = answer->next;
         bool whole = buf_ok(&answer->body);
         answer->reply(answer->context, whole ? answer->status : 503, whole ? buf_str(&answer->body) : STR("{}"));
@@ -37,11 +37,10 @@ void unlock_and_answer(struct remote *r)
 
 void call_refuse(remote_reply reply, void *context, int status, const char *code, const char *why)
 {
-    struct buf body = buf_of(4096);
+    struct buf body SCOPED(buf_release) = buf_of(4096);
     wire_problem(&body, status, code, why);
     buf_byte(&body, '}');
     reply(context, status, buf_str(&body));
-    buf_release(&body);
 }
 
 void call_refuse_nomem(const struct worker_call *call)
@@ -59,7 +58,7 @@ static void write_error(struct buf *out, const struct refusal *refusal)
 
 void call_refuse_as(const struct worker_call *call, const struct refusal *refusal)
 {
-    struct buf body = buf_of(8192);
+    struct buf body SCOPED(buf_release) = buf_of(8192);
     char why[REFUSAL_POINTER_MAX + sizeof(refusal->message) + 2];
     snprintf(why, sizeof(why), "%s%s%s", refusal->pointer, refusal->pointer[0] ? " " : "", refusal->message);
     wire_problem(&body, refusal->status, refusal->code, why);
@@ -67,7 +66,6 @@ void call_refuse_as(const struct worker_call *call, const struct refusal *refusa
     write_error(&body, refusal);
     buf_text(&body, "]}");
     call->reply(call->context, refusal->status, buf_str(&body));
-    buf_release(&body);
 }
 
 static enum remote_state answer_state(const struct remote_answer *answer)
@@ -324,11 +322,10 @@ static bool keep_strings(struct arena *arena, const struct json *list, const cha
 static void note_worker(struct remote *r, const struct worker_call *call, const struct waiter *w)
 {
     const struct json *draining = json_key(&call->body, "draining");
-    pthread_mutex_lock(&r->mutex);
+    LOCKED(&r->mutex);
     struct worker *worker = worker_seen(r, w->tenant, w->pool, w->worker);
     if (worker) worker->slots = json_integer(json_key(&call->body, "slots"), worker->slots);
-    if (worker) worker->draining = json_is(draining, JSON_BOOL) && draining->boolean;
-    pthread_mutex_unlock(&r->mutex);
+    if (worker) worker->draining = json_true(draining);
 }
 
 static void serve_waiting_call(struct remote *r, const struct worker_call *call)
@@ -348,13 +345,14 @@ static void serve_waiting_call(struct remote *r, const struct worker_call *call)
     w->reply = call->reply;
     w->alive = call->alive;
     w->context = call->context;
-    w->tenant = arena_copy(&w->arena, call->tenant);
-    w->pool = arena_copy(&w->arena, call->pool);
-    w->worker = arena_copy(&w->arena, call->worker);
+    w->tenant = call->tenant;
+    w->pool = call->pool;
+    w->worker = call->worker;
     bool kept =
+        ARENA_KEEP(&w->arena, &w->tenant, &w->pool, &w->worker) &&
         keep_strings(&w->arena, json_key(&call->body, "kinds"), NULL, &w->kinds, &w->kind_count) &&
         keep_strings(&w->arena, w->beat ? json_key(&call->body, "tasks") : NULL, "token", &w->tokens, &w->token_count);
-    if (!kept || !w->tenant.ptr || !w->pool.ptr || !w->worker.ptr) {
+    if (!kept) {
         waiter_free(w);
         call_refuse_nomem(call);
         return;
@@ -428,10 +426,9 @@ static void serve_logs(struct remote *r, const struct worker_call *call)
     for (size_t i = 0; i < count; i++)
         if (chunks[i].task) task_drop(chunks[i].task);
     pthread_mutex_unlock(&r->mutex);
-    struct buf body = buf_of(1 << 20);
+    struct buf body SCOPED(buf_release) = buf_of(1 << 20);
     int status = write_answer(&body, answers, count);
     call->reply(call->context, status, buf_str(&body));
-    buf_release(&body);
 }
 
 // ---- all of them
@@ -470,7 +467,7 @@ void remote_serve(struct remote *r, enum remote_call kind, const struct remote_c
                   remote_reply reply, void *context)
 {
     struct error err = {0};
-    struct arena arena = arena_of(16384, (size_t)256 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(16384, (size_t)256 << 20);
     struct worker_call call = {
         .kind = kind, .arena = &arena, .reply = reply, .alive = caller->alive, .context = context, .caller = caller};
     enum code rc = json_parse(body, &json_limits_result, &arena, &call.body, &err);
@@ -478,7 +475,6 @@ void remote_serve(struct remote *r, enum remote_call kind, const struct remote_c
         call_refuse(reply, context, rc == E_NOMEM ? 503 : 400, "INVALID_REQUEST", err.message);
     else
         serve_parsed(r, &call, caller);
-    arena_release(&arena);
 }
 
 // ---- artifacts
@@ -518,22 +514,21 @@ enum code remote_whose(struct remote *r, const struct remote_caller *caller, str
                        struct str *tenant, struct str *run, struct error *err)
 {
     struct worker_task *task;
-    pthread_mutex_lock(&r->mutex);
+    LOCKED(&r->mutex);
     enum code rc = leased_task(r, caller, token, &task, err);
     if (!rc) {
-        *tenant = arena_copy(arena, task->tenant);
-        *run = arena_copy(arena, task->run);
+        *tenant = task->tenant;
+        *run = task->run;
         task_renew(r, task);
-        if (!tenant->ptr || !run->ptr) rc = error_nomem(err);
+        if (!ARENA_KEEP(arena, tenant, run)) rc = error_nomem(err);
     }
-    pthread_mutex_unlock(&r->mutex);
     return rc;
 }
 
 enum code remote_artifact(struct remote *r, const struct remote_caller *caller, struct str token, struct str name,
                           struct str bytes, struct error *err)
 {
-    struct buf dir = buf_of(8192);
+    struct buf dir SCOPED(buf_release) = buf_of(8192);
     pthread_mutex_lock(&r->mutex);
     struct worker_task *task;
     enum code rc = leased_task(r, caller, token, &task, err);
@@ -541,6 +536,5 @@ enum code remote_artifact(struct remote *r, const struct remote_caller *caller, 
     if (!rc) task_renew(r, task);
     pthread_mutex_unlock(&r->mutex);
     if (!rc) rc = write_artifact(dir.ptr, name, bytes, err);
-    buf_release(&dir);
     return rc;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKER_MAX = 10000, WORKER_SILENT_MS = 600000, WORKER_GRACE_MS = 5000 };
+enum { WORKER_MAX = 10000, WORKER_TENANT_MAX = 1000, WORKER_SILENT_MS = 600000, WORKER_GRACE_MS = 5000 };
 
 // ---- index
 static size_t slot_of(const struct index *index, uint64_t key)
@@ -181,7 +181,6 @@ void task_end(struct remote *r, struct worker_task *task)
     index_remove(&r->tickets, &task->by_ticket);
     if (task->cancelled) task_told(task, true);
     if (task->worker) task->worker->leases--;
-    task->over = true;
     task_drop(task);
 }
 
@@ -289,6 +288,24 @@ static void forget_silent(struct remote *r, int64_t now)
     }
 }
 
+// A worker has the name that it says. One that says thousands takes the places of its own tenant, not those of others.
+static bool make_room(struct remote *r, struct str tenant)
+{
+    struct worker **oldest = NULL;
+    size_t count = 0;
+    for (struct worker **at = &r->workers; *at; at = &(*at)->next) {
+        if (!str_eq((*at)->tenant, tenant)) continue;
+        count++;
+        if ((*at)->leases == 0 && (!oldest || (*at)->seen_ms < (*oldest)->seen_ms)) oldest = at;
+    }
+    if (count < WORKER_TENANT_MAX || !oldest) return count < WORKER_TENANT_MAX && r->worker_count < WORKER_MAX;
+    struct worker *gone = *oldest;
+    *oldest = gone->next;
+    r->worker_count--;
+    free(gone);
+    return true;
+}
+
 struct worker *worker_find(const struct remote *r, struct str tenant, struct str pool, struct str name)
 {
     for (struct worker *worker = r->workers; worker; worker = worker->next)
@@ -306,7 +323,7 @@ struct worker *worker_seen(struct remote *r, struct str tenant, struct str pool,
         return known;
     }
     forget_silent(r, now);
-    if (r->worker_count >= WORKER_MAX) return NULL;
+    if (!make_room(r, tenant)) return NULL;
     struct worker *worker = calloc(1, sizeof(*worker) + tenant.len + pool.len + name.len + 1);
     if (!worker) return NULL;
     char *text = worker->text;

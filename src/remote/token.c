@@ -9,10 +9,8 @@ struct digest token_name(struct str token)
 bool token_genuine(const struct task_key *key, struct str token)
 {
     struct task_claim claim;
-    struct arena arena = arena_of(1024, 1 << 20);
-    bool genuine = auth_task_open(key, token, &arena, &claim, NULL) == OK;
-    arena_release(&arena);
-    return genuine;
+    struct arena arena SCOPED(arena_release) = arena_of(1024, 1 << 20);
+    return auth_task_open(key, token, &arena, &claim, NULL) == OK;
 }
 
 bool same_bytes(struct str a, struct str b)

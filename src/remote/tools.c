@@ -2,7 +2,6 @@
 #include "base/civil.h"
 #include "remote/inside.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,13 +127,11 @@ static struct worker_task *task_of(const struct remote *r, const struct tool_req
                                .engine = request->engine,
                                .epoch = request->epoch};
     struct worker_task *task = NULL;
-    struct buf token = buf_of(16384);
-    struct buf wire = buf_of((size_t)256 << 20);
+    struct buf token SCOPED(buf_release) = buf_of(16384);
+    struct buf wire SCOPED(buf_release) = buf_of((size_t)256 << 20);
     auth_task_seal(&r->options.key, &claim, &token);
     if (buf_ok(&token)) remote_task_write(&wire, request, buf_str(&token), r->options.lease_ms);
     if (buf_ok(&token) && buf_ok(&wire)) task = task_new(request, buf_str(&token), buf_str(&wire));
-    buf_release(&token);
-    buf_release(&wire);
     return task;
 }
 
@@ -193,10 +190,9 @@ static void cancel_task(struct remote *r, struct worker_task *task, int64_t grac
 static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
 {
     struct remote *r = of(tools);
-    pthread_mutex_lock(&r->mutex);
+    LOCKED(&r->mutex);
     struct worker_task *task = task_with(r, ticket);
     if (task) cancel_task(r, task, grace_ms);
-    pthread_mutex_unlock(&r->mutex);
 }
 
 // A worker that waits gets the tasks of a whole turn in one answer, from the thread that made them.
@@ -219,16 +215,6 @@ static const struct tool_ops ops = {.start = start, .cancel = cancel, .flush = f
                                     .close = close_tools};
 
 // ---- for the owner
-static bool start_thread(struct remote *r)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    r->has_thread = pthread_create(&r->thread, NULL, watch, r) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return r->has_thread;
-}
-
 enum code remote_open(const struct remote_options *options, struct remote **out, struct error *err)
 {
     struct remote *r = calloc(1, sizeof(*r));
@@ -247,7 +233,8 @@ enum code remote_open(const struct remote_options *options, struct remote **out,
         remote_free(r);
         return rc;
     }
-    if (!r->done || (!options->now && !start_thread(r))) {
+    r->has_thread = r->done && !options->now && os_thread(&r->thread, NULL, watch, r) == 0;
+    if (!r->done || (!options->now && !r->has_thread)) {
         remote_free(r);
         return error_set(err, E_NOMEM, "no memory or no thread for the tasks of workers");
     }
@@ -262,9 +249,8 @@ struct tools *remote_tools(struct remote *remote)
 
 void remote_attach(struct remote *r, struct engine *engine)
 {
-    pthread_mutex_lock(&r->mutex);
+    LOCKED(&r->mutex);
     r->engine = engine;
-    pthread_mutex_unlock(&r->mutex);
 }
 
 void remote_shut(struct remote *r)

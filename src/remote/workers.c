@@ -5,12 +5,11 @@
 
 struct remote_counts remote_counts(struct remote *r)
 {
-    pthread_mutex_lock(&r->mutex);
+    LOCKED(&r->mutex);
     struct remote_counts counts = r->counts;
     counts.waiting = r->waiting;
     counts.leased = r->tickets.count - r->waiting;
     counts.workers = r->worker_count;
-    pthread_mutex_unlock(&r->mutex);
     return counts;
 }
 
@@ -31,7 +30,7 @@ bool remote_pools(struct remote *r, struct arena *arena, struct remote_pool **ou
     bool ok = true;
     size_t found = 0;
     *count = 0;
-    pthread_mutex_lock(&r->mutex);
+    LOCKED(&r->mutex);
     int64_t now = remote_now(r);
     for (const struct pool *pool = r->pools; pool; pool = pool->next) found++;
     *out = ARENA_ARRAY(arena, found + 1, struct remote_pool);
@@ -43,7 +42,6 @@ bool remote_pools(struct remote *r, struct arena *arena, struct remote_pool **ou
         if (ok) count_pool(r, now, one);
         *count += ok;
     }
-    pthread_mutex_unlock(&r->mutex);
     return ok;
 }
 
@@ -62,11 +60,10 @@ bool remote_workers(struct remote *r, struct str tenant, struct arena *arena, st
 {
     bool ok = true;
     *out = json_array();
-    pthread_mutex_lock(&r->mutex);
+    LOCKED(&r->mutex);
     int64_t now = remote_now(r);
     for (const struct worker *worker = r->workers; ok && worker; worker = worker->next)
         if (tenant.len == 0 || str_eq(tenant, worker->tenant)) ok = add_worker(worker, now, arena, out);
-    pthread_mutex_unlock(&r->mutex);
     return ok;
 }
 
@@ -114,7 +111,7 @@ static void tell_place(const struct remote *r, const struct worker_task *task, s
 void remote_places(struct tools *tools, tool_place_visit visit, void *context)
 {
     struct remote *r = CONTAINER_OF(tools, struct remote, base);
-    pthread_mutex_lock(&r->mutex);
+    LOCKED(&r->mutex);
     int64_t now = remote_now(r);
     for (const struct queue_of *queue = r->queues; queue; queue = queue->next) {
         struct pool_of_workers pool = queue->first ? workers_for(r, queue->first, now) : (struct pool_of_workers){0};
@@ -127,5 +124,4 @@ void remote_places(struct tools *tools, tool_place_visit visit, void *context)
             const struct worker_task *task = CONTAINER_OF(link, struct worker_task, by_ticket);
             if (!task->queue) tell_place(r, task, (struct pool_of_workers){0}, 0, visit, context);
         }
-    pthread_mutex_unlock(&r->mutex);
 }

@@ -152,14 +152,17 @@ static enum code replace(struct str text, const struct schedule_facts *facts, st
     const struct str mark = STR("${schedule.");
     struct buf made = buf_of((size_t)1 << 20);
     enum code rc = OK;
-    for (size_t i = 0; !rc && i < text.len;) {
-        struct str rest = str_slice(text, i, text.len);
-        size_t end = str_find(rest, '}', 0);
-        if (str_starts(rest, mark) && end < rest.len) {
-            rc = fact(facts, str_slice(rest, mark.len, end), &made, err);
-            i += end + 1;
-        } else {
-            buf_byte(&made, text.ptr[i++]);
+    size_t at = 0, end = 0; // end: where the next '}' is, looked for once
+    while (!rc && at < text.len) {
+        size_t from = str_find(text, '$', at);
+        buf_add(&made, str_slice(text, at, from));
+        at = from;
+        if (end <= at) end = str_find(text, '}', at);
+        if (str_starts(str_slice(text, at, text.len), mark) && end < text.len) {
+            rc = fact(facts, str_slice(text, at + mark.len, end), &made, err);
+            at = end + 1;
+        } else if (at < text.len) {
+            buf_byte(&made, text.ptr[at++]);
         }
     }
     struct str kept = buf_keep(&made, arena);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 enum { SECOND_MS = 1000 };
+#define CENTURY (INT64_C(36525) * 86400) // as far as cron_next looks
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -51,7 +52,7 @@ static bool in_gap(const struct timing *timing, const struct zone_span *span, co
 
 static bool cron_after(const struct timing *timing, int64_t after_ms, struct fire *out)
 {
-    int64_t from = floor_div(after_ms, SECOND_MS) + 1, local;
+    int64_t from = floor_div(after_ms, SECOND_MS) + 1, begin = from, local;
     struct zone_span span = zone_at(timing->zone, from), before, after;
     bool first = span.from == INT64_MIN;
     if (!first) before = zone_at(timing->zone, span.from - 1);
@@ -70,7 +71,8 @@ static bool cron_after(const struct timing *timing, int64_t after_ms, struct fir
                                  mark_of(&span, first ? NULL : &before, last ? NULL : &after, local)};
             return true;
         }
-        if (last) return false;
+        // All its times may be such that the clock leaves out or shows twice: a zone changes its clock for ever.
+        if (last || span.to - begin > CENTURY) return false;
         if (in_gap(timing, &span, &after)) {
             *out = (struct fire){span.to * SECOND_MS, FIRE_GAP};
             return true;

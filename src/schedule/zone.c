@@ -43,6 +43,7 @@ static bool read_head(struct str bytes, struct counts *out)
 {
     if (bytes.len < HEAD_SIZE || memcmp(bytes.ptr, "TZif", 4) != 0 || bytes.ptr[4] < '2') return false;
     uint32_t *fields[] = {&out->ut, &out->standard, &out->leap, &out->changes, &out->types, &out->letters};
+    *out = (struct counts){0};
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) *fields[i] = (uint32_t)number(bytes.ptr + 20 + 4 * i, 4);
     return out->changes <= CHANGES_MAX && out->types >= 1 && out->types <= TYPES_MAX && out->letters <= CHANGES_MAX &&
            out->leap <= CHANGES_MAX && out->ut <= TYPES_MAX && out->standard <= TYPES_MAX;

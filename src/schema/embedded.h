@@ -1,6 +1,6 @@
 // Files as tools/embed writes them at build time, ascending by name: the schemas of schemas/ (names are relative to it), the
 // tables that lie beside them and are no schemas, the templates of examples/, the scripts that tasks of playbooks
-// run, and the texts of `cairn help`.
+// run, the schemas of the stores in SQL, and the texts of `cairn help`.
 #ifndef CAIRN_SCHEMA_EMBEDDED_H
 #define CAIRN_SCHEMA_EMBEDDED_H
 
@@ -20,6 +20,8 @@ extern const struct embedded_file embedded_templates[];
 extern const size_t embedded_template_count;
 extern const struct embedded_file embedded_scripts[];
 extern const size_t embedded_script_count;
+extern const struct embedded_file embedded_sqls[];
+extern const size_t embedded_sql_count;
 extern const struct embedded_file embedded_helps[];
 extern const size_t embedded_help_count;
 

@@ -131,7 +131,7 @@ bool fault_text(struct check *c, const struct step *at, const char *text)
     return false;
 }
 
-bool fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct limits limits,
+bool fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct count_range limits,
                  uint64_t found)
 {
     struct writer w;

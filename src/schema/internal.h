@@ -200,11 +200,11 @@ struct check {
     bool stopped; // a limit was hit: the answer is no, whatever stands around
 };
 
-struct limits {
+struct count_range {
     uint64_t min, max;
 };
 bool fault_text(struct check *c, const struct step *at, const char *text);
-bool fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct limits limits,
+bool fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct count_range limits,
                  uint64_t found);
 bool fault_pair(struct check *c, const struct step *at, const char *before, uint64_t a, uint64_t b, const char *after);
 // Puts what has been reported for one alternative into a fault about all of them.

@@ -210,7 +210,7 @@ static enum code property_escape(struct parser *p, bool negated, struct builder 
     const struct range_set *set = NULL;
     if (str_is(name, "L") || str_is(name, "Letter"))
         set = &unicode_letter;
-    else if (str_is(name, "Nd") || str_is(name, "digit") || str_is(name, "Decimal_Number"))
+    else if (STR_AMONG(name, "Nd", "digit", "Decimal_Number"))
         set = &unicode_decimal_digit;
     if (!set) return refuse(p, E_UNSUPPORTED, "Unicode property other than Letter and Decimal_Number");
     p->at = end + 1;

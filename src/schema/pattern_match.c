@@ -434,7 +434,7 @@ enum code pattern_table_build(const struct pattern *pattern, struct arena *arena
 {
     *out = NULL;
     if (pattern->has_word_edge || pattern->set_count > TABLE_SET_MAX) return OK;
-    struct arena scratch = arena_of(64 * 1024, 4 * 1024 * 1024);
+    struct arena scratch SCOPED(arena_release) = arena_of(64 * 1024, 4 * 1024 * 1024);
     struct build *b = ARENA_NEW(&scratch, struct build);
     enum code rc = E_NOMEM;
     if (b) {
@@ -447,6 +447,5 @@ enum code pattern_table_build(const struct pattern *pattern, struct arena *arena
         if (!rc && !b->too_large) rc = build_states(b);
         if (!rc && !b->too_large) rc = table_keep(b, arena, out);
     }
-    arena_release(&scratch);
     return rc;
 }

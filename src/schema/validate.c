@@ -95,7 +95,7 @@ static bool check_string(struct check *c, const struct schema *schema, const str
         uint64_t length = length_of(text);
         if (length < schema->min_length || length > schema->max_length)
             return fault_count(c, at, "must have", " characters, has ",
-                               (struct limits){schema->min_length, schema->max_length}, length);
+                               (struct count_range){schema->min_length, schema->max_length}, length);
     }
     if (schema->pattern && !pattern_match(schema->pattern, text)) {
         struct json wanted = json_string(schema->pattern->text);
@@ -117,14 +117,14 @@ static bool check_contains(struct check *c, const struct array_rules *rules, con
     }
     if (found >= rules->min_contains && found <= rules->max_contains) return true;
     return fault_count(c, at, "must contain", " items of the wanted kind, has ",
-                       (struct limits){rules->min_contains, rules->max_contains}, found);
+                       (struct count_range){rules->min_contains, rules->max_contains}, found);
 }
 
 static bool check_array(struct check *c, const struct array_rules *rules, const struct step *at)
 {
     const struct json *value = at->value;
     if (value->count < rules->min_items || value->count > rules->max_items)
-        return fault_count(c, at, "must have", " items, has ", (struct limits){rules->min_items, rules->max_items},
+        return fault_count(c, at, "must have", " items, has ", (struct count_range){rules->min_items, rules->max_items},
                            value->count);
     uint32_t end = rules->items ? value->count : rules->prefix.count;
     for (uint32_t i = 0; i < end && i < value->count; i++) {
@@ -197,7 +197,7 @@ static bool check_object(struct check *c, const struct object_rules *rules, cons
     const struct json *value = at->value;
     if (value->count < rules->min_properties || value->count > rules->max_properties)
         return fault_count(c, at, "must have", " properties, has ",
-                           (struct limits){rules->min_properties, rules->max_properties}, value->count);
+                           (struct count_range){rules->min_properties, rules->max_properties}, value->count);
     uint64_t bits[TRACKED_NAME_MAX / 64];
     memset(bits, 0, (rules->tracked_count + 63) / 64 * sizeof(bits[0]));
     for (uint32_t i = 0; i < value->count; i++) {

@@ -181,13 +181,12 @@ struct json admission_pass(struct call *call)
 bool limits_take(struct call *call, const struct rate_rule *rule, struct str key, const char *code)
 {
     struct rate_answer answer = rates_take(call->service->rates, rule, key, os_now().wall_ms);
-    struct buf text = buf_of(256);
+    struct buf text SCOPED(buf_release) = buf_of(256);
     rate_policy_header(rule, &text);
     call->answer.rate_policy = arena_copy(&call->arena, buf_str(&text));
     buf_clear(&text);
     rate_header(rule, &answer, &text);
     call->answer.rate = arena_copy(&call->arena, buf_str(&text));
-    buf_release(&text);
     if (answer.allowed) return true;
     call->answer.retryable = true;
     call->answer.retry_after_ms = rate_retry_after(&answer) * 1000;
@@ -221,7 +220,7 @@ bool limits_start(struct call *call)
 }
 
 // No place, and the queue does not take it either.
-void admission_refuse(struct call *call, struct str queue, enum queue_verdict verdict)
+bool admission_refuse(struct call *call, struct str queue, enum queue_verdict verdict)
 {
     enum { HINT_MS = 1000 };
     struct queue_config config = queues_config(&call->service->queues, call->who.tenant, queue);
@@ -232,10 +231,9 @@ void admission_refuse(struct call *call, struct str queue, enum queue_verdict ve
     call->answer.retryable = true;
     call->answer.retry_after_ms = HINT_MS;
     if (full)
-        call_problem(call, 429, "RUN_QUEUE_FULL", "%u run%s in this queue, and no more may", config.max_queued,
-                     config.max_queued == 1 ? " waits" : "s wait");
-    else
-        call_problem(call, 429, "OVERLOADED", "as many runs as may be are in flight, or the queue is paused");
+        return call_problem(call, 429, "RUN_QUEUE_FULL", "%u run%s in this queue, and no more may", config.max_queued,
+                            config.max_queued == 1 ? " waits" : "s wait");
+    return call_problem(call, 429, "OVERLOADED", "as many runs as may be are in flight, or the queue is paused");
 }
 
 void admission_release(struct service *service)

@@ -68,14 +68,13 @@ static size_t gather(struct service *service, uint64_t since, struct arena *aren
             struct alert *alert = &alarm->alerts.items[i];
             struct json one;
             if (alert->changed != change) continue;
-            struct buf text = buf_of(64 * 1024);
+            struct buf text SCOPED(buf_release) = buf_of(64 * 1024);
             if (alert_json(alert, arena, &one)) json_canon(&text, &one);
             struct str key = arena_copy(arena, str_from(alert->id)), value = arena_copy(arena, buf_str(&text));
             if (key.ptr && value.len > 0)
                 puts[count++] =
                     (struct note_put){.space = STR("alert"), .key = key, .value = value, .expect = NOTE_ANY};
             if (value.len > 0) count += make_news(service, alert, arena, puts + count, max - count);
-            buf_release(&text);
         }
     }
     return count;
@@ -101,7 +100,7 @@ void alerts_flush(struct service *service)
         pthread_mutex_unlock(&alarm->mutex);
         return;
     }
-    struct arena arena = arena_of(16 * 1024, 16 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(16 * 1024, 16 << 20);
     pthread_mutex_unlock(&alarm->mutex);
     pthread_rwlock_rdlock(&service->bus_lock); // before the other: those who report hold that one alone
     pthread_mutex_lock(&alarm->mutex);
@@ -112,16 +111,14 @@ void alerts_flush(struct service *service)
     pthread_mutex_unlock(&alarm->mutex);
     pthread_rwlock_unlock(&service->bus_lock);
     if (count == 0 || engine_put(service->engine, puts, count, stored, service, &err) == OK) alarm->kept = until;
-    arena_release(&arena);
 }
 
 // ---- raised
 
 void service_alert(struct service *service, const struct alert_fact *fact)
 {
-    pthread_mutex_lock(&service->alarm.mutex);
+    LOCKED(&service->alarm.mutex);
     alerts_raise(&service->alarm.alerts, fact);
-    pthread_mutex_unlock(&service->alarm.mutex);
 }
 
 // Of the write budget: raised when it is over, said by name on stderr, and closed when the store has everything.
@@ -171,16 +168,14 @@ static void escalated(struct service *service, const struct engine_event *event)
     const struct run_ids *ids = &event->state->ids;
     struct json decision;
     struct error err = {0};
-    struct arena arena = arena_of(16 * 1024, 16 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(16 * 1024, 16 << 20);
     if (engine_find_decision(service->store, ids->tenant, ids->run, event->moment->signal_id, &arena, &decision, NULL,
                              &err) == OK) {
-        pthread_mutex_lock(&service->alarm.mutex);
+        LOCKED(&service->alarm.mutex);
         alerts_decision(&service->alarm.alerts, ids, &decision, event->moment->at_ms);
-        pthread_mutex_unlock(&service->alarm.mutex);
     } else {
         os_log(LOG_WARN, "an escalation has no record run=%.*s why=\"%s\"", STR_ARG(ids->run), err.message);
     }
-    arena_release(&arena);
 }
 
 void alerts_event(struct service *service, const struct engine_event *event)
@@ -191,17 +186,14 @@ void alerts_event(struct service *service, const struct engine_event *event)
         escalated(service, event);
     bool failed = event->moment->fault.code.len > 0;
     if (kind != MOMENT_SIGNAL_ACCEPTED && !failed && kind != MOMENT_DRAIN_TIMEOUT) return;
-    pthread_mutex_lock(&service->alarm.mutex);
+    LOCKED(&service->alarm.mutex);
     alerts_moment(&service->alarm.alerts, &event->state->ids, event->moment, event->item->seq);
-    pthread_mutex_unlock(&service->alarm.mutex);
 }
 
 bool service_alerts(struct service *service, const struct alert_filter *filter, struct arena *arena, struct json *out)
 {
-    pthread_mutex_lock(&service->alarm.mutex);
-    bool ok = alerts_json(&service->alarm.alerts, filter, arena, out);
-    pthread_mutex_unlock(&service->alarm.mutex);
-    return ok;
+    LOCKED(&service->alarm.mutex);
+    return alerts_json(&service->alarm.alerts, filter, arena, out);
 }
 
 // ---- acknowledged
@@ -237,7 +229,7 @@ static void kept(void *context, enum code rc, const struct error *why)
         call_problem(call, 404, "NOT_FOUND", "there is no such alert");
 }
 
-static void acknowledge_on_engine(struct call *call)
+static bool acknowledge_on_engine(struct call *call)
 {
     struct service *service = call->service;
     struct note_put put = {.space = STR("health"), .key = STR("probe"), .value = STR("1"), .expect = NOTE_ANY};
@@ -251,10 +243,11 @@ static void acknowledge_on_engine(struct call *call)
         alerts_flush(service);
         rc = engine_put(service->engine, &put, 1, kept, call, &err); // behind the alert, in the same batch
     }
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
-static void look_up(struct call *call, struct store *store)
+static bool look_up(struct call *call, struct store *store)
 {
     struct service *service = call->service;
     pthread_mutex_lock(&service->alarm.mutex);
@@ -262,14 +255,13 @@ static void look_up(struct call *call, struct store *store)
     struct str run = alert ? arena_copy(&call->arena, str_from(alert->run)) : (struct str){0};
     pthread_mutex_unlock(&service->alarm.mutex);
     struct auth_object object = {.tenant = call->who.tenant, .exists = alert && service_sees_run(call, store, run)};
-    if (service_may(call, OPERATION_ALERT_ACK, &object, (struct str){0})) service_post(call, acknowledge_on_engine);
+    return service_may(call, OPERATION_ALERT_ACK, &object, (struct str){0}) &&
+           service_post(call, acknowledge_on_engine);
 }
 
-void service_acknowledge(struct call *call, struct str id)
+bool service_acknowledge(struct call *call, struct str id)
 {
     call->resource = arena_copy(&call->arena, id);
-    if (call->resource.ptr)
-        service_read(call, look_up);
-    else
-        call_nomem(call);
+    if (call->resource.ptr) return service_read(call, look_up);
+    return call_nomem(call);
 }

@@ -64,16 +64,14 @@ enum code audit_add(struct service *service, struct audit_record *record, struct
 {
     struct audit *audit = &service->audit;
     struct audit_tenant *tenant = chain_of(service, record->tenant);
-    uint8_t random[16];
     char id[UUID_SIZE];
     if (!tenant) return error_nomem(err);
     struct audit_head before = tenant->head;
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, id);
+    entropy_uuid(os_entropy(), id);
     record->id = str_from(id);
     record->at_ms = os_now().wall_ms;
-    struct buf bytes = buf_of(RECORD_MAX);
-    struct buf key = buf_of(1024);
+    struct buf bytes SCOPED(buf_release) = buf_of(RECORD_MAX);
+    struct buf key SCOPED(buf_release) = buf_of(1024);
     enum code rc = audit_encode(record, &tenant->head, &audit->pending, &bytes, err);
     if (!rc) audit_key(tenant->name, tenant->head.seq, &key);
     struct note_put put = {.space = STR("audit"),
@@ -85,20 +83,17 @@ enum code audit_add(struct service *service, struct audit_record *record, struct
         tenant->head = before;
     else
         tenant->moved = true;
-    buf_release(&bytes);
-    buf_release(&key);
     return rc;
 }
 
 static bool push_head(struct audit *audit, struct audit_tenant *tenant)
 {
-    struct buf text = buf_of(1024);
+    struct buf text SCOPED(buf_release) = buf_of(1024);
     audit_head_key(tenant->name, &text);
     struct str key = arena_copy(&audit->pending, buf_str(&text));
     buf_clear(&text);
     bool ok = audit_head_encode(&tenant->head, &audit->pending, &text);
     struct str value = arena_copy(&audit->pending, buf_str(&text));
-    buf_release(&text);
     struct note_put put = {.space = STR("audit.head"), .key = key, .value = value, .expect = NOTE_ANY};
     tenant->moved = false;
     return ok && key.ptr && value.ptr && push(audit, put);
@@ -151,11 +146,9 @@ enum code audit_call(struct call *call, enum operation operation, struct str res
 
 static struct str audit_start(struct call *call, uint64_t after)
 {
-    struct buf key = buf_of(1024);
+    struct buf key SCOPED(buf_release) = buf_of(1024);
     audit_key(call->who.tenant, after, &key);
-    struct str copy = arena_copy(&call->arena, buf_str(&key));
-    buf_release(&key);
-    return copy;
+    return arena_copy(&call->arena, buf_str(&key));
 }
 
 // Records whose keys begin with `prefix`, behind `from`; *last is the key of the last one.
@@ -304,21 +297,17 @@ enum code service_audit_newest(struct call *call, struct store *store, struct st
     return rc;
 }
 
-static void verify(struct call *call, struct store *store)
+static bool verify(struct call *call, struct store *store)
 {
     struct audit_report report;
     struct error err = {0};
     struct json body;
-    if (reading_audit(store, call->who.tenant, &report, &err))
-        call_failed(call, &err);
-    else if (!audit_report_json(&report, call->who.tenant, &call->arena, &body))
-        call_nomem(call);
-    else
-        call_answer(call, 200, body);
+    if (reading_audit(store, call->who.tenant, &report, &err)) return call_failed(call, &err);
+    if (!audit_report_json(&report, call->who.tenant, &call->arena, &body)) return call_nomem(call);
+    return call_answer(call, 200, body);
 }
 
-void service_audit_verify(struct call *call)
+bool service_audit_verify(struct call *call)
 {
-    struct auth_object all = {.tenant = call->who.tenant, .exists = true};
-    if (service_may(call, OPERATION_AUDIT_VERIFY, &all, (struct str){0})) service_read(call, verify);
+    return service_may_all(call, OPERATION_AUDIT_VERIFY) && service_read(call, verify);
 }

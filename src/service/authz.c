@@ -6,11 +6,12 @@ static void forget(struct call *call)
     call_free(call);
 }
 
-static void record_denial(struct call *call)
+static bool record_denial(struct call *call)
 {
     struct error err = {0};
     if (audit_add(call->service, call->state, &err)) os_log(LOG_WARN, "refusal not recorded why=\"%s\"", err.message);
     call->done(call);
+    return true;
 }
 
 // Text of a record that outlives the request it came with.
@@ -130,31 +131,44 @@ static const char *noun_of(enum operation operation)
 }
 
 // The same words whether there is none, or one that the client may not see: it learns no more than what it asked for.
-void service_missing(struct call *call, enum operation operation)
+bool service_missing(struct call *call, enum operation operation)
 {
     struct str what = call->resource, tenant = call->who.tenant;
     if (str_starts(what, tenant) && what.len > tenant.len && what.ptr[tenant.len] == '/') // a key of the store
         what = str_slice(what, tenant.len, what.len);
     if (str_starts(what, STR("/"))) what = str_slice(what, 1, what.len);
-    call_problem(call, 404, "NOT_FOUND", "there is no %s%s%.*s here", noun_of(operation), what.len ? " " : "",
-                 STR_ARG(what));
+    return call_problem(call, 404, "NOT_FOUND", "there is no %s%s%.*s here", noun_of(operation), what.len ? " " : "",
+                        STR_ARG(what));
 }
 
-void service_refuse(struct call *call, enum operation operation)
+bool service_refuse(struct call *call, enum operation operation)
 {
     const struct decision *decision = &call->decision;
-    if (decision->status == 404)
-        service_missing(call, operation);
-    else if (decision->needs_reason && str_is(str_from(decision->code), "AUTHZ_REASON_REQUIRED"))
-        call_problem(call, decision->status, decision->code, "this needs a reason");
-    else
-        call_problem(call, decision->status, decision->code, "this token may not do %s%s%s", operation_name(operation),
-                     decision->unmet ? ": it lacks " : "", decision->unmet ? decision->unmet : "");
+    if (decision->status == 404) return service_missing(call, operation);
+    if (decision->needs_reason && str_is(str_from(decision->code), "AUTHZ_REASON_REQUIRED"))
+        return call_problem(call, decision->status, decision->code, "this needs a reason");
+    return call_problem(call, decision->status, decision->code, "this token may not do %s%s%s",
+                        operation_name(operation), decision->unmet ? ": it lacks " : "",
+                        decision->unmet ? decision->unmet : "");
 }
 
 bool service_may(struct call *call, enum operation operation, const struct auth_object *object, struct str reason)
 {
     return service_may_after(call, operation, object, reason, NULL);
+}
+
+bool service_may_all(struct call *call, enum operation operation)
+{
+    return service_may(call, operation, &(struct auth_object){.tenant = call->who.tenant, .exists = true}, STR(""));
+}
+
+bool service_may_named(struct call *call, enum operation operation, const struct auth_object *object, struct str reason)
+{
+    bool may = service_asks(call, operation, object, reason);
+    if (!service_could(call->service, &call->who, operation)) return service_refuse(call, operation);
+    if (!object->exists || !principal_sees(&call->who, object->tenant, object->project, object->environment))
+        return service_missing(call, operation);
+    return may || service_refuse(call, operation);
 }
 
 bool service_may_after(struct call *call, enum operation operation, const struct auth_object *object, struct str reason,
@@ -168,14 +182,30 @@ bool service_may_after(struct call *call, enum operation operation, const struct
     return false;
 }
 
+// Whether a step of such a run can come to the pool of the principal: a route leads there from its place, or every step goes there.
+static bool is_routed(const struct service *service, const struct run_ids *ids, struct str pool)
+{
+    const struct service_settings *settings = &service->settings;
+    for (size_t i = 0; pool.len > 0 && i < settings->route_count; i++) {
+        const struct executor_route *route = &settings->routes[i];
+        bool fits = (!route->tenant.len || str_eq(route->tenant, ids->tenant)) &&
+                    (!route->environment.len || str_eq(route->environment, ids->environment));
+        if (fits && str_eq(route->pool, pool)) return true;
+    }
+    return pool.len > 0 && !settings->local_steps && str_is(pool, "default");
+}
+
 struct auth_object service_object(const struct call *call, const struct run_head *head)
 {
     bool elsewhere =
         head && call->place.tenant.len > 0 &&
         !(str_eq(head->ids.project, call->place.project) && str_eq(head->ids.environment, call->place.environment));
     if (!head || elsewhere) return (struct auth_object){.tenant = call->who.tenant};
-    return (struct auth_object){
-        .tenant = head->ids.tenant, .project = head->ids.project, .environment = head->ids.environment, .exists = true};
+    return (struct auth_object){.tenant = head->ids.tenant,
+                                .project = head->ids.project,
+                                .environment = head->ids.environment,
+                                .exists = true,
+                                .pool = is_routed(call->service, &head->ids, call->who.pool) ? call->who.pool : (struct str){0}};
 }
 
 bool service_allows(struct call *call, enum operation operation, const struct run_head *head, struct str reason)

@@ -58,13 +58,11 @@ static enum code audit_puts(struct store *store, const struct token *token, stru
     struct audit_head head = {0};
     struct note note;
     char id[UUID_SIZE];
-    uint8_t random[16];
     audit_head_key(STR(BOOTSTRAP_CHAIN), &head_key);
     enum code rc = store_note(store, STR("audit.head"), buf_str(&head_key), arena, &note, err);
     if (!rc) rc = audit_head_decode(note.value, arena, &head, err);
     if (rc == E_NOT_FOUND) rc = OK;
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, id);
+    entropy_uuid(os_entropy(), id);
     struct audit_record record = {.id = str_from(id),
                                   .at_ms = token->created_ms,
                                   .tenant = STR("default"),

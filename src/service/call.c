@@ -52,15 +52,13 @@ bool call_problem(struct call *call, int status, const char *code, const char *f
     return false;
 }
 
-void call_answer(struct call *call, int status, struct json body)
+bool call_answer(struct call *call, int status, struct json body)
 {
-    if (!json_ok(&body)) {
-        call_nomem(call);
-        return;
-    }
+    if (!json_ok(&body)) return call_nomem(call);
     call->answer.status = status;
     call->answer.body = body;
     call->done(call);
+    return true;
 }
 
 // What a code of ours means to a caller far away. The text of E_IO may name files: it stays in our log.
@@ -88,6 +86,7 @@ static const struct {
     {E_TERMINAL, 409, "RUN_TERMINAL", false},
     {E_UNSUPPORTED, 422, "UNSUPPORTED", false},
     {E_UNREACHABLE, 503, "UNREACHABLE", true},
+    {E_AWAY, 503, "STORE_FAILED", true},
 };
 
 bool call_failed(struct call *call, const struct error *err)

@@ -155,14 +155,13 @@ static void look_at_pools(struct service *service)
 {
     struct remote_pool *pools;
     size_t count = 0;
-    struct arena arena = arena_of(4096, 1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, 1 << 20);
     if (!remote_pools(service->remote, &arena, &pools, &count)) count = 0;
     for (size_t i = 0; i < count; i++) {
         set_one(service, METRIC_QUEUE_DEPTH, pools[i].name, (int64_t)pools[i].waiting);
         set_one(service, METRIC_QUEUE_AGE, pools[i].name, pools[i].oldest_ms * 1000);
         set_one(service, METRIC_WORKERS, pools[i].name, (int64_t)pools[i].workers);
     }
-    arena_release(&arena);
 }
 
 void service_look(struct service *service)

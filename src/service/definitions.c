@@ -1,10 +1,11 @@
 // Definitions: documents kept under the hash of their bytes, and which of them a person has approved.
 //
-//   note "definition"  TENANT/NAME/SHA256        who brought it, when, who approved it
+//   note "definition"  TENANT/NAME/SHA256        who brought it, when, who approved it; '|' in place of a slash of NAME
 //   note "plan"        TENANT/SHA256             its bytes: what cairn://plans/SHA256 means to this tenant
 //   note "approved"    TENANT/NAME/PLANVERSION   the hash that was approved under this version; it never becomes another
 //
 // A tenant finds only what it has brought itself, whatever the hash: content of others cannot be asked for by guessing.
+#include "http/http.h"
 #include "service/inside.h"
 
 #include <stdlib.h>
@@ -13,13 +14,24 @@ struct defining {
     struct str name, sha256, project, environment, text;
     struct str key, plan_key; // of the notes
     struct json value;        // of the definition
-    struct str plan_id, plan_version, schema_version;
+    struct str plan_version;
     uint64_t version; // of the note that is changed
     bool approve;
 };
 
+// As it stands in a key: no name has a '|'.
+struct str definition_key(struct call *call, struct str name)
+{
+    if (str_find(name, '/', 0) == name.len) return name;
+    char *out = arena_alloc(&call->arena, name.len);
+    for (size_t i = 0; out && i < name.len; i++) out[i] = name.ptr[i] == '/' ? '|' : name.ptr[i];
+    return (struct str){out, name.len};
+}
+
 static struct str key_of(struct call *call, struct str first, struct str second)
 {
+    first = definition_key(call, first);
+    if (!first.ptr) return first;
     if (second.len == 0) return call_text(call, "%.*s/%.*s", STR_ARG(call->who.tenant), STR_ARG(first));
     return call_text(call, "%.*s/%.*s/%.*s", STR_ARG(call->who.tenant), STR_ARG(first), STR_ARG(second));
 }
@@ -147,13 +159,16 @@ void definitions_close(struct service *service)
 
 // ---- keeping one
 
-static void answer_definition(struct call *call, int status)
+static bool answer_definition(struct call *call, int status)
 {
     const struct defining *defining = call->state;
-    call->answer.location =
-        call_text(call, "/v1/definitions/%.*s/versions/%.*s", STR_ARG(defining->name), STR_ARG(defining->sha256));
+    struct buf location SCOPED(buf_release) = buf_of(4096);
+    buf_text(&location, "/v1/definitions/");
+    http_percent_encode_path(&location, defining->name);
+    buf_printf(&location, "/versions/%.*s", STR_ARG(defining->sha256));
+    call->answer.location = arena_copy(&call->arena, buf_str(&location));
     call->answer.etag = call_text(call, "\"%.*s\"", STR_ARG(defining->sha256));
-    call_answer(call, status, defining->value);
+    return call_answer(call, status, defining->value);
 }
 
 static void kept(void *context, enum code rc, const struct error *why)
@@ -173,7 +188,7 @@ static void kept(void *context, enum code rc, const struct error *why)
         answer_definition(call, defining->approve ? 200 : 201);
 }
 
-static void keep_on_engine(struct call *call)
+static bool keep_on_engine(struct call *call)
 {
     struct service *service = call->service;
     struct defining *defining = call->state;
@@ -187,7 +202,7 @@ static void keep_on_engine(struct call *call)
             call_failed(call, &err);
         else
             answer_definition(call, 200);
-        return;
+        return false;
     }
     struct str value = written(call, &defining->value);
     struct note_put puts[] = {
@@ -196,9 +211,10 @@ static void keep_on_engine(struct call *call)
     };
     rc = rc == E_NOT_FOUND ? OK : rc;
     if (!rc && !value.ptr) rc = error_nomem(&err);
-    if (!rc) rc = audit_call(call, OPERATION_PLAN_REGISTER, defining->key, (struct str){0}, &err);
+    if (!rc) rc = audit_call(call, OPERATION_PLAN_REGISTER, call->resource, (struct str){0}, &err);
     if (!rc) rc = engine_put(service->engine, puts, ARRAY_COUNT(puts), kept, call, &err);
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
 static bool describe(struct call *call)
@@ -221,17 +237,19 @@ static bool describe(struct call *call)
 }
 
 // Compiled before it is kept: what cannot run is no definition.
-static void compile_on_reader(struct call *call, struct store *store)
+static bool compile_on_reader(struct call *call, struct store *store)
 {
     struct defining *defining = call->state;
+    struct str text = defining->text, file = defining->name;
+    const struct json *parts = NULL;
     (void)store;
-    if (documents_get(call, defining->text, defining->name, NULL, &call->program) != DOCUMENT_OK) return;
+    if (!documents_unpack(call, &text, &file, &parts)) return false;
+    if (documents_get(call, text, file, parts, &call->program) != DOCUMENT_OK) return false;
     if (!str_eq(call->program->plan_id, defining->name))
-        call_problem(call, 422, "PLAN_REF_MISMATCH", "the document calls itself %.*s", STR_ARG(call->program->plan_id));
-    else if (describe(call))
-        service_post(call, keep_on_engine);
-    else
-        call_nomem(call);
+        return call_problem(call, 422, "PLAN_REF_MISMATCH", "the document calls itself %.*s",
+                            STR_ARG(call->program->plan_id));
+    if (describe(call)) return service_post(call, keep_on_engine);
+    return call_nomem(call);
 }
 
 static struct defining *begin(struct call *call, const struct definition_call *given)
@@ -246,28 +264,25 @@ static struct defining *begin(struct call *call, const struct definition_call *g
     defining->text = given->text;
     defining->key = key_of(call, given->name, given->sha256);
     defining->plan_key = key_of(call, given->sha256, (struct str){0});
-    call->resource = defining->key;
-    return defining->key.ptr && defining->plan_key.ptr ? defining : NULL;
+    call->resource = call_text(call, "%.*s/%.*s/%.*s", STR_ARG(call->who.tenant), STR_ARG(given->name), STR_ARG(given->sha256));
+    return call->resource.ptr && defining->key.ptr && defining->plan_key.ptr ? defining : NULL;
 }
 
-void service_definition_put(struct call *call, const struct definition_call *given)
+bool service_definition_put(struct call *call, const struct definition_call *given)
 {
     struct digest actual = sha256(given->text), wanted;
     struct auth_object place = {.tenant = call->who.tenant,
                                 .project = given->project.len ? given->project : STR("default"),
                                 .environment = given->environment.len ? given->environment : STR("default"),
                                 .exists = true};
-    if (!begin(call, given)) {
-        call_nomem(call);
-        return;
-    }
-    if (!service_may(call, OPERATION_PLAN_REGISTER, &place, (struct str){0})) return;
+    if (!begin(call, given)) return call_nomem(call);
+    if (!service_may(call, OPERATION_PLAN_REGISTER, &place, (struct str){0})) return false;
     if (!digest_parse(given->sha256, &wanted))
-        call_problem(call, 400, "INVALID_REQUEST", "a version is named by the SHA-256 of its bytes, in lower-case hex");
-    else if (!digest_eq(&actual, &wanted))
-        call_problem(call, 422, "PLAN_INTEGRITY_VALIDATION_FAILED", "these bytes have another SHA-256");
-    else
-        service_read(call, compile_on_reader);
+        return call_problem(call, 400, "INVALID_REQUEST",
+                            "a version is named by the SHA-256 of its bytes, in lower-case hex");
+    if (!digest_eq(&actual, &wanted))
+        return call_problem(call, 422, "PLAN_INTEGRITY_VALIDATION_FAILED", "these bytes have another SHA-256");
+    return service_read(call, compile_on_reader);
 }
 
 bool definitions_keep(struct call *call, const struct program *program, struct str text, struct note_put *out)
@@ -304,7 +319,7 @@ bool definitions_inline(struct call *call)
 
 // ---- approving one
 
-static void approve_on_engine(struct call *call)
+static bool approve_on_engine(struct call *call)
 {
     struct service *service = call->service;
     struct defining *defining = call->state;
@@ -312,8 +327,7 @@ static void approve_on_engine(struct call *call)
     struct json approved = json_object();
     if (json_key(&defining->value, "approvedBy")) {
         call->answer.replayed = true;
-        answer_definition(call, 200);
-        return;
+        return answer_definition(call, 200);
     }
     struct str key = key_of(call, defining->name, defining->plan_version);
     JSON_ADD(&call->arena, &defining->value, {"approvedAt", json_time(&call->arena, os_now().wall_ms)},
@@ -327,9 +341,10 @@ static void approve_on_engine(struct call *call)
         {.space = STR("approved"), .key = key, .value = mark, .expect = 0},
     };
     enum code rc = ok && key.ptr && value.ptr && mark.ptr ? OK : error_nomem(&err);
-    if (!rc) rc = audit_call(call, OPERATION_PLAN_APPROVE, defining->key, (struct str){0}, &err);
+    if (!rc) rc = audit_call(call, OPERATION_PLAN_APPROVE, call->resource, (struct str){0}, &err);
     if (!rc) rc = engine_put(service->engine, puts, ARRAY_COUNT(puts), kept, call, &err);
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
 enum code definition_read(struct call *call, struct store *store, struct str name, struct str sha256, struct json *out,
@@ -352,7 +367,7 @@ struct auth_object definition_object(const struct call *call, const struct json 
                                 .exists = true};
 }
 
-static void find_on_reader(struct call *call, struct store *store)
+static bool find_on_reader(struct call *call, struct store *store)
 {
     struct defining *defining = call->state;
     struct error err = {0};
@@ -363,24 +378,18 @@ static void find_on_reader(struct call *call, struct store *store)
     if (!rc)
         rc = tokens_person(call->service, store, json_text(json_key(&defining->value, "createdBy")), &call->arena,
                            &object.requested_by, &err);
-    if (rc && !absent) {
-        call_failed(call, &err);
-        return;
-    }
-    if (!service_may(call, OPERATION_PLAN_APPROVE, &object, (struct str){0})) return;
+    if (rc && !absent) return call_failed(call, &err);
+    if (!service_may(call, OPERATION_PLAN_APPROVE, &object, (struct str){0})) return false;
     defining->plan_version = json_text(json_key(&defining->value, "planVersion"));
-    service_post(call, approve_on_engine);
+    return service_post(call, approve_on_engine);
 }
 
-void service_definition_approve(struct call *call, const struct definition_call *given)
+bool service_definition_approve(struct call *call, const struct definition_call *given)
 {
     struct defining *defining = begin(call, given);
-    if (!defining) {
-        call_nomem(call);
-        return;
-    }
+    if (!defining) return call_nomem(call);
     defining->approve = true;
-    service_read(call, find_on_reader);
+    return service_read(call, find_on_reader);
 }
 
 // ---- the bytes

@@ -2,11 +2,11 @@
 // what came with it; nothing is read from the server's own files.
 #include "service/inside.h"
 
+#include "author/author.h"
 #include "contract/profile.h"
 
 struct enclosed {
     const struct json *parts; // may be NULL
-    struct service *service;
 };
 
 static uint32_t count_of(const struct json *parts)
@@ -60,14 +60,13 @@ static bool hash_of(struct arena *arena, struct str text, struct str file, const
 static struct program *find(struct documents *documents, const struct digest *sha256)
 {
     struct program *program = NULL;
-    pthread_mutex_lock(&documents->mutex);
+    LOCKED(&documents->mutex);
     for (size_t i = 0; i < documents->count; i++) {
         if (!digest_eq(&documents->items[i].sha256, sha256)) continue;
         documents->items[i].used = ++documents->clock;
         program = program_retain(documents->items[i].program);
         break;
     }
-    pthread_mutex_unlock(&documents->mutex);
     return program;
 }
 
@@ -100,7 +99,7 @@ static bool mistake_json(struct call *call, const struct diagnostic *d, struct j
     return json_ok(out);
 }
 
-static void tell_mistakes(struct call *call, struct diagnostics *diagnostics)
+static bool tell_mistakes(struct call *call, struct diagnostics *diagnostics)
 {
     struct json list = json_array(), body = json_object();
     const char *code = "INVALID_PLAN_SCHEMA";
@@ -112,8 +111,32 @@ static void tell_mistakes(struct call *call, struct diagnostics *diagnostics)
             code = diagnostics->items[i].code;
     }
     if (json_put(&call->arena, &body, STR("errors"), list)) call->answer.body = body;
-    call_problem(call, 422, code, "the document has %u mistake%s", diagnostics->error_count,
-                 diagnostics->error_count == 1 ? "" : "s");
+    return call_problem(call, 422, code, "the document has %u mistake%s", diagnostics->error_count,
+                        diagnostics->error_count == 1 ? "" : "s");
+}
+
+bool documents_is_set(struct str text)
+{
+    return text.len > 0 && text.ptr[0] == '{' && str_starts(str_slice(text, 1, text.len), STR("\"document\""));
+}
+
+bool documents_unpack(struct call *call, struct str *text, struct str *file, const struct json **parts)
+{
+    struct error err = {0};
+    if (!documents_is_set(*text)) return true;
+    struct json *set = ARENA_NEW(&call->arena, struct json);
+    enum code rc = set ? json_parse(*text, NULL, &call->arena, set, &err) : E_NOMEM;
+    if (rc == E_NOMEM) return call_nomem(call);
+    const struct json *document = rc ? NULL : json_key(set, "document"), *name = rc ? NULL : json_key(set, "file");
+    const struct json *rest = rc ? NULL : json_key(set, "parts");
+    bool known = !rc && set->count == (uint32_t)((document != NULL) + (name != NULL) + (rest != NULL));
+    if (!known || !json_is(document, JSON_STRING) || !json_is(name, JSON_STRING) || !json_is(rest, JSON_ARRAY))
+        return call_problem(call, 422, "INVALID_PLAN_SCHEMA",
+                            "a set of documents is an object of document, file and parts, and of nothing else");
+    *text = json_text(document);
+    *file = json_text(name);
+    *parts = rest;
+    return true;
 }
 
 enum document_result documents_get(struct call *call, struct str text, struct str file, const struct json *parts,
@@ -127,7 +150,7 @@ enum document_result documents_get(struct call *call, struct str text, struct st
     }
     *out = find(documents, &key);
     if (*out) return DOCUMENT_OK;
-    struct enclosed enclosed = {.parts = parts, .service = call->service};
+    struct enclosed enclosed = {.parts = parts};
     struct program_loader loader = {.context = &enclosed,
                                     .steps_max = call->service->settings.steps_max,
                                     .load = load_part,
@@ -163,17 +186,14 @@ void documents_release(struct documents *documents)
     documents->count = 0;
 }
 
-void service_validate(struct call *call, const struct validate_call *given)
+bool service_validate(struct call *call, const struct validate_call *given)
 {
     struct program *program;
     struct capability_report report;
     struct json body;
     struct str file = given->file.len ? given->file : STR("<document>");
-    if (given->document.len == 0) {
-        call_problem(call, 400, "INVALID_REQUEST", "document is needed");
-        return;
-    }
-    if (documents_get(call, given->document, file, given->parts, &program) != DOCUMENT_OK) return;
+    if (given->document.len == 0) return call_problem(call, 400, "INVALID_REQUEST", "document is needed");
+    if (documents_get(call, given->document, file, given->parts, &program) != DOCUMENT_OK) return false;
     struct error err = {0};
     struct run_ids ids = {
         .tenant = call->who.tenant,
@@ -181,16 +201,28 @@ void service_validate(struct call *call, const struct validate_call *given)
     };
     if (engine_supports(call->service->engine, &ids, program, &err)) { // as a start would say
         program_release(program);
-        call_failed(call, &err);
-        return;
+        return call_failed(call, &err);
     }
     // The report borrows the program's texts.
     bool ok = capability_validate(program, given->target_adapter, &call->service->settings.adapters,
                                   os_now().wall_ms, &call->arena, &report) &&
               json_copy(&call->arena, &report.json, &body);
     program_release(program);
-    if (ok)
-        call_answer(call, 200, body);
-    else
-        call_nomem(call);
+    if (ok) return call_answer(call, 200, body);
+    return call_nomem(call);
+}
+
+bool service_draw(struct call *call, const struct validate_call *given)
+{
+    struct program *program;
+    struct json drawn, body;
+    struct error err = {0};
+    struct str file = given->file.len ? given->file : STR("<document>");
+    if (given->document.len == 0) return call_problem(call, 400, "INVALID_REQUEST", "document is needed");
+    if (documents_get(call, given->document, file, given->parts, &program) != DOCUMENT_OK) return false;
+    enum code rc = graph_json(program, &call->arena, &drawn, &err);
+    if (!rc && !json_copy(&call->arena, &drawn, &body)) rc = error_nomem(&err); // what was drawn borrows the program's texts
+    program_release(program);
+    if (rc) return call_failed(call, &err);
+    return call_answer(call, 200, body);
 }

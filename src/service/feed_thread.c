@@ -10,27 +10,23 @@ void feed_thread_init(struct feed_thread *thread, struct service *service, const
 
 bool feed_thread_stopped(struct feed_thread *thread)
 {
-    pthread_mutex_lock(&thread->mutex);
-    bool stop = thread->stop;
-    pthread_mutex_unlock(&thread->mutex);
-    return stop;
+    LOCKED(&thread->mutex);
+    return thread->stop;
 }
 
 void feed_thread_rest(struct feed_thread *thread, int64_t ms)
 {
     int64_t until = os_now().mono_ms + ms;
-    pthread_mutex_lock(&thread->mutex);
+    LOCKED(&thread->mutex);
     if (!thread->stop && !thread->wanted) os_wait_until(&thread->woken, &thread->mutex, until);
     thread->wanted = false;
-    pthread_mutex_unlock(&thread->mutex);
 }
 
 void feed_thread_wake(struct feed_thread *thread)
 {
-    pthread_mutex_lock(&thread->mutex);
+    LOCKED(&thread->mutex);
     thread->wanted = true;
     pthread_cond_signal(&thread->woken);
-    pthread_mutex_unlock(&thread->mutex);
 }
 
 enum code feed_thread_start(struct feed_thread *thread, void *(*run)(void *context), void *context, struct error *err)
@@ -81,21 +77,19 @@ void feed_thread_again(struct feed_thread *thread, struct store *store, uint64_t
     struct note note;
     struct error err = {0};
     int64_t kept = 0;
-    struct arena arena = arena_of(1024, 64 * 1024);
+    struct arena arena SCOPED(arena_release) = arena_of(1024, 64 * 1024);
     enum code rc = store_note(store, str_from(thread->space), str_from(thread->key), &arena, &note, &err);
     if (!rc && str_int64(note.value, &kept) && kept > 0) *position = thread->kept = (uint64_t)kept;
-    arena_release(&arena);
 }
 
 void feed_thread_keep(struct feed_thread *thread, uint64_t position)
 {
     char text[24];
     if (thread->kept == position || !members_have_duty(thread->service)) return;
-    struct buf value = buf_of(sizeof(text));
+    struct buf value SCOPED(buf_release) = buf_of(sizeof(text));
     buf_printf(&value, "%llu", (unsigned long long)position);
     struct note_put put = {
         .space = str_from(thread->space), .key = str_from(thread->key), .value = buf_str(&value), .expect = NOTE_ANY};
     if (buf_ok(&value)) service_put(thread->service, &put, 1, NULL, NULL);
     thread->kept = position;
-    buf_release(&value);
 }

@@ -17,31 +17,24 @@ struct forking {
 };
 
 // The run was found before: what is missing now is a step, an event or an input.
-static void refuse(struct call *call, const struct error *err)
+static bool refuse(struct call *call, const struct error *err)
 {
-    if (err->code == E_NOT_FOUND)
-        call_problem(call, 422, "STEP_NOT_FOUND", "%s", err->message);
-    else if (err->code == E_INVALID)
-        call_problem(call, 422, "FORK_INVALID", "%s", err->message);
-    else if (err->code == E_CONFLICT)
-        call_problem(call, 409, "FORK_CONFLICT", "%s", err->message);
-    else
-        call_failed(call, err);
+    if (err->code == E_NOT_FOUND) return call_problem(call, 422, "STEP_NOT_FOUND", "%s", err->message);
+    if (err->code == E_INVALID) return call_problem(call, 422, "FORK_INVALID", "%s", err->message);
+    if (err->code == E_CONFLICT) return call_problem(call, 409, "FORK_CONFLICT", "%s", err->message);
+    return call_failed(call, err);
 }
 
 // ---- engine thread
 
-static void answer_made(struct call *call, const struct run_head *head)
+static bool answer_made(struct call *call, const struct run_head *head)
 {
     struct json body;
-    if (!service_status(call->service, call->service->store, head, &call->arena, &body)) {
-        call_nomem(call);
-        return;
-    }
+    if (!service_status(call->service, call->service->store, head, &call->arena, &body)) return call_nomem(call);
     call->answer.replayed = true;
     call->answer.caused_seq = head->last_seq;
     call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(head->ids.run));
-    call_answer(call, head->terminal ? 200 : 202, body);
+    return call_answer(call, head->terminal ? 200 : 202, body);
 }
 
 // Whether the request was made before; then it is answered.
@@ -88,67 +81,55 @@ static enum code put_request(struct call *call, struct error *err)
     digest_hex(&forking->fingerprint, print);
     JSON_ADD(&call->arena, &made, {"fingerprint", json_word(print)}, {"runId", json_word(forking->run)});
     if (!json_ok(&made)) return error_nomem(err);
-    struct buf text = buf_of(1024);
+    struct buf text SCOPED(buf_release) = buf_of(1024);
     json_canon(&text, &made);
     struct note_put put = {.space = STR("request"), .key = forking->key, .value = buf_str(&text), .expect = 0};
-    enum code rc = engine_put(call->service->engine, &put, 1, NULL, NULL, err);
-    buf_release(&text);
-    return rc;
+    return engine_put(call->service->engine, &put, 1, NULL, NULL, err);
 }
 
-static void fork_on_engine(struct call *call)
+static bool fork_on_engine(struct call *call)
 {
     struct service *service = call->service;
     struct forking *forking = call->state;
     const struct fork_call *given = &forking->given;
     struct error err = {0};
     struct fork *fork;
-    if (made_before(call) || !limits_start(call)) return;
+    if (made_before(call) || !limits_start(call)) return false;
     enum code rc = fork_open(service->store, &given->request, &fork, &err);
-    if (rc) {
-        refuse(call, &err);
-        return;
-    }
+    if (rc) return refuse(call, &err);
     struct fork_start start = {
-        .run = given->run, .triggered_by = call->who.id, .reason = given->reason, .how = given->how};
+        .run = given->run, .triggered_by = call->who.id, .reason = given->reason, .how = given->how,
+        .plan_uri = ref_origin(&given->ref, given->parts)};
     rc = engine_fork(service->engine, fork, &start, forking->run, &err);
     fork_close(fork);
-    if (rc == E_INVALID || rc == E_CONFLICT) {
-        refuse(call, &err);
-        return;
-    }
+    if (rc == E_INVALID || rc == E_CONFLICT) return refuse(call, &err);
     bool queued = !rc;
     if (!rc) rc = audit_call(call, OPERATION_RUN_FORK, str_from(forking->run), given->reason, &err);
     if (!rc) rc = put_request(call, &err);
     if (rc) {
         if (queued) engine_take_back(service->engine);
-        call_failed(call, &err);
-        return;
+        return call_failed(call, &err);
     }
     int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
     enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
     waits_add(service, call, wait_for, call->who.tenant, str_from(forking->run), until);
+    return true;
 }
 
 // ---- reader thread
 
-static void tell_preview(struct call *call, struct store *store)
+static bool tell_preview(struct call *call, struct store *store)
 {
     struct forking *forking = call->state;
     struct error err = {0};
     struct fork *fork;
     struct json told, whole;
     enum code rc = fork_open(store, &forking->given.request, &fork, &err);
-    if (rc) {
-        refuse(call, &err);
-        return;
-    }
+    if (rc) return refuse(call, &err);
     bool ok = reading_fork(fork, forking->given.how, &call->arena, &told) && json_copy(&call->arena, &told, &whole);
     fork_close(fork);
-    if (ok)
-        call_answer(call, 200, whole);
-    else
-        call_nomem(call);
+    if (ok) return call_answer(call, 200, whole);
+    return call_nomem(call);
 }
 
 // (tenant, source, key) says which run it is: the same for ever.
@@ -166,35 +147,39 @@ static bool name_run(struct call *call)
     forking->key = arena_copy(&call->arena, str_from(hex));
     uuid_format(key.b, id);
     if (given->run.len == 0) given->run = arena_copy(&call->arena, str_from(id));
-    struct buf text = buf_of((size_t)16 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)16 << 20);
     json_canon(&text, &given->body);
     forking->fingerprint = sha256(buf_str(&text));
-    bool ok = buf_ok(&text) && forking->key.ptr && given->run.ptr;
-    buf_release(&text);
-    return ok;
+    return buf_ok(&text) && forking->key.ptr && given->run.ptr;
 }
 
-static void check_source(struct call *call, struct store *store)
+// Another document than that of the source, if one is wanted.
+static bool other_document(struct call *call, struct store *store)
+{
+    struct fork_call *given = &((struct forking *)call->state)->given;
+    const struct plan_ref *ref = &given->ref;
+    struct str file = given->file.len ? given->file : STR("<document>");
+    bool named = ref->uri.len > 0;
+    if (!named && given->document.len == 0) return true;
+    if (named && !ref_document(call, store, ref, &given->document, &file, &given->parts)) return false;
+    if (documents_get(call, given->document, file, given->parts, &call->program) != DOCUMENT_OK) return false;
+    return !named || ref_fits(call, ref, call->program);
+}
+
+static bool check_source(struct call *call, struct store *store)
 {
     struct forking *forking = call->state;
     struct fork_call *given = &forking->given;
     struct run_head head;
     struct error err = {0};
     enum code rc = store_head(store, call->who.tenant, given->request.source, &call->arena, &head, &err);
-    if (rc && rc != E_NOT_FOUND) {
-        call_failed(call, &err);
-        return;
-    }
-    if (!service_allows(call, OPERATION_RUN_FORK, rc ? NULL : &head, given->reason)) return;
+    if (rc && rc != E_NOT_FOUND) return call_failed(call, &err);
+    if (!service_allows(call, OPERATION_RUN_FORK, rc ? NULL : &head, given->reason)) return false;
     if (str_is(str_from(given->how), "retry") && !head.terminal) {
         call->answer.hint = STR("send the signal RETRY_STEP, or fork the run from this step");
-        call_problem(call, 409, "RUN_NOT_TERMINAL", "the run goes on; a step of it is tried again by a signal");
-        return;
+        return call_problem(call, 409, "RUN_NOT_TERMINAL", "the run goes on; a step of it is tried again by a signal");
     }
-    if (given->document.len > 0) {
-        struct str file = given->file.len ? given->file : STR("<document>");
-        if (documents_get(call, given->document, file, given->parts, &call->program) != DOCUMENT_OK) return;
-    }
+    if (!other_document(call, store)) return false;
     given->request.program = call->program;
     given->request.tenant = call->who.tenant;
     given->request.now_ms = os_now().wall_ms;
@@ -204,23 +189,21 @@ static void check_source(struct call *call, struct store *store)
         call->makes_run = true;
         service_post(call, fork_on_engine);
     }
+    return true;
 }
 
-void service_fork(struct call *call, struct str source, const struct fork_call *fork)
+bool service_fork(struct call *call, struct str source, const struct fork_call *fork)
 {
     struct forking *forking = CALL_NEW(call, struct forking);
-    if (!forking) return;
+    if (!forking) return false;
     forking->given = *fork;
     forking->given.request.source = source;
     call->state = forking;
     call->resource = source;
-    if (fork->document.len > 0 && !fork->preview && !definitions_inline(call)) return;
-    if (fork->run.len > 0 && !run_id_valid(fork->run)) {
-        call_problem(call, 400, "INVALID_RUN_ID", "this cannot be the id of a run");
-        return;
-    }
-    if (name_run(call))
-        service_read(call, check_source);
-    else
-        call_nomem(call);
+    if (fork->ref.uri.len > 0 && !ref_accepted(call, &fork->ref)) return false;
+    if (fork->document.len > 0 && !fork->preview && !definitions_inline(call)) return false;
+    if (fork->run.len > 0 && !run_id_valid(fork->run))
+        return call_problem(call, 400, "INVALID_RUN_ID", "this cannot be the id of a run");
+    if (name_run(call)) return service_read(call, check_source);
+    return call_nomem(call);
 }

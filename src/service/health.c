@@ -70,9 +70,6 @@ struct service_health service_health(struct service *service)
     struct service_health health;
     int64_t now = os_now().mono_ms;
     set(&service->health.asked_ms, now);
-    health.engine = service->members.several ? __atomic_load_n(&service->members.self, __ATOMIC_RELAXED) : 0;
-    health.engines = __atomic_load_n(&service->members.count, __ATOMIC_RELAXED);
-    health.shards = (uint32_t)__builtin_popcountll(__atomic_load_n(&service->members.mine, __ATOMIC_RELAXED));
     health.turned_ms = now - get(&service->health.turned_ms);
     health.stored_ms = now - get(&service->health.stored_ms);
     health.refused = __atomic_load_n(&service->health.refused, __ATOMIC_RELAXED);

@@ -156,6 +156,15 @@ struct scheduling {
     struct call *fired, **fired_last; // shared: mutex. Starts that were answered
 };
 
+// ---- events from outside (incoming.h). owner: engine thread
+struct incoming {
+    struct giving *giving; // promises on their way
+    bool look;             // something may fit
+    int64_t next_look_ms, next_poll_ms, next_seek_ms, next_sweep_ms; // monotonic
+    char passed[NOTE_KEY_MAX], swept[NOTE_KEY_MAX]; // where the last look, the last sweep left off; empty: at the end
+    size_t passed_len, swept_len;
+};
+
 // ---- limits that all engines share (slots.h). owner: engine thread
 struct slotting {
     struct slot_asking *asking, *answered;
@@ -240,6 +249,7 @@ struct service {
     size_t told_count;
     struct slotting slots;
     struct scheduling scheduling;
+    struct incoming incoming;
     struct rates *rates;
     int64_t next_pass_ms;
     struct readers readers;
@@ -265,7 +275,7 @@ struct service {
 
 // service.c
 // Runs call->work on the engine thread. Answers OVERLOADED when too many wait.
-void service_post(struct call *call, void (*work)(struct call *call));
+bool service_post(struct call *call, bool (*work)(struct call *call));
 
 // lock.c
 // E_LOCKED names the process that serves this store.
@@ -309,10 +319,10 @@ void waits_tick(struct service *service, int64_t mono_ms);
 void waits_end(struct service *service); // all are refused: the service stops
 
 // signal.c, engine thread
-void signal_answer(struct call *call, const struct engine_decision *decision);
+bool signal_answer(struct call *call, const struct engine_decision *decision);
 // As it stands in the ledger: decided by another engine, or before (`again`). `seq`: the last event that it caused.
 bool signal_is_answered(const struct call *call, const struct json *record); // it is the decision that the call waits for
-void signal_decided(struct call *call, const struct json *record, uint64_t seq, bool again);
+bool signal_decided(struct call *call, const struct json *record, uint64_t seq, bool again);
 
 // readers.c
 enum code readers_start(struct service *service, struct error *err) MUST_CHECK;
@@ -321,6 +331,10 @@ void readers_stop(struct service *service);
 // documents.c
 enum document_result { DOCUMENT_OK = 1, DOCUMENT_INVALID, DOCUMENT_FAILED };
 // The program of a document, retained for the caller. INVALID: the answer of the call is the list of mistakes.
+// A set is canonical JSON of a document and of the files that it names: {document, file, parts}. What is none stays as it is; false: it
+// is wrong, and that is answered. What it gives lives as long as the call.
+bool documents_is_set(struct str text);
+bool documents_unpack(struct call *call, struct str *text, struct str *file, const struct json **parts) MUST_CHECK;
 enum document_result documents_get(struct call *call, struct str text, struct str file, const struct json *parts,
                                    struct program **out);
 bool documents_know(struct call *call, struct str text, struct str file, const struct json *parts);
@@ -343,10 +357,30 @@ bool definitions_has(struct str uri); // one of cairn:
 enum code definitions_fetch(struct call *call, struct store *store, const struct plan_ref *ref, struct str *bytes,
                             struct plan_trip *trip, struct error *err) MUST_CHECK;
 
+// start_ref.c: plans that a request names instead of bringing them.
+bool ref_accepted(struct call *call, const struct plan_ref *ref); // by what it says. Caller's thread; false: answered
+// What it names: fetched, compared, and unpacked when it is a set. Reader thread; false: answered.
+bool ref_document(struct call *call, struct store *store, const struct plan_ref *ref, struct str *text, struct str *file,
+                  const struct json **parts) MUST_CHECK;
+// What came is what it says; false: answered.
+bool ref_fits(struct call *call, const struct plan_ref *ref, const struct program *program) MUST_CHECK;
+struct str ref_shown(const struct plan_ref *ref); // its address without what may be secret
+struct str ref_origin(const struct plan_ref *ref, const struct json *parts); // planUri of a run of it; empty: the store has it
+
 // start.c: a start of the service itself, of a document that it has: nobody is asked who may. Reader thread. What `start` points to lives
 // as long as the call.
 enum { START_NOTES_MAX = 4 };
-void start_inside(struct call *call, const struct start_call *start);
+bool start_inside(struct call *call, const struct start_call *start);
+
+// hooks.c: [serve.events]
+struct form;
+enum code service_events_parse(struct form *form, struct service_settings *out) MUST_CHECK;
+
+// incoming.c, engine thread: events from outside reach the steps that wait for them
+void incoming_awaited(struct service *service); // a step waits, or an event has come
+void incoming_decision(struct service *service, const struct engine_decision *decision);
+void incoming_tick(struct service *service, struct moment_in_time now);
+void incoming_close(struct service *service);
 
 // schedules.c, engine thread: times that are due become runs
 void schedules_open(struct service *service);
@@ -415,7 +449,7 @@ void admission_event(struct service *service, const struct engine_event *event);
 void admission_turned(struct service *service, int64_t mono_ms); // gives places that became free
 // dequeueAndStart, with what became of the runs of the caller's tenant.
 struct json admission_pass(struct call *call);
-void admission_refuse(struct call *call, struct str queue, enum queue_verdict verdict); // answers the call
+bool admission_refuse(struct call *call, struct str queue, enum queue_verdict verdict); // answers the call
 // Counts one use. Over the limit: answers 429 with `code` and gives false.
 bool limits_take(struct call *call, const struct rate_rule *rule, struct str key, const char *code);
 bool limits_start(struct call *call);

@@ -4,13 +4,16 @@
 // The clerk is a thread of its own: closing sinks waits for notes that the engine's thread stores.
 #include "service/inside.h"
 
+#include "temporal/host.h"
+
 enum {
     LEASE_MS = 10000,
     LOOK_MS = 1000,
     RELOAD_MS = 2000,
     SHARDLESS_MS = 30000,
     ADOPT_PAGE = 256,
-    POLL_WAITING_MS = 50
+    POLL_WAITING_MS = 50,
+    AWAY_MS = 200
 };
 #define SHARD_OF_DUTY UINT64_C(1)
 
@@ -53,18 +56,15 @@ static void *clerk_thread(void *context)
 
 static void want_sinks(struct members *members, bool wants)
 {
-    pthread_mutex_lock(&members->mutex);
+    LOCKED(&members->mutex);
     members->wants_sinks = wants;
     pthread_cond_signal(&members->changed);
-    pthread_mutex_unlock(&members->mutex);
 }
 
 static bool has_sinks(struct members *members)
 {
-    pthread_mutex_lock(&members->mutex);
-    bool has = members->has_sinks;
-    pthread_mutex_unlock(&members->mutex);
-    return has;
+    LOCKED(&members->mutex);
+    return members->has_sinks;
 }
 
 enum code members_start(struct service *service, struct error *err)
@@ -159,6 +159,7 @@ static void told(struct service *service, const struct shard_map *map, int64_t a
     __atomic_store_n(&members->mine, map->mine, __ATOMIC_RELAXED);
     // Others count from when the store heard of us, which was not before we asked.
     __atomic_store_n(&members->safe_until_ms, asked_ms + lease_of(service) * 4 / 5, __ATOMIC_RELAXED);
+    if (service->host) temporal_host_serve(service->host, map->mine, map->mine & SHARD_OF_DUTY);
     members->adopting = (members->adopting & map->mine) | came;
     if (came) members->before = 0;
     if (came & SHARD_OF_DUTY) members->shardless = true;
@@ -178,6 +179,7 @@ static void begin_anew(struct service *service)
     __atomic_store_n(&members->mine, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&members->safe_until_ms, 0, __ATOMIC_RELAXED);
     store_place(service->store, 0);
+    if (service->host) temporal_host_serve(service->host, 0, false);
 }
 
 static enum code look(struct service *service, struct error *err)
@@ -187,10 +189,8 @@ static enum code look(struct service *service, struct error *err)
     if (store_fenced(service->store)) begin_anew(service);
     enum code rc = store_shards(service->store, lease_of(service), asked.wall_ms, &map, err);
     if (!rc) {
-        uint64_t random;
-        os_entropy()->fill(os_entropy(), &random, sizeof(random));
         told(service, &map, asked.mono_ms);
-        struct shard_plan plan = shard_plan(&map, random);
+        struct shard_plan plan = shard_plan(&map, entropy_number(os_entropy()));
         uint64_t give = plan_gives(service, &map, &plan);
         if (give) engine_let_go(service->engine, give);
         if (give || plan.take) {
@@ -254,11 +254,10 @@ static void look_for_shardless(struct members *members, int64_t mono_ms)
     if (members->mine & SHARD_OF_DUTY) members->shardless = true;
 }
 
-enum code members_tick(struct service *service, int64_t mono_ms, struct error *err)
+static enum code tick(struct service *service, int64_t mono_ms, struct error *err)
 {
     struct members *members = &service->members;
     enum code rc = OK;
-    if (!members->several) return OK;
     if (mono_ms >= members->next_look_ms || store_fenced(service->store)) {
         int64_t pause = lease_of(service) / 5;
         members->next_look_ms = mono_ms + (pause < LOOK_MS ? pause : LOOK_MS);
@@ -279,4 +278,15 @@ enum code members_tick(struct service *service, int64_t mono_ms, struct error *e
         rc = reload(service, err);
     }
     return rc;
+}
+
+enum code members_tick(struct service *service, int64_t mono_ms, struct error *err)
+{
+    if (!service->members.several) return OK;
+    bool away = engine_away(service->engine);
+    enum code rc = away ? OK : tick(service, mono_ms, err);
+    if (!away && rc != E_AWAY) return rc;
+    service->members.next_look_ms = mono_ms + AWAY_MS; // others that share the store see as little of it
+    *err = (struct error){0};
+    return OK;
 }

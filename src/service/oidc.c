@@ -70,10 +70,10 @@ static enum code find_keys(struct oidc *oidc, const struct oidc_provider *provid
 
 static enum code read_keys(struct oidc *oidc, struct oidc_provider *provider, struct error *err)
 {
-    struct str uri, body;
+    struct str uri = {0}, body = {0};
     struct jwks jwks = {0};
-    struct arena arena = arena_of(64 * 1024, 16 << 20);
-    struct arena memory = arena_of(16 * 1024, 8 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(64 * 1024, 16 << 20);
+    struct arena memory SCOPED(arena_release) = arena_of(16 * 1024, 8 << 20);
     int64_t began = os_now().mono_ms;
     enum code rc = find_keys(oidc, provider, &arena, &uri, err);
     if (!rc) rc = get(oidc, provider, uri, &arena, &body, err);
@@ -94,8 +94,6 @@ static enum code read_keys(struct oidc *oidc, struct oidc_provider *provider, st
         memory = old_memory;
     }
     jwks_release(&jwks);
-    arena_release(&memory);
-    arena_release(&arena);
     return rc;
 }
 

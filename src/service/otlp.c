@@ -62,19 +62,17 @@ static enum code trace_text(struct store *store, const struct feed_item *item, s
                             struct error *err)
 {
     struct run_head head;
-    struct folded folded = {0};
+    struct folded folded SCOPED(folded_release) = {0};
     struct json trace;
     enum code rc = store_head(store, item->tenant, item->run, arena, &head, err);
     if (rc) return rc;
     rc = reading_fold(store, &head, READING_NOW, arena, &folded, err);
-    struct buf text = buf_of((size_t)64 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)64 << 20);
     if (!rc) rc = reading_trace(store, &head, READING_NOW, &folded.view, arena, &trace, err);
     if (!rc) json_write(&text, &trace);
     *out = (struct str){0};
     if (!rc && buf_ok(&text)) *out = arena_copy(arena, buf_str(&text));
     if (!rc && out->len == 0) rc = error_nomem(err);
-    buf_release(&text);
-    folded_release(&folded);
     return rc;
 }
 
@@ -144,7 +142,7 @@ static void *otlp_thread(void *context)
                                          .timeout_ms = 10000,
                                          .stopped = stopped,
                                          .stop_context = otlp};
-    struct arena feed = arena_of(256 * 1024, (size_t)256 << 20);
+    struct arena feed SCOPED(arena_release) = arena_of(256 * 1024, (size_t)256 << 20);
     arena_init(&arena, 256 * 1024, (size_t)512 << 20);
     if (fetch_link_open(&options, &link, &err)) os_log(LOG_ERROR, "no traces why=\"%s\"", err.message);
     bool had = !service_several(otlp->thread.service);
@@ -163,7 +161,6 @@ static void *otlp_thread(void *context)
     feed_thread_keep(&otlp->thread, otlp->position);
     fetch_link_close(link);
     if (store) store_close(store);
-    arena_release(&feed);
     arena_release(&arena);
     return NULL;
 }

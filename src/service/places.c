@@ -167,15 +167,15 @@ static struct json queue_place(struct call *call, struct str run)
                    {"holders", json_filled(h.holders.list)}, {"others", json_nonzero((int64_t)h.holders.others)});
 }
 
-static void place_on_engine(struct call *call)
+static bool place_on_engine(struct call *call)
 {
     call->queue_place = queue_place(call, call->resource);
     if (call->queue_place.type == 0) call->queue_place = json_null();
-    service_read(call, call->read);
+    return service_read(call, call->read);
 }
 
-void service_queue_place(struct call *call, void (*then)(struct call *call, struct store *store))
+bool service_queue_place(struct call *call, bool (*then)(struct call *call, struct store *store))
 {
     call->read = then;
-    service_post(call, place_on_engine);
+    return service_post(call, place_on_engine);
 }

@@ -32,17 +32,16 @@ static size_t find_failed(const struct plan_memory *memory, const struct digest 
 
 static bool failed_lately(struct plan_memory *memory, const struct digest *sha256, char why[256])
 {
-    pthread_mutex_lock(&memory->mutex);
+    LOCKED(&memory->mutex);
     size_t at = find_failed(memory, sha256);
     bool found = at != SIZE_MAX && memory->until_ms[at] > os_now().mono_ms;
     if (found) memcpy(why, memory->why[at], sizeof(memory->why[at]));
-    pthread_mutex_unlock(&memory->mutex);
     return found;
 }
 
 static void remember_failed(struct plan_memory *memory, const struct digest *sha256, const char *why)
 {
-    pthread_mutex_lock(&memory->mutex);
+    LOCKED(&memory->mutex);
     size_t at = find_failed(memory, sha256);
     if (at == SIZE_MAX) {
         at = memory->next;
@@ -51,21 +50,19 @@ static void remember_failed(struct plan_memory *memory, const struct digest *sha
     memory->sha256[at] = *sha256;
     memory->until_ms[at] = os_now().mono_ms + FORGET_MS;
     snprintf(memory->why[at], sizeof(memory->why[at]), "%.255s", why);
-    pthread_mutex_unlock(&memory->mutex);
 }
 
 static void forget_failed(struct plan_memory *memory, const struct digest *sha256)
 {
-    pthread_mutex_lock(&memory->mutex);
+    LOCKED(&memory->mutex);
     size_t at = find_failed(memory, sha256);
     if (at != SIZE_MAX) memory->until_ms[at] = 0;
-    pthread_mutex_unlock(&memory->mutex);
 }
 
 bool plans_waiting(struct service *service, const struct digest *sha256, char *out, size_t size)
 {
     struct plan_memory *memory = &service->plan_memory;
-    pthread_mutex_lock(&memory->mutex);
+    LOCKED(&memory->mutex);
     size_t at = find_failed(memory, sha256);
     bool waits = at != SIZE_MAX;
     if (waits) snprintf(out, size, "%s", memory->why[at]);
@@ -73,7 +70,6 @@ bool plans_waiting(struct service *service, const struct digest *sha256, char *o
         waits = digest_eq(&one->sha256, sha256);
         if (waits) snprintf(out, size, "the body of its plan is fetched again from %s", one->uri);
     }
-    pthread_mutex_unlock(&memory->mutex);
     return waits;
 }
 
@@ -145,13 +141,12 @@ static enum code fetch_later(void *context, struct str tenant, struct str uri, c
 
 static void fetch_one(struct service *service, const struct wanted_plan *one)
 {
-    struct arena arena = arena_of(64 * 1024, 2 * STORE_PLAN_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(64 * 1024, 2 * STORE_PLAN_MAX);
     struct str bytes;
     struct error err = {0};
     enum code rc = fetch_again(service, str_from(one->tenant), str_from(one->uri), &one->sha256, &arena, &bytes, &err);
     if (!rc) rc = store_plan_keep(service->store, &one->sha256, bytes, &err);
     if (rc) os_log(LOG_WARN, "plan not fetched again why=\"%s\"", err.message);
-    arena_release(&arena);
 }
 
 // What is fetched stays in the list until it is done, so that it is asked for once and status can say so.
@@ -238,7 +233,7 @@ static void try_again(struct service *service, const struct missed_run *one)
 {
     struct error err = {0};
     struct run_head head;
-    struct arena arena = arena_of(4096, (size_t)16 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, (size_t)16 << 20);
     enum code rc = store_head(service->store, str_from(one->tenant), str_from(one->run), &arena, &head, &err);
     if (!rc && !head.terminal) rc = engine_adopt_listed(service->engine, &head, &err);
     if (!rc) forget_failed(&service->plan_memory, &head.document); // it is here
@@ -247,8 +242,7 @@ static void try_again(struct service *service, const struct missed_run *one)
         count_adopted(service, &head);
         admission_found(service, &head);
     }
-    if (rc == E_UNREACHABLE || rc == E_CORRUPT) plans_missed(service, &head);
-    arena_release(&arena);
+    if (rc == E_UNREACHABLE || rc == E_AWAY || rc == E_CORRUPT) plans_missed(service, &head);
 }
 
 void plans_tick(struct service *service, int64_t now_ms)

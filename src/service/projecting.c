@@ -51,9 +51,8 @@ static void raise_report(struct service *service, const struct project_report *r
     else
         os_log(LOG_WARN, "projector report=%s tenant=%.*s run=%.*s why=\"%s\"", kind, STR_ARG(tenant), STR_ARG(run),
                report->text);
-    pthread_mutex_lock(&service->alarm.mutex);
+    LOCKED(&service->alarm.mutex);
     alerts_projector(&service->alarm.alerts, report);
-    pthread_mutex_unlock(&service->alarm.mutex);
 }
 
 // A projector that hangs cannot say so itself; the late pages of one that does not are reported by tenant.
@@ -97,10 +96,9 @@ static void publish_state(struct projecting *projecting)
     struct follower_state state = follower_state(projecting->follower);
     uint64_t events = state.events - projecting->state.events;
     if (events > 0) metric_add(projecting->thread.service->metrics, METRIC_PROJECTED, NULL, (int64_t)events);
-    pthread_mutex_lock(&projecting->thread.mutex);
+    LOCKED(&projecting->thread.mutex);
     if (state.position != projecting->state.position) projecting->moved_ms = os_now().mono_ms;
     projecting->state = state;
-    pthread_mutex_unlock(&projecting->thread.mutex);
 }
 
 // To the end of the feed. What is stored while the last page is read may have been too late for it.
@@ -149,7 +147,8 @@ static void *projecting_thread(void *context)
     struct projecting *projecting = context;
     struct service *service = projecting->thread.service;
     struct store *store = NULL;
-    setpriority(PRIO_PROCESS, 0, NICE); // of this thread alone
+    pthread_setname_np(pthread_self(), "cairn-projector");
+    if (getpriority(PRIO_PROCESS, 0) < NICE) setpriority(PRIO_PROCESS, 0, NICE); // of this thread alone
     keep_position(projecting, true);
     while (!feed_thread_stopped(&projecting->thread)) {
         struct error err = {0};

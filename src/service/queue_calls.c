@@ -13,7 +13,6 @@ struct queueing {
 
 static struct queueing *begin(struct call *call, enum operation operation, struct str name)
 {
-    struct auth_object object = {.tenant = call->who.tenant, .exists = true};
     struct queueing *q = ARENA_NEW(&call->arena, struct queueing);
     if (!q || !(q->name = arena_copy(&call->arena, name)).ptr) {
         call_nomem(call);
@@ -22,7 +21,7 @@ static struct queueing *begin(struct call *call, enum operation operation, struc
     call->state = q;
     call->resource = q->name;
     q->operation = operation;
-    if (!service_may(call, operation, &object, (struct str){0})) return NULL;
+    if (!service_may_all(call, operation)) return NULL;
     if (name.len == 0 || run_id_valid(name)) return q;
     call_problem(call, 400, "INVALID_REQUEST",
                  "the name of a queue has letters, digits, '.', '_', ':' and '-', up to 128, beginning with a letter "
@@ -59,9 +58,9 @@ static struct json queue_json(struct call *call, struct str name)
     return out;
 }
 
-static void answer_queue(struct call *call, struct str name)
+static bool answer_queue(struct call *call, struct str name)
 {
-    call_answer(call, 200, queue_json(call, name));
+    return call_answer(call, 200, queue_json(call, name));
 }
 
 static bool is_there(struct call *call, struct str name)
@@ -70,15 +69,15 @@ static bool is_there(struct call *call, struct str name)
     return call_problem(call, 404, "QUEUE_NOT_FOUND", "there is no queue %.*s", STR_ARG(name));
 }
 
-static void get_on_engine(struct call *call)
+static bool get_on_engine(struct call *call)
 {
     const struct queueing *q = call->state;
-    if (is_there(call, q->name)) answer_queue(call, q->name);
+    return is_there(call, q->name) && answer_queue(call, q->name);
 }
 
-void service_queue_get(struct call *call, struct str name)
+bool service_queue_get(struct call *call, struct str name)
 {
-    if (begin(call, OPERATION_QUEUE_LIST, name)) service_post(call, get_on_engine);
+    return begin(call, OPERATION_QUEUE_LIST, name) && service_post(call, get_on_engine);
 }
 
 static void list_into(struct call *call, struct json *items)
@@ -94,39 +93,39 @@ static void list_into(struct call *call, struct json *items)
     }
 }
 
-static void answer_items(struct call *call, struct json items)
+static bool answer_items(struct call *call, struct json items)
 {
-    call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"nextCursor", json_null()}));
+    return call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"nextCursor", json_null()}));
 }
 
-static void list_on_engine(struct call *call)
+static bool list_on_engine(struct call *call)
 {
     struct json items = json_array();
     list_into(call, &items);
-    answer_items(call, items);
+    return answer_items(call, items);
 }
 
-void service_queue_list(struct call *call)
+bool service_queue_list(struct call *call)
 {
-    if (begin(call, OPERATION_QUEUE_LIST, (struct str){0})) service_post(call, list_on_engine);
+    return begin(call, OPERATION_QUEUE_LIST, (struct str){0}) && service_post(call, list_on_engine);
 }
 
 // ---- changing
 
-static void store_value(struct call *call, struct str space, struct str key, const struct json *value,
+static bool store_value(struct call *call, struct str space, struct str key, const struct json *value,
                         void (*done)(void *context, enum code rc, const struct error *why))
 {
     struct queueing *q = call->state;
     struct error err = {0};
-    struct buf text = buf_of(4096);
+    struct buf text SCOPED(buf_release) = buf_of(4096);
     if (!q->remove) json_canon(&text, value);
     struct note_put put = {
         .space = space, .key = key, .value = buf_str(&text), .remove = q->remove, .expect = NOTE_ANY};
     enum code rc = buf_ok(&text) ? OK : error_nomem(&err);
     if (!rc) rc = audit_call(call, q->operation, q->name, (struct str){0}, &err);
     if (!rc) rc = engine_put(call->service->engine, &put, 1, done, call, &err);
-    buf_release(&text);
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
 static void queue_stored(void *context, enum code rc, const struct error *why)
@@ -146,105 +145,96 @@ static void queue_stored(void *context, enum code rc, const struct error *why)
     }
 }
 
-static void store_queue(struct call *call)
+static bool store_queue(struct call *call)
 {
     struct queueing *q = call->state;
     struct json value = {0};
     struct str key = call_text(call, "%.*s|%.*s", STR_ARG(call->who.tenant), STR_ARG(q->name));
-    if (!key.ptr || (!q->remove && !queue_config_write(&q->config, &call->arena, &value)))
-        call_nomem(call);
-    else
-        store_value(call, STR("queue"), key, &value, queue_stored);
+    if (!key.ptr || (!q->remove && !queue_config_write(&q->config, &call->arena, &value))) return call_nomem(call);
+    return store_value(call, STR("queue"), key, &value, queue_stored);
 }
 
-static void change_on_engine(struct call *call)
+static bool change_on_engine(struct call *call)
 {
     struct queueing *q = call->state;
     struct error err = {0};
     struct queue_config now = queues_config(&call->service->queues, call->who.tenant, q->name);
-    if (!q->whole && !is_there(call, q->name)) return;
+    if (!q->whole && !is_there(call, q->name)) return false;
     q->config = q->whole ? queue_config_default : now;
     q->config.paused = now.paused;
     if (queue_config_read(&q->given, &q->config, &err))
-        call_problem(call, 400, "INVALID_REQUEST", "%s", err.message);
-    else
-        store_queue(call);
+        return call_problem(call, 400, "INVALID_REQUEST", "%s", err.message);
+    return store_queue(call);
 }
 
-void service_queue_put(struct call *call, struct str name, struct json given)
+bool service_queue_put(struct call *call, struct str name, struct json given)
 {
     struct queueing *q = begin(call, OPERATION_QUEUE_CHANGE, name);
-    if (!q) return;
+    if (!q) return false;
     q->given = given;
     q->whole = true;
-    service_post(call, change_on_engine);
+    return service_post(call, change_on_engine);
 }
 
-void service_queue_pause(struct call *call, struct str name, bool paused)
+bool service_queue_pause(struct call *call, struct str name, bool paused)
 {
     struct queueing *q = begin(call, OPERATION_QUEUE_CHANGE, name);
-    if (!q) return;
+    if (!q) return false;
     q->given = json_object();
     if (json_put(&call->arena, &q->given, STR("paused"), json_bool(paused)))
-        service_post(call, change_on_engine);
-    else
-        call_nomem(call);
+        return service_post(call, change_on_engine);
+    return call_nomem(call);
 }
 
-static void delete_on_engine(struct call *call)
+static bool delete_on_engine(struct call *call)
 {
     struct queueing *q = call->state;
-    if (!is_there(call, q->name)) return;
+    if (!is_there(call, q->name)) return false;
     look_elsewhere(call, q->name);
     const struct run_queue *queue = queues_find(&call->service->queues, call->who.tenant, q->name);
     size_t waiting = queue ? queue->waiting + queue->share.waiting : 0;
-    if (waiting > 0) {
-        call_problem(call, 409, "QUEUE_NOT_EMPTY", "%zu run%s in it", waiting, waiting == 1 ? " waits" : "s wait");
-        return;
-    }
+    if (waiting > 0)
+        return call_problem(call, 409, "QUEUE_NOT_EMPTY", "%zu run%s in it", waiting,
+                            waiting == 1 ? " waits" : "s wait");
     q->remove = true;
-    store_queue(call);
+    return store_queue(call);
 }
 
-void service_queue_delete(struct call *call, struct str name)
+bool service_queue_delete(struct call *call, struct str name)
 {
-    if (begin(call, OPERATION_QUEUE_CHANGE, name)) service_post(call, delete_on_engine);
+    return begin(call, OPERATION_QUEUE_CHANGE, name) && service_post(call, delete_on_engine);
 }
 
 // ---- the reconciler, called by hand
 
-static void reconcile_on_engine(struct call *call)
+static bool reconcile_on_engine(struct call *call)
 {
     struct error err = {0};
     if (audit_call(call, OPERATION_QUEUE_CHANGE, STR("reconcile"), (struct str){0}, &err))
-        call_failed(call, &err);
-    else
-        answer_items(call, admission_pass(call));
+        return call_failed(call, &err);
+    return answer_items(call, admission_pass(call));
 }
 
-void service_queue_reconcile(struct call *call)
+bool service_queue_reconcile(struct call *call)
 {
-    if (begin(call, OPERATION_QUEUE_CHANGE, (struct str){0})) service_post(call, reconcile_on_engine);
+    return begin(call, OPERATION_QUEUE_CHANGE, (struct str){0}) && service_post(call, reconcile_on_engine);
 }
 
 // ---- limits of the tenant
 
-static void answer_limits(struct call *call)
+static bool answer_limits(struct call *call)
 {
     const struct queue_tenant *tenant = queues_tenant(&call->service->queues, call->who.tenant);
     struct json body;
     if (tenant && tenant->limits.runs_in_flight) look_elsewhere(call, (struct str){0});
-    if (!tenant || !tenant_limits_write(&tenant->limits, &call->arena, &body)) {
-        call_nomem(call);
-        return;
-    }
+    if (!tenant || !tenant_limits_write(&tenant->limits, &call->arena, &body)) return call_nomem(call);
     JSON_ADD(&call->arena, &body, {"runsNow", json_count(tenant->running + tenant->share.elsewhere)});
-    call_answer(call, 200, body);
+    return call_answer(call, 200, body);
 }
 
-void service_limits_get(struct call *call)
+bool service_limits_get(struct call *call)
 {
-    if (begin(call, OPERATION_LIMIT_LIST, (struct str){0})) service_post(call, answer_limits);
+    return begin(call, OPERATION_LIMIT_LIST, (struct str){0}) && service_post(call, answer_limits);
 }
 
 static void limits_stored(void *context, enum code rc, const struct error *why)
@@ -261,23 +251,21 @@ static void limits_stored(void *context, enum code rc, const struct error *why)
     answer_limits(call);
 }
 
-static void limits_on_engine(struct call *call)
+static bool limits_on_engine(struct call *call)
 {
     struct queueing *q = call->state;
     struct error err = {0};
     struct json value;
     if (tenant_limits_read(&q->given, &q->limits, &err))
-        call_problem(call, 400, "INVALID_REQUEST", "%s", err.message);
-    else if (!tenant_limits_write(&q->limits, &call->arena, &value))
-        call_nomem(call);
-    else
-        store_value(call, STR("limit"), call->who.tenant, &value, limits_stored);
+        return call_problem(call, 400, "INVALID_REQUEST", "%s", err.message);
+    if (!tenant_limits_write(&q->limits, &call->arena, &value)) return call_nomem(call);
+    return store_value(call, STR("limit"), call->who.tenant, &value, limits_stored);
 }
 
-void service_limits_put(struct call *call, struct json given)
+bool service_limits_put(struct call *call, struct json given)
 {
     struct queueing *q = begin(call, OPERATION_LIMIT_CHANGE, (struct str){0});
-    if (!q) return;
+    if (!q) return false;
     q->given = given;
-    service_post(call, limits_on_engine);
+    return service_post(call, limits_on_engine);
 }

@@ -63,7 +63,7 @@ static const char *refused(struct readers *readers, struct call *call, size_t ma
     return NULL;
 }
 
-void service_read(struct call *call, void (*read)(struct call *call, struct store *store))
+bool service_read(struct call *call, bool (*read)(struct call *call, struct store *store))
 {
     struct readers *readers = &call->service->readers;
     size_t max = call->service->settings.reads_max ? call->service->settings.reads_max : READS_MAX;
@@ -75,15 +75,15 @@ void service_read(struct call *call, void (*read)(struct call *call, struct stor
     if (!stopped) why = refused(readers, call, max, &code);
     if (!why) pthread_cond_signal(&readers->arrived);
     pthread_mutex_unlock(&readers->mutex);
-    if (!why) return;
+    if (!why) return true;
     call->answer.retryable = true;
     call->answer.retry_after_ms = 1000;
-    call_problem(call, stopped ? 503 : 429, code, "%s", why);
+    return call_problem(call, stopped ? 503 : 429, code, "%s", why);
 }
 
 static struct call *take(struct readers *readers)
 {
-    pthread_mutex_lock(&readers->mutex);
+    LOCKED(&readers->mutex);
     while (!readers->first && !readers->stop) pthread_cond_wait(&readers->arrived, &readers->mutex);
     struct reading_tenant *tenant = readers->first;
     struct call *call = NULL;
@@ -99,7 +99,6 @@ static struct call *take(struct readers *readers)
         else
             free(tenant);
     }
-    pthread_mutex_unlock(&readers->mutex);
     return call;
 }
 

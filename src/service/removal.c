@@ -20,7 +20,7 @@ struct removing {
 
 // ---- reader: files
 
-static void remove_files(struct call *call, struct store *store)
+static bool remove_files(struct call *call, struct store *store)
 {
     const struct removing *removing = call->state;
     for (size_t i = 0; i < removing->count; i++) {
@@ -37,22 +37,21 @@ static void remove_files(struct call *call, struct store *store)
     }
     call->answer.status = 204;
     call->done(call);
+    return true;
 }
 
 // ---- engine
 
-static void remove_on_engine(struct call *call)
+static bool remove_on_engine(struct call *call)
 {
     const struct removing *removing = call->state;
     struct error err = {0};
     enum code rc =
         store_remove(call->service->store, removing->names, removing->count, os_now().wall_ms, removing->reason, &err);
     if (rc == E_CONFLICT)
-        call_problem(call, 409, "RUN_NOT_TERMINAL", "the run, or one that it started, has not ended");
-    else if (rc)
-        call_failed(call, &err);
-    else
-        service_read(call, remove_files);
+        return call_problem(call, 409, "RUN_NOT_TERMINAL", "the run, or one that it started, has not ended");
+    if (rc) return call_failed(call, &err);
+    return service_read(call, remove_files);
 }
 
 static void audited(void *context, enum code rc, const struct error *why)
@@ -64,7 +63,7 @@ static void audited(void *context, enum code rc, const struct error *why)
         service_post(call, remove_on_engine);
 }
 
-static void settle_on_engine(struct call *call)
+static bool settle_on_engine(struct call *call)
 {
     const struct removing *removing = call->state;
     struct error err = {0};
@@ -72,7 +71,8 @@ static void settle_on_engine(struct call *call)
     enum code rc = audit_call(call, OPERATION_RUN_DELETE, removing->run, removing->reason, &err);
     if (!rc) rc = audit_flush(call->service, &err); // before the note, so that both are durable together
     if (!rc) rc = engine_put(call->service->engine, &put, 1, audited, call, &err);
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
 static void wished(void *context, enum code rc, const struct error *why)
@@ -86,7 +86,7 @@ static void wished(void *context, enum code rc, const struct error *why)
     call_problem(call, 403, "AUTHZ_APPROVAL_REQUIRED", "the wish is noted; another person has to agree");
 }
 
-static void wish_on_engine(struct call *call)
+static bool wish_on_engine(struct call *call)
 {
     const struct removing *removing = call->state;
     struct error err = {0};
@@ -96,13 +96,13 @@ static void wish_on_engine(struct call *call)
     JSON_ADD(&call->arena, &wish, {"at", json_word(now)}, {"by", json_string(call->who.id)},
              {"reason", json_string(removing->reason)});
     bool ok = json_ok(&wish);
-    struct buf text = buf_of(16 * 1024);
+    struct buf text SCOPED(buf_release) = buf_of(16 * 1024);
     if (ok) json_canon(&text, &wish);
     struct note_put put = {.space = STR("removal"), .key = removing->key, .value = buf_str(&text), .expect = NOTE_ANY};
     enum code rc =
         ok && buf_ok(&text) ? engine_put(call->service->engine, &put, 1, wished, call, &err) : error_nomem(&err);
-    buf_release(&text);
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
 // ---- reader: may it be?
@@ -159,7 +159,7 @@ static enum code collect(struct call *call, struct store *store, const struct ru
     return rc;
 }
 
-static void check(struct call *call, struct store *store)
+static bool check(struct call *call, struct store *store)
 {
     struct removing *removing = call->state;
     struct run_head head;
@@ -169,10 +169,7 @@ static void check(struct call *call, struct store *store)
     enum code rc = store_head(store, call->who.tenant, removing->run, &call->arena, &head, &err);
     bool absent = rc == E_NOT_FOUND;
     if (!rc) rc = read_wish(call, store, &wished_by, &err);
-    if (rc && !absent) {
-        call_failed(call, &err);
-        return;
-    }
+    if (rc && !absent) return call_failed(call, &err);
     struct auth_object object = {.tenant = call->who.tenant};
     if (!absent)
         object = (struct auth_object){.tenant = head.ids.tenant,
@@ -181,33 +178,23 @@ static void check(struct call *call, struct store *store)
                                       .agreed_by = wished_by,
                                       .exists = true};
     bool may = service_may_after(call, OPERATION_RUN_DELETE, &object, removing->reason, &waits);
-    if (!may && !waits) return;
-    if (!head.terminal) {
-        call_problem(call, 409, "RUN_NOT_TERMINAL", "only runs that have ended can be removed");
-        return;
-    }
-    if (waits) {
-        service_post(call, wish_on_engine);
-        return;
-    }
+    if (!may && !waits) return false;
+    if (!head.terminal) return call_problem(call, 409, "RUN_NOT_TERMINAL", "only runs that have ended can be removed");
+    if (waits) return service_post(call, wish_on_engine);
     rc = collect(call, store, &head, &err);
-    if (rc)
-        call_failed(call, &err);
-    else
-        service_post(call, settle_on_engine);
+    if (rc) return call_failed(call, &err);
+    return service_post(call, settle_on_engine);
 }
 
-void service_remove(struct call *call, struct str run, struct str reason)
+bool service_remove(struct call *call, struct str run, struct str reason)
 {
     struct removing *removing = CALL_NEW(call, struct removing);
-    if (!removing) return;
+    if (!removing) return false;
     call->state = removing;
     call->resource = run;
     removing->run = run;
     removing->reason = reason;
     removing->key = call_text(call, "%.*s/%.*s", STR_ARG(call->who.tenant), STR_ARG(run));
-    if (removing->key.ptr)
-        service_read(call, check);
-    else
-        call_nomem(call);
+    if (removing->key.ptr) return service_read(call, check);
+    return call_nomem(call);
 }

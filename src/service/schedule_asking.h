@@ -23,8 +23,8 @@ struct asking *asking_begin(struct call *call, const struct schedule_call *given
 bool asking_find(struct call *call, struct store *store);
 bool asking_put(struct call *call, struct str space, struct str key, const struct json *value,
                 uint64_t expect);         // value NULL: it goes; false: no memory
-void asking_change(struct call *call);    // engine thread: the puts, and its record in the audit
-void asking_items(struct call *call, struct json items);
+bool asking_change(struct call *call);    // engine thread: the puts, and its record in the audit
+bool asking_items(struct call *call, struct json items);
 struct json asking_fire(struct call *call, const struct zone *zone, const struct fire *fire);
 
 #endif

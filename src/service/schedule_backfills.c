@@ -23,7 +23,7 @@ static bool list_times(struct call *call, struct range *out)
     const struct asking *asking = call->state;
     const struct schedule_call *given = &asking->given;
     const struct timing *timing = &asking->note.spec.timing;
-    int64_t from, to;
+    int64_t from = 0, to = 0;
     struct fire fire;
     if (!read_time(call, timing->zone, "from", given->from, &from) || !read_time(call, timing->zone, "to", given->to, &to))
         return false;
@@ -73,78 +73,115 @@ static struct json kept(struct call *call, const struct range *range)
                    {"createdAt", json_time(&call->arena, os_now().wall_ms)});
 }
 
-static void backfill_on_reader(struct call *call, struct store *store)
+// How many of its times there are, and how many have begun.
+static enum code progress_of(struct store *store, const struct note *note, struct arena *arena, struct json *value,
+                             int64_t *count, int64_t *begun, struct error *err)
+{
+    struct note state;
+    struct json moved = json_none();
+    enum code rc = json_parse(note->value, &json_limits_result, arena, value, err);
+    if (rc) return rc;
+    rc = store_note(store, BACKFILL_STATE_SPACE, note->key, arena, &state, err);
+    if (!rc) rc = json_parse(state.value, NULL, arena, &moved, err);
+    if (rc && rc != E_NOT_FOUND) return rc;
+    *err = (struct error){0};
+    const struct json *times = json_key(value, "times");
+    *count = times ? (int64_t)times->count : json_integer(json_key(value, "count"), 0);
+    *begun = json_integer(json_key(&moved, "begun"), 0);
+    return OK;
+}
+
+struct backfill_room {
+    struct store *store;
+    size_t count, times;
+};
+
+static enum code add_room(void *context, const struct note *note, struct arena *scratch, struct error *err)
+{
+    struct backfill_room *room = context;
+    struct json value;
+    int64_t count, begun;
+    enum code rc = progress_of(room->store, note, scratch, &value, &count, &begun, err);
+    if (rc || begun >= count) return rc;
+    room->count++;
+    room->times += (size_t)count;
+    return OK;
+}
+
+// The engine has the times of all that go on in memory.
+static bool has_room(struct call *call, struct store *store, size_t times)
+{
+    struct backfill_room room = {store, 1, times};
+    struct error err = {0};
+    struct str prefix = call_text(call, "%.*s|", STR_ARG(call->who.tenant));
+    enum code rc = prefix.ptr ? store_each_note(store, BACKFILL_SPACE, prefix, add_room, &room, &err) : error_nomem(&err);
+    if (rc) return call_failed(call, &err);
+    if (room.count <= BACKFILLS_MAX && room.times <= BACKFILLS_TIMES) return true;
+    return call_problem(call, 422, "LIMIT_EXCEEDED",
+                        "at most %d backfills of a tenant go on at once, of %d times together: wait until one has begun all of "
+                        "its times, or end one",
+                        BACKFILLS_MAX, BACKFILLS_TIMES);
+}
+
+static bool backfill_on_reader(struct call *call, struct store *store)
 {
     struct asking *asking = call->state;
     struct range range = {0};
     char id[UUID_SIZE];
-    uint8_t random[16];
-    if (!asking_find(call, store) || !list_times(call, &range)) return;
-    if (asking->given.dry_run || range.count == 0) {
-        call_answer(call, 200, told(call, &range, (struct str){0}));
-        return;
-    }
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, id);
+    if (!asking_find(call, store) || !list_times(call, &range)) return false;
+    if (asking->given.dry_run || range.count == 0) return call_answer(call, 200, told(call, &range, (struct str){0}));
+    if (!has_room(call, store, range.count)) return false;
+    entropy_uuid(os_entropy(), id);
     struct str short_id = arena_copy(&call->arena, str_slice(str_from(id), 0, 8));
     struct json value = kept(call, &range);
     asking->answer = told(call, &range, short_id);
     asking->status = 201;
     if (json_ok(&asking->answer) &&
         asking_put(call, BACKFILL_SPACE, call_text(call, "%.*s|%.*s", STR_ARG(asking->key), STR_ARG(short_id)), &value, 0))
-        service_post(call, asking_change);
-    else
-        call_nomem(call);
+        return service_post(call, asking_change);
+    return call_nomem(call);
 }
 
-void service_schedule_backfill(struct call *call, const struct schedule_call *given)
+bool service_schedule_backfill(struct call *call, const struct schedule_call *given)
 {
     struct asking *asking = asking_begin(call, given, OPERATION_SCHEDULE_CREATE);
-    if (!asking) return;
+    if (!asking) return false;
     struct schedule_call *own = &asking->given;
     if (own->order.len == 0) own->order = STR("oldest");
     if (own->parallel == 0) own->parallel = 1;
     if (!str_is(own->order, "oldest") && !str_is(own->order, "newest"))
-        call_problem(call, 400, "INVALID_REQUEST", "order is oldest or newest");
-    else if (own->parallel > PARALLEL_MAX)
-        call_problem(call, 400, "INVALID_REQUEST", "parallel is at most %d", PARALLEL_MAX);
-    else
-        service_read(call, backfill_on_reader);
+        return call_problem(call, 400, "INVALID_REQUEST", "order is oldest or newest");
+    if (own->parallel > PARALLEL_MAX)
+        return call_problem(call, 400, "INVALID_REQUEST", "parallel is at most %d", PARALLEL_MAX);
+    return service_read(call, backfill_on_reader);
 }
 
 // ---- those that there are
 
 static enum code one(struct call *call, struct store *store, const struct note *note, struct json *out, struct error *err)
 {
-    struct note state;
-    struct json value, moved = json_none();
+    struct json value;
     struct str rest, id;
+    int64_t count, begun;
     str_cut(note->key, '|', &rest);
     str_cut(rest, '|', &id);
-    enum code rc = json_parse(note->value, &json_limits_result, &call->arena, &value, err);
+    enum code rc = progress_of(store, note, &call->arena, &value, &count, &begun, err);
     if (rc) return rc;
-    rc = store_note(store, BACKFILL_STATE_SPACE, note->key, &call->arena, &state, err);
-    if (!rc) rc = json_parse(state.value, NULL, &call->arena, &moved, err);
-    if (rc && rc != E_NOT_FOUND) return rc;
-    *err = (struct error){0};
-    int64_t begun = json_integer(json_key(&moved, "begun"), 0);
-    const struct json *times = json_key(&value, "times");
-    uint32_t count = times ? times->count : 0;
     static const char *const shown[] = {"from", "to", "order", "parallel", "reason", "createdBy", "createdAt"};
-    *out = JSON_OF(&call->arena, {"id", json_copied(&call->arena, id)}, {"count", json_count(count)},
+    *out = JSON_OF(&call->arena, {"id", json_copied(&call->arena, id)}, {"count", json_int(count)},
                    {"begun", json_int(begun)}, {"status", json_word(begun >= count ? "DONE" : "RUNNING")});
     for (size_t i = 0; i < ARRAY_COUNT(shown); i++)
         JSON_ADD(&call->arena, out, {shown[i], json_ref(json_key(&value, shown[i]))});
     return json_made(out, err);
 }
 
-static void list_on_reader(struct call *call, struct store *store)
+static bool list_on_reader(struct call *call, struct store *store)
 {
     const struct asking *asking = call->state;
     struct notes notes;
     struct error err = {0};
     struct json items = json_array();
-    if (!asking_find(call, store)) return;
+    if (!asking_find(call, store)) return false;
     struct str prefix = call_text(call, "%.*s|", STR_ARG(asking->key));
     enum code rc = prefix.ptr ? store_notes(store, BACKFILL_SPACE, prefix, SHOWN_MAX, &call->arena, &notes, &err)
                               : error_nomem(&err);
@@ -153,39 +190,37 @@ static void list_on_reader(struct call *call, struct store *store)
         rc = one(call, store, &notes.items[i], &row, &err);
         if (!rc) json_append(&call->arena, &items, row);
     }
-    if (rc)
-        call_failed(call, &err);
-    else
-        asking_items(call, items);
+    if (rc) return call_failed(call, &err);
+    return asking_items(call, items);
 }
 
-void service_schedule_backfills(struct call *call, struct str name)
+bool service_schedule_backfills(struct call *call, struct str name)
 {
     if (asking_begin(call, &(struct schedule_call){.name = name}, OPERATION_SCHEDULE_LIST))
         service_read(call, list_on_reader);
+    return true;
 }
 
 // Runs that have begun go on; none begins any more.
-static void end_on_reader(struct call *call, struct store *store)
+static bool end_on_reader(struct call *call, struct store *store)
 {
     struct asking *asking = call->state;
     struct note note;
     struct error err = {0};
-    if (!asking_find(call, store)) return;
+    if (!asking_find(call, store)) return false;
     struct str key = call_text(call, "%.*s|%.*s", STR_ARG(asking->key), STR_ARG(asking->given.id));
     enum code rc = key.ptr ? store_note(store, BACKFILL_SPACE, key, &call->arena, &note, &err) : error_nomem(&err);
     asking->status = 204;
     if (rc == E_NOT_FOUND)
-        call_problem(call, 404, "NOT_FOUND", "this schedule has no backfill %.*s", STR_ARG(asking->given.id));
-    else if (rc)
-        call_failed(call, &err);
-    else if (asking_put(call, BACKFILL_SPACE, key, NULL, NOTE_ANY) && asking_put(call, BACKFILL_STATE_SPACE, key, NULL, NOTE_ANY))
-        service_post(call, asking_change);
-    else
-        call_nomem(call);
+        return call_problem(call, 404, "NOT_FOUND", "this schedule has no backfill %.*s", STR_ARG(asking->given.id));
+    if (rc) return call_failed(call, &err);
+    if (asking_put(call, BACKFILL_SPACE, key, NULL, NOTE_ANY) &&
+        asking_put(call, BACKFILL_STATE_SPACE, key, NULL, NOTE_ANY))
+        return service_post(call, asking_change);
+    return call_nomem(call);
 }
 
-void service_schedule_backfill_end(struct call *call, const struct schedule_call *given)
+bool service_schedule_backfill_end(struct call *call, const struct schedule_call *given)
 {
-    if (asking_begin(call, given, OPERATION_SCHEDULE_CREATE)) service_read(call, end_on_reader);
+    return asking_begin(call, given, OPERATION_SCHEDULE_CREATE) && service_read(call, end_on_reader);
 }

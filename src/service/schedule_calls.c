@@ -11,10 +11,10 @@ static bool copy_given(struct call *call, struct asking *asking, const struct sc
 {
     struct schedule_call *g = &asking->given;
     *g = *given;
-    struct str *texts[] = {&g->name,       &g->project, &g->environment, &g->document, &g->file, &g->reason,
-                           &g->request_id, &g->from,    &g->to,          &g->order,    &g->id};
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
-        if (texts[i]->len > 0 && !(*texts[i] = arena_copy(&call->arena, *texts[i])).ptr) return false;
+    if (!ARENA_KEEP(&call->arena, &g->name, &g->project, &g->environment, &g->document, &g->file, &g->reason, &g->request_id,
+                    &g->from, &g->to, &g->order, &g->id, &g->ref.uri, &g->ref.sha256, &g->ref.schema_version, &g->ref.plan_id,
+                    &g->ref.plan_version, &g->ref.compression))
+        return false;
     if (!g->project.len) g->project = STR("default");
     if (!g->environment.len) g->environment = STR("default");
     asking->key = schedule_key(&call->arena, call->who.tenant, g->name, "%s", "");
@@ -46,6 +46,19 @@ static struct auth_object object_of(const struct call *call, const struct asking
         .tenant = note->tenant, .project = note->project, .environment = note->environment, .exists = true};
 }
 
+// What comes with parts was never approved as a whole (start.c), unless a set was.
+static bool is_approved(struct call *call, struct store *store)
+{
+    const struct asking *asking = call->state;
+    struct note note;
+    struct json plan;
+    struct error err = {0};
+    return definitions_approved(call->service, call->who.tenant, asking->note.sha256) &&
+           store_note(store, SCHEDULE_PLAN_SPACE, asking->key, &call->arena, &note, &err) == OK &&
+           json_parse(note.value, &json_limits_result, &call->arena, &plan, &err) == OK &&
+           (!json_key(&plan, "parts") || json_key(&plan, "planRef"));
+}
+
 // Reads the schedule and asks who may. One that is not there, and one that the caller may not see, are the same. Reader thread.
 bool asking_find(struct call *call, struct store *store)
 {
@@ -56,14 +69,11 @@ bool asking_find(struct call *call, struct store *store)
     asking->there = rc == OK;
     if (!rc) rc = schedule_note_read(&note, &call->arena, &asking->note, &err);
     if (rc && rc != E_NOT_FOUND) return call_failed(call, &err);
-    if (rc && asking->there) return call_problem(call, 422, "TIME_ZONE_NOT_FOUND", "%s", err.message);
     struct auth_object object = object_of(call, asking);
-    if (asking->operation == OPERATION_RUN_START)
-        object.plan_approved = definitions_approved(call->service, call->who.tenant, asking->note.sha256);
-    if (!service_may(call, asking->operation, &object, asking->given.reason)) return false;
-    if (asking->there) return true;
-    service_missing(call, asking->operation);
-    return false;
+    if (asking->operation == OPERATION_RUN_START && asking->there && (call->who.roles & ROLE_OPERATOR))
+        object.plan_approved = is_approved(call, store);
+    if (!service_may_named(call, asking->operation, &object, asking->given.reason)) return false;
+    return !rc || call_problem(call, 422, "TIME_ZONE_NOT_FOUND", "%s", err.message);
 }
 
 // ---- as it is answered
@@ -96,17 +106,30 @@ static struct json waiting_json(struct call *call, const struct schedule_state *
     return json_filled(list);
 }
 
-static enum code last_tick(struct call *call, struct store *store, const struct schedule_note *note, struct json *out,
+// The last one of those from `first` on. A client with hundreds of schedules, of hundreds of ticks each, lists all of them at once.
+static enum code last_from(struct call *call, struct store *store, struct str prefix, struct str first, struct json *out,
                            struct error *err)
 {
+    struct arena scratch SCOPED(arena_release) = arena_of(16 * 1024, (size_t)16 << 20);
     struct notes notes;
-    struct str prefix = schedule_key(&call->arena, note->tenant, note->name, "|");
-    if (!prefix.ptr) return error_nomem(err);
-    enum code rc = store_notes(store, TICK_SPACE, prefix, 4 * TICKS_KEPT, &call->arena, &notes, err);
+    enum code rc = store_notes(store, TICK_SPACE, first, 4 * TICKS_KEPT, &scratch, &notes, err);
     size_t count = 0;
     while (!rc && count < notes.count && str_starts(notes.items[count].key, prefix)) count++;
     *out = json_none();
-    return rc || count == 0 ? rc : json_parse(notes.items[count - 1].value, NULL, &call->arena, out, err);
+    if (rc || count == 0) return rc;
+    struct str text = arena_copy(&call->arena, notes.items[count - 1].value);
+    return text.ptr ? json_parse(text, NULL, &call->arena, out, err) : error_nomem(err);
+}
+
+// It stands at the time that was decided last or behind it, but where several times are one tick.
+static enum code last_tick(struct call *call, struct store *store, const struct schedule_note *note, int64_t decided_ms,
+                           struct json *out, struct error *err)
+{
+    struct str prefix = schedule_key(&call->arena, note->tenant, note->name, "|");
+    struct str first = schedule_key(&call->arena, note->tenant, note->name, "|%015lld", (long long)decided_ms);
+    if (!prefix.ptr || !first.ptr) return error_nomem(err);
+    enum code rc = last_from(call, store, prefix, first, out, err);
+    return rc || out->type ? rc : last_from(call, store, prefix, prefix, out, err);
 }
 
 // What is declared, what it has come to and when it fires next.
@@ -119,7 +142,7 @@ static enum code told(struct call *call, struct store *store, const struct sched
     struct json tick;
     uint64_t version;
     enum code rc = schedule_state_read(store, note->tenant, note->name, &call->arena, &state, &version, err);
-    if (!rc) rc = last_tick(call, store, note, &tick, err);
+    if (!rc) rc = last_tick(call, store, note, state.decided_ms, &tick, err);
     if (rc) return rc;
     int64_t decided = state.decided_ms > note->since_ms ? state.decided_ms : note->since_ms;
     *out = JSON_OF(&call->arena, {"name", json_string(note->name)}, {"projectId", json_string(note->project)},
@@ -132,21 +155,20 @@ static enum code told(struct call *call, struct store *store, const struct sched
     return json_made(out, err);
 }
 
-static void tell(struct call *call, struct store *store)
+static bool tell(struct call *call, struct store *store)
 {
     struct asking *asking = call->state;
     struct error err = {0};
     struct json body;
-    if (!asking_find(call, store)) return;
-    if (told(call, store, &asking->note, NEXT_USUAL, &body, &err))
-        call_failed(call, &err);
-    else
-        call_answer(call, 200, body);
+    if (!asking_find(call, store)) return false;
+    if (told(call, store, &asking->note, NEXT_USUAL, &body, &err)) return call_failed(call, &err);
+    return call_answer(call, 200, body);
 }
 
-void service_schedule_get(struct call *call, struct str name)
+bool service_schedule_get(struct call *call, struct str name)
 {
-    if (asking_begin(call, &(struct schedule_call){.name = name}, OPERATION_SCHEDULE_LIST)) service_read(call, tell);
+    return asking_begin(call, &(struct schedule_call){.name = name}, OPERATION_SCHEDULE_LIST) &&
+           service_read(call, tell);
 }
 
 // ---- list
@@ -165,75 +187,69 @@ static enum code collect(void *context, const struct note *note, struct arena *s
     struct json one;
     (void)scratch;
     enum code rc = schedule_note_read(note, &call->arena, &read, err);
+    struct run_ids ids = {.tenant = read.tenant, .project = read.project, .environment = read.environment};
+    if (rc == E_NOMEM || !service_sees(call, &ids)) return rc == E_NOMEM ? rc : OK;
     if (rc == E_NOT_FOUND || rc == E_INVALID || rc == E_CORRUPT) { // its zone is not here: it is listed without times
-        struct str name, tenant = str_cut(note->key, '|', &name);
-        (void)tenant;
         json_append(&call->arena, &collecting->items,
-                    JSON_OF(&call->arena, {"name", json_copied(&call->arena, name)},
+                    JSON_OF(&call->arena, {"name", json_copied(&call->arena, read.name)},
                             {"error", json_copied(&call->arena, str_from(err->message))}));
         *err = (struct error){0};
         return json_made(&collecting->items, err);
     }
     if (rc) return rc;
-    struct run_ids ids = {.tenant = read.tenant, .project = read.project, .environment = read.environment};
-    if (!service_sees(call, &ids)) return OK;
     rc = told(call, collecting->store, &read, 1, &one, err);
     if (!rc) json_append(&call->arena, &collecting->items, one);
     return rc ? rc : json_made(&collecting->items, err);
 }
 
-void asking_items(struct call *call, struct json items)
+bool asking_items(struct call *call, struct json items)
 {
-    call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"nextCursor", json_null()}));
+    return call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"nextCursor", json_null()}));
 }
 
-static void list(struct call *call, struct store *store)
+static bool list(struct call *call, struct store *store)
 {
     struct collecting collecting = {call, store, json_array()};
     struct error err = {0};
     struct str prefix = call_text(call, "%.*s|", STR_ARG(call->who.tenant));
     enum code rc = prefix.ptr ? store_each_note(store, SCHEDULE_SPACE, prefix, collect, &collecting, &err) : error_nomem(&err);
-    if (rc)
-        call_failed(call, &err);
-    else
-        asking_items(call, collecting.items);
+    if (rc) return call_failed(call, &err);
+    return asking_items(call, collecting.items);
 }
 
-void service_schedule_list(struct call *call)
+bool service_schedule_list(struct call *call)
 {
-    struct auth_object object = {.tenant = call->who.tenant, .exists = true};
     if (asking_begin(call, &(struct schedule_call){0}, OPERATION_SCHEDULE_LIST) &&
-        service_may(call, OPERATION_SCHEDULE_LIST, &object, (struct str){0}))
+        service_may_all(call, OPERATION_SCHEDULE_LIST))
         service_read(call, list);
+    return true;
 }
 
 // ---- times to come, and those that were
 
-static void tell_next(struct call *call, struct store *store)
+static bool tell_next(struct call *call, struct store *store)
 {
     const struct asking *asking = call->state;
     int64_t from = os_now().wall_ms;
     size_t count = asking->given.count ? asking->given.count : NEXT_USUAL;
-    if (!asking_find(call, store)) return;
-    if (asking->given.from.len && !zone_time(asking->note.spec.timing.zone, asking->given.from, &from)) {
-        call_problem(call, 400, "INVALID_REQUEST", "from is no time");
-        return;
-    }
-    asking_items(call, next_json(call, &asking->note, from, count < NEXT_MAX ? count : NEXT_MAX));
+    if (!asking_find(call, store)) return false;
+    if (asking->given.from.len && !zone_time(asking->note.spec.timing.zone, asking->given.from, &from))
+        return call_problem(call, 400, "INVALID_REQUEST", "from is no time");
+    return asking_items(call, next_json(call, &asking->note, from, count < NEXT_MAX ? count : NEXT_MAX));
 }
 
-void service_schedule_next(struct call *call, const struct schedule_call *given)
+bool service_schedule_next(struct call *call, const struct schedule_call *given)
 {
-    if (asking_begin(call, given, OPERATION_SCHEDULE_LIST)) service_read(call, tell_next);
+    return asking_begin(call, given, OPERATION_SCHEDULE_LIST) && service_read(call, tell_next);
 }
 
-static void tell_ticks(struct call *call, struct store *store)
+static bool tell_ticks(struct call *call, struct store *store)
 {
     const struct asking *asking = call->state;
     struct notes notes;
     struct error err = {0};
     struct json items = json_array();
-    if (!asking_find(call, store)) return;
+    if (!asking_find(call, store)) return false;
     struct str prefix = call_text(call, "%.*s|", STR_ARG(asking->key));
     enum code rc = prefix.ptr ? store_notes(store, TICK_SPACE, prefix, 4 * TICKS_KEPT, &call->arena, &notes, &err)
                               : error_nomem(&err);
@@ -244,20 +260,18 @@ static void tell_ticks(struct call *call, struct store *store)
         rc = json_parse(notes.items[i - 1].value, NULL, &call->arena, &one, &err);
         if (!rc) json_append(&call->arena, &items, one);
     }
-    if (rc)
-        call_failed(call, &err);
-    else
-        asking_items(call, items);
+    if (rc) return call_failed(call, &err);
+    return asking_items(call, items);
 }
 
-void service_schedule_ticks(struct call *call, const struct schedule_call *given)
+bool service_schedule_ticks(struct call *call, const struct schedule_call *given)
 {
-    if (asking_begin(call, given, OPERATION_SCHEDULE_LIST)) service_read(call, tell_ticks);
+    return asking_begin(call, given, OPERATION_SCHEDULE_LIST) && service_read(call, tell_ticks);
 }
 
 // ---- changes
 
-static void look_again(struct call *call, struct store *store)
+static bool look_again(struct call *call, struct store *store)
 {
     struct asking *asking = call->state;
     struct error err = {0};
@@ -267,10 +281,8 @@ static void look_again(struct call *call, struct store *store)
     if (!rc) rc = schedule_note_read(&note, &call->arena, &asking->note, &err);
     if (!rc) rc = told(call, store, &asking->note, NEXT_USUAL, &body, &err);
     call->answer.location = call_text(call, "/v1/schedules/%.*s", STR_ARG(asking->given.name));
-    if (rc)
-        call_failed(call, &err);
-    else
-        call_answer(call, asking->status, body);
+    if (rc) return call_failed(call, &err);
+    return call_answer(call, asking->status, body);
 }
 
 static void changed(void *context, enum code rc, const struct error *why)
@@ -298,13 +310,14 @@ static void changed(void *context, enum code rc, const struct error *why)
     call->done(call);
 }
 
-void asking_change(struct call *call)
+bool asking_change(struct call *call)
 {
     struct asking *asking = call->state;
     struct error err = {0};
     enum code rc = audit_call(call, asking->operation, asking->given.name, asking->given.reason, &err);
     if (!rc) rc = engine_put(call->service->engine, asking->puts, asking->put_count, changed, call, &err);
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
 bool asking_put(struct call *call, struct str space, struct str key, const struct json *value, uint64_t expect)
@@ -328,7 +341,8 @@ static struct json declared(struct call *call, const struct json *spec)
     int64_t now = os_now().wall_ms;
     struct json plan = JSON_OF(arena, {"planId", json_copied_some(arena, program->plan_id)},
                                {"planVersion", json_copied_some(arena, program->plan_version)},
-                               {"sha256", json_string(asking->sha256)}, {"file", json_some(asking->given.file)});
+                               {"sha256", json_string(asking->sha256)}, {"file", json_some(asking->given.file)},
+                               {"uri", json_some(ref_shown(&asking->given.ref))});
     bool paused = asking->given.paused || (before && asking->note.paused);
     return JSON_OF(arena, {"projectId", json_string(asking->given.project)},
                    {"environmentId", json_string(asking->given.environment)}, {"schedule", *spec}, {"plan", plan},
@@ -356,35 +370,92 @@ static bool check_spec(struct call *call, const struct json *spec)
     return call_problem(call, 422, "INVALID_SCHEDULE", "the schedule has no time after now");
 }
 
+// The document that the schedule has, and where it came from.
+static bool same_document(struct call *call, struct store *store)
+{
+    const struct asking *asking = call->state;
+    struct schedule_call *given = &((struct asking *)call->state)->given;
+    struct note note;
+    struct error err = {0};
+    struct json *plan = ARENA_NEW(&call->arena, struct json);
+    enum code rc = plan ? store_note(store, SCHEDULE_PLAN_SPACE, asking->key, &call->arena, &note, &err) : error_nomem(&err);
+    if (!rc) rc = json_parse(note.value, &json_limits_result, &call->arena, plan, &err);
+    const struct json *ref = rc ? NULL : json_key(plan, "planRef");
+    if (ref) rc = fetch_plan_ref(ref, &given->ref, &err);
+    if (rc) return call_failed(call, &err);
+    given->document = json_text(json_key(plan, "document"));
+    given->file = json_text(json_key(plan, "file"));
+    given->parts = json_key(plan, "parts");
+    return true;
+}
+
+static bool find_document(struct call *call, struct store *store)
+{
+    const struct asking *asking = call->state;
+    struct schedule_call *given = &((struct asking *)call->state)->given;
+    if (given->ref.uri.len > 0) return ref_document(call, store, &given->ref, &given->document, &given->file, &given->parts);
+    if (given->document.len > 0) return definitions_inline(call);
+    return asking->there ? same_document(call, store)
+                         : call_problem(call, 400, "INVALID_REQUEST", "a new schedule needs its document, or planRef");
+}
+
+// Kept with what the reference gave: nothing is fetched when the schedule fires.
 static bool take_document(struct call *call, struct store *store)
 {
     struct asking *asking = call->state;
     struct schedule_call *given = &asking->given;
-    struct error err = {0};
     char hex[SHA256_HEX + 1];
-    if (given->document.len == 0 && asking->there) { // as before
-        struct note note;
-        struct json *plan = ARENA_NEW(&call->arena, struct json);
-        enum code rc = plan ? store_note(store, SCHEDULE_PLAN_SPACE, asking->key, &call->arena, &note, &err) : error_nomem(&err);
-        if (!rc) rc = json_parse(note.value, &json_limits_result, &call->arena, plan, &err);
-        if (rc) return call_failed(call, &err);
-        given->document = json_text(json_key(plan, "document"));
-        given->file = json_text(json_key(plan, "file"));
-        given->parts = json_key(plan, "parts");
-    } else if (given->document.len == 0) {
-        return call_problem(call, 400, "INVALID_REQUEST", "a new schedule needs its document");
-    } else if (!definitions_inline(call)) {
-        return false;
-    }
+    if (!find_document(call, store)) return false;
     struct str file = given->file.len ? given->file : STR("<document>");
     if (documents_get(call, given->document, file, given->parts, &call->program) != DOCUMENT_OK) return false;
+    if (given->ref.uri.len > 0 && !ref_fits(call, &given->ref, call->program)) return false;
     struct digest digest = sha256(given->document);
     digest_hex(&digest, hex);
-    asking->sha256 = arena_copy(&call->arena, str_from(hex));
+    asking->sha256 = given->ref.uri.len > 0 ? given->ref.sha256 : arena_copy(&call->arena, str_from(hex));
     return asking->sha256.ptr || call_nomem(call);
 }
 
-static void put_on_reader(struct call *call, struct store *store)
+// What the note keeps of a reference, without what may be secret in it.
+static struct json ref_kept(struct arena *arena, const struct plan_ref *ref)
+{
+    if (ref->uri.len == 0) return json_none();
+    return JSON_OF(arena, {"uri", json_string(ref_shown(ref))}, {"sha256", json_string(ref->sha256)},
+                   {"schemaVersion", json_string(ref->schema_version)}, {"planId", json_string(ref->plan_id)},
+                   {"planVersion", json_string(ref->plan_version)});
+}
+
+// The engine has all schedules in memory, and reads them again when one is changed.
+struct schedule_room {
+    struct str own;
+    size_t count, bytes;
+};
+
+static enum code add_room(void *context, const struct note *note, struct arena *scratch, struct error *err)
+{
+    struct schedule_room *room = context;
+    (void)scratch, (void)err;
+    if (str_eq(note->key, room->own)) return OK;
+    room->count++;
+    room->bytes += note->value.len;
+    return OK;
+}
+
+static bool has_room(struct call *call, struct store *store)
+{
+    const struct asking *asking = call->state;
+    struct schedule_room room = {.own = asking->key, .count = 1, .bytes = asking->puts[0].value.len};
+    struct error err = {0};
+    struct str prefix = call_text(call, "%.*s|", STR_ARG(call->who.tenant));
+    enum code rc = prefix.ptr ? store_each_note(store, SCHEDULE_SPACE, prefix, add_room, &room, &err) : error_nomem(&err);
+    if (rc) return call_failed(call, &err);
+    if (room.count <= SCHEDULES_MAX && room.bytes <= SCHEDULES_BYTES) return true;
+    return call_problem(call, 422, "LIMIT_EXCEEDED",
+                        "a tenant has at most %d schedules, which declare at most %d bytes, inputs and all: it would have %zu, of "
+                        "%zu bytes",
+                        SCHEDULES_MAX, SCHEDULES_BYTES, room.count, room.bytes);
+}
+
+static bool put_on_reader(struct call *call, struct store *store)
 {
     struct asking *asking = call->state;
     struct note note;
@@ -392,65 +463,59 @@ static void put_on_reader(struct call *call, struct store *store)
     enum code rc = store_note(store, SCHEDULE_SPACE, asking->key, &call->arena, &note, &err);
     asking->there = rc == OK;
     if (!rc) rc = schedule_note_read(&note, &call->arena, &asking->note, &err);
-    if (rc && !asking->there && rc != E_NOT_FOUND) {
-        call_failed(call, &err);
-        return;
-    }
-    if (asking->there && !rc) { // one that stands elsewhere is changed by who may there
+    if (rc && !asking->there && rc != E_NOT_FOUND) return call_failed(call, &err);
+    if (asking->there) { // one that stands elsewhere is changed by who may there
         struct auth_object object = object_of(call, asking);
-        if (!service_may(call, asking->operation, &object, (struct str){0})) return;
+        if (!service_may(call, asking->operation, &object, (struct str){0})) return false;
     }
     asking->note.version = asking->there ? note.version : 0;
-    if (!take_document(call, store)) return;
+    if (!take_document(call, store)) return false;
     struct run_ids ids = {.tenant = call->who.tenant, .environment = asking->given.environment};
     err = (struct error){0};
     if (engine_supports(call->service->engine, &ids, call->program, &err)) { // as each start would say
-        call_failed(call, &err);
-        return;
+        return call_failed(call, &err);
     }
     const struct json *spec = asking->given.spec ? asking->given.spec : call->program->schedule;
     if (!spec) spec = json_key(&asking->note.value, "schedule");
     if (!spec) {
         call->answer.hint = STR("give schedule in the request (cairn schedule add --cron ...), or write schedule: in the document");
-        call_problem(call, 422, "INVALID_SCHEDULE", "neither the request nor the document says when");
-        return;
+        return call_problem(call, 422, "INVALID_SCHEDULE", "neither the request nor the document says when");
     }
-    if (!check_spec(call, spec)) return;
+    if (!check_spec(call, spec)) return false;
     struct json value = declared(call, spec);
     struct json plan = JSON_OF(&call->arena, {"document", json_string(asking->given.document)},
                                {"file", json_some(asking->given.file)}, {"parts", json_ref(asking->given.parts)},
-                               {"sha256", json_string(asking->sha256)});
+                               {"planRef", ref_kept(&call->arena, &asking->given.ref)}, {"sha256", json_string(asking->sha256)});
     asking->status = asking->there ? 200 : 201;
-    if (asking_put(call, SCHEDULE_SPACE, asking->key, &value, asking->note.version) &&
-        asking_put(call, SCHEDULE_PLAN_SPACE, asking->key, &plan, NOTE_ANY))
-        service_post(call, asking_change);
-    else
-        call_nomem(call);
+    if (!asking_put(call, SCHEDULE_SPACE, asking->key, &value, asking->note.version) ||
+        !asking_put(call, SCHEDULE_PLAN_SPACE, asking->key, &plan, NOTE_ANY))
+        return call_nomem(call);
+    return has_room(call, store) && service_post(call, asking_change);
 }
 
-void service_schedule_put(struct call *call, const struct schedule_call *given)
+bool service_schedule_put(struct call *call, const struct schedule_call *given)
 {
     struct asking *asking = asking_begin(call, given, OPERATION_SCHEDULE_CREATE);
-    if (!asking) return;
+    if (!asking) return false;
     struct auth_object object = {.tenant = call->who.tenant,
                                  .project = asking->given.project,
                                  .environment = asking->given.environment,
                                  .exists = true};
-    if (!service_may(call, OPERATION_SCHEDULE_CREATE, &object, (struct str){0})) return;
+    if (!service_may(call, OPERATION_SCHEDULE_CREATE, &object, (struct str){0})) return false;
     if (!run_id_valid(asking->given.project) || !run_id_valid(asking->given.environment))
-        call_problem(call, 400, "INVALID_REQUEST", "projectId and environmentId have the form of a run id");
-    else
-        service_read(call, put_on_reader);
+        return call_problem(call, 400, "INVALID_REQUEST", "projectId and environmentId have the form of a run id");
+    if (asking->given.ref.uri.len > 0 && !ref_accepted(call, &asking->given.ref)) return false;
+    return service_read(call, put_on_reader);
 }
 
 // ---- pause and go on
 
 // What was missed meanwhile is not made up for: its times are recorded as skipped.
-static void pause_on_reader(struct call *call, struct store *store)
+static bool pause_on_reader(struct call *call, struct store *store)
 {
     struct asking *asking = call->state;
     struct arena *arena = &call->arena;
-    if (!asking_find(call, store)) return;
+    if (!asking_find(call, store)) return false;
     bool pause = asking->given.paused;
     struct json value = JSON_OF(arena, {"paused", json_flag(pause)}, {"pausedBy", json_when(pause, json_string(call->who.id))},
                                 {"pausedReason", json_when(pause, json_some(asking->given.reason))},
@@ -461,14 +526,13 @@ static void pause_on_reader(struct call *call, struct store *store)
         if (!json_key(&value, kept[i])) JSON_ADD(arena, &value, {kept[i], json_ref(json_key(&asking->note.value, kept[i]))});
     asking->status = 200;
     if (asking_put(call, SCHEDULE_SPACE, asking->key, &value, asking->note.version))
-        service_post(call, asking_change);
-    else
-        call_nomem(call);
+        return service_post(call, asking_change);
+    return call_nomem(call);
 }
 
-void service_schedule_pause(struct call *call, const struct schedule_call *given)
+bool service_schedule_pause(struct call *call, const struct schedule_call *given)
 {
-    if (asking_begin(call, given, OPERATION_SCHEDULE_CREATE)) service_read(call, pause_on_reader);
+    return asking_begin(call, given, OPERATION_SCHEDULE_CREATE) && service_read(call, pause_on_reader);
 }
 
 // ---- delete
@@ -492,7 +556,7 @@ static enum code remove_note(void *context, const struct note *note, struct aren
     return OK;
 }
 
-static void delete_on_engine(struct call *call)
+static bool delete_on_engine(struct call *call)
 {
     const struct asking *asking = call->state;
     static const struct str below[] = {STR_INIT("tick"), STR_INIT("schedule.run"), STR_INIT("backfill"),
@@ -515,44 +579,42 @@ static void delete_on_engine(struct call *call)
     }
     if (!rc) rc = audit_call(call, asking->operation, asking->given.name, asking->given.reason, &err);
     if (!rc) rc = engine_put(call->service->engine, removing.puts, removing.count, changed, call, &err);
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
-static void delete_on_reader(struct call *call, struct store *store)
+static bool delete_on_reader(struct call *call, struct store *store)
 {
-    if (!asking_find(call, store)) return;
+    if (!asking_find(call, store)) return false;
     ((struct asking *)call->state)->status = 204;
-    service_post(call, delete_on_engine);
+    return service_post(call, delete_on_engine);
 }
 
-void service_schedule_delete(struct call *call, const struct schedule_call *given)
+bool service_schedule_delete(struct call *call, const struct schedule_call *given)
 {
-    if (asking_begin(call, given, OPERATION_SCHEDULE_DELETE)) service_read(call, delete_on_reader);
+    return asking_begin(call, given, OPERATION_SCHEDULE_DELETE) && service_read(call, delete_on_reader);
 }
 
 // ---- now
 
-static void trigger_on_reader(struct call *call, struct store *store)
+static bool trigger_on_reader(struct call *call, struct store *store)
 {
     const struct asking *asking = call->state;
-    if (!asking_find(call, store)) return;
+    if (!asking_find(call, store)) return false;
     struct firing *firing = CALL_NEW(call, struct firing);
-    if (!firing) return;
+    if (!firing) return false;
     firing->note = asking->note;
     firing->kind = STR("trigger");
     firing->at_ms = os_now().wall_ms;
     firing->run = schedule_run_id(&call->arena, asking->note.name, (struct str){0}, firing->at_ms);
     firing->inputs = asking->given.inputs;
     firing->request_id = asking->given.request_id;
-    if (!firing->run.ptr || !firing_notes(call, firing, NOTE_ANY)) {
-        call_nomem(call);
-        return;
-    }
+    if (!firing->run.ptr || !firing_notes(call, firing, NOTE_ANY)) return call_nomem(call);
     call->state = firing;
-    firing_start(call, store);
+    return firing_start(call, store);
 }
 
-void service_schedule_trigger(struct call *call, const struct schedule_call *given)
+bool service_schedule_trigger(struct call *call, const struct schedule_call *given)
 {
-    if (asking_begin(call, given, OPERATION_RUN_START)) service_read(call, trigger_on_reader);
+    return asking_begin(call, given, OPERATION_RUN_START) && service_read(call, trigger_on_reader);
 }

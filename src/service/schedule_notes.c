@@ -28,18 +28,16 @@ enum code schedule_note_read(const struct note *note, struct arena *arena, struc
     if (!key.ptr || !text.ptr) return error_nomem(err);
     out->tenant = str_cut(key, '|', &out->name);
     enum code rc = json_parse(text, &json_limits_record, arena, &out->value, err);
-    const struct json *value = &out->value, *spec = rc ? NULL : json_key(value, "schedule");
-    if (!rc) rc = schedule_spec_read(spec, arena, &out->spec, err);
-    if (!rc) rc = schedule_zone(out->spec.zone, arena, &zone, err);
-    if (!rc) rc = schedule_spec_zone(&out->spec, zone, err);
     if (rc) return rc;
+    const struct json *value = &out->value, *paused = json_key(value, "paused");
     out->project = json_text(json_key(value, "projectId"));
     out->environment = json_text(json_key(value, "environmentId"));
     out->sha256 = json_text(json_at(value, STR("plan.sha256")));
-    const struct json *paused = json_key(value, "paused");
     out->paused = paused && paused->boolean;
     out->since_ms = json_integer(json_key(value, "since"), 0);
-    return OK;
+    rc = schedule_spec_read(json_key(value, "schedule"), arena, &out->spec, err);
+    if (!rc) rc = schedule_zone(out->spec.zone, arena, &zone, err);
+    return rc ? rc : schedule_spec_zone(&out->spec, zone, err);
 }
 
 enum code schedule_state_read(struct store *store, struct str tenant, struct str name, struct arena *arena,
@@ -113,7 +111,7 @@ struct note_put tick_note(struct arena *arena, struct str tenant, struct str nam
                           uint64_t expect)
 {
     struct json value = tick_json(arena, fact);
-    struct str run = strcmp(fact->kind, "fire") == 0 ? (struct str){0} : fact->run;
+    struct str run = strcmp(fact->kind, "fire") != 0 ? fact->run : (struct str){0};
     return (struct note_put){.space = TICK_SPACE,
                              .key = schedule_key(arena, tenant, name, "|%015lld|%s%s%.*s", (long long)fact->at_ms,
                                                  fact->kind, run.len ? "|" : "", STR_ARG(run)),
@@ -145,18 +143,20 @@ bool firing_notes(struct call *call, struct firing *firing, uint64_t tick_expect
     return run.key.ptr && tick.key.ptr && tick.value.ptr;
 }
 
-// The time before this one.
+// The time before this one, 0: none in 3000 days. Found by halves: there may be one every second.
 static int64_t previous_of(const struct timing *timing, int64_t at_ms)
 {
-    static const int64_t back[] = {3600000, 86400000, INT64_C(8) * 86400000, INT64_C(32) * 86400000,
-                                   INT64_C(367) * 86400000, INT64_C(3000) * 86400000};
+    int64_t low = at_ms - INT64_C(3000) * 86400000, high = at_ms - 1; // after low one follows that is before at_ms, after high none
     struct fire fire;
-    for (size_t i = 0; i < ARRAY_COUNT(back); i++) {
-        int64_t at = at_ms - back[i], found = 0;
-        while (timing_next(timing, at, &fire) && fire.at_ms < at_ms) found = at = fire.at_ms;
-        if (found) return found;
+    if (!timing_next(timing, low, &fire) || fire.at_ms >= at_ms) return 0;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (timing_next(timing, middle, &fire) && fire.at_ms < at_ms)
+            low = fire.at_ms;
+        else
+            high = middle;
     }
-    return 0;
+    return low;
 }
 
 static enum code inputs_of(struct call *call, const struct firing *firing, struct json *out, struct error *err)
@@ -187,20 +187,21 @@ static enum code plan_of(struct call *call, struct store *store, const struct fi
     return OK;
 }
 
-void firing_start(struct call *call, struct store *store)
+bool firing_start(struct call *call, struct store *store)
 {
     struct firing *firing = call->state;
     struct error err = {0};
     struct json *plan = ARENA_NEW(&call->arena, struct json), inputs;
     enum code rc = plan ? plan_of(call, store, firing, plan, &err) : error_nomem(&err);
     if (!rc) rc = inputs_of(call, firing, &inputs, &err);
-    if (rc) {
-        call_failed(call, &err);
-        return;
-    }
+    const struct json *ref = rc ? NULL : json_key(plan, "planRef");
+    struct plan_ref named = {0};
+    if (ref) rc = fetch_plan_ref(ref, &named, &err);
+    if (rc) return call_failed(call, &err);
     struct start_call start = {.document = json_text(json_key(plan, "document")),
                                .file = json_text(json_key(plan, "file")),
                                .parts = json_key(plan, "parts"),
+                               .ref = named,
                                .run = firing->run,
                                .request_id = firing->request_id.len ? firing->request_id : firing->run,
                                .project = firing->note.project,
@@ -211,5 +212,5 @@ void firing_start(struct call *call, struct store *store)
                                .triggered_by = firing->triggered_by,
                                .notes = firing->notes,
                                .note_count = firing->note_count};
-    start_inside(call, &start);
+    return start_inside(call, &start);
 }

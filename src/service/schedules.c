@@ -35,14 +35,26 @@ static void free_row(struct schedule_row *row)
     free(row);
 }
 
+struct reloading {
+    struct service *service;
+    struct schedule_row **at; // rows are in the order of their keys, as notes are
+};
+
+static struct str key_of(const struct schedule_row *row)
+{
+    return (struct str){row->note.tenant.ptr, row->note.tenant.len + 1 + row->note.name.len};
+}
+
 // One that cannot be read (its zone is gone from this machine) does not keep the others from their times.
 static enum code read_row(void *context, const struct note *note, struct arena *scratch, struct error *err)
 {
-    struct service *service = context;
-    struct str name, tenant = str_cut(note->key, '|', &name);
-    struct schedule_row *row = find_row(service, tenant, name);
+    struct reloading *reloading = context;
+    struct service *service = reloading->service;
     struct error why = {0};
     (void)scratch;
+    while (*reloading->at && str_cmp(key_of(*reloading->at), note->key) < 0) reloading->at = &(*reloading->at)->next;
+    struct schedule_row *row = *reloading->at;
+    if (row && !str_eq(key_of(row), note->key)) row = NULL;
     if (row && (row->note.version == note->version || row->busy)) {
         row->listed = true;
         if (row->note.version != note->version) service->scheduling.changed = true; // read it when its decision is there
@@ -53,7 +65,7 @@ static enum code read_row(void *context, const struct note *note, struct arena *
     arena_init(&made->arena, 4096, (size_t)16 << 20);
     enum code rc = schedule_note_read(note, &made->arena, &made->note, &why);
     if (rc) {
-        os_log(LOG_ERROR, "schedule not read name=%.*s why=\"%s\"", STR_ARG(name), why.message);
+        os_log(LOG_ERROR, "schedule not read name=%.*s why=\"%s\"", STR_ARG(note->key), why.message);
         free_row(made);
         if (row) row->listed = false; // what was declared before does not hold any more
         return rc == E_NOMEM ? error_nomem(err) : OK;
@@ -65,8 +77,8 @@ static enum code read_row(void *context, const struct note *note, struct arena *
         row->next = next;
         free(made);
     } else {
-        made->next = service->scheduling.rows;
-        service->scheduling.rows = row = made;
+        made->next = *reloading->at;
+        *reloading->at = row = made;
     }
     row->listed = true;
     row->ticks = PRUNE_TICKS; // after a restart they are looked through with the first decision
@@ -77,7 +89,8 @@ static enum code reload(struct service *service, struct error *err)
 {
     struct scheduling *scheduling = &service->scheduling;
     for (struct schedule_row *row = scheduling->rows; row; row = row->next) row->listed = false;
-    enum code rc = store_each_note(service->store, SCHEDULE_SPACE, STR(""), read_row, service, err);
+    struct reloading reloading = {service, &scheduling->rows};
+    enum code rc = store_each_note(service->store, SCHEDULE_SPACE, STR(""), read_row, &reloading, err);
     if (rc) return rc;
     for (struct schedule_row **at = &scheduling->rows; *at;) {
         struct schedule_row *row = *at;
@@ -326,11 +339,8 @@ static enum code cancel_run(struct service *service, const struct schedule_row *
                             struct arena *arena, struct error *err)
 {
     char id[UUID_SIZE], text[400];
-    uint8_t bytes[16];
     snprintf(text, sizeof(text), "%.*s|%.*s|%lld", STR_ARG(row->note.tenant), STR_ARG(run), (long long)at_ms);
-    struct digest digest = sha256(str_from(text));
-    for (size_t i = 0; i < sizeof(bytes); i++) bytes[i] = digest.b[i];
-    uuid_format(bytes, id);
+    uuid_named(str_from(text), id);
     struct signal signal = {.type = SIGNAL_CANCEL,
                             .id = str_from(id),
                             .reason = STR("the next time of its schedule has come"),
@@ -418,7 +428,9 @@ static enum code look(struct service *service, struct schedule_row *row, struct 
     if (rc || now.wall_ms < row->look_ms) return rc;
     // only a time that is due needs to know who goes on
     struct tick tick = schedule_decide(row->note.name, &row->note.spec, row->note.paused, &row->state, now.wall_ms, 1);
-    if (tick.kind != TICK_NONE || row->state.waiting_count > 0) {
+    // where they may overlap nobody has to, and there may be thousands: those that have ended are looked for now and then
+    bool asks = row->note.spec.overlap != OVERLAP_ALLOW || row->ticks + 1 >= PRUNE_TICKS;
+    if ((tick.kind != TICK_NONE && asks) || row->state.waiting_count > 0) {
         rc = schedules_active(service, key, arena, &blocker, &active, err);
         if (rc) return rc;
         tick = schedule_decide(row->note.name, &row->note.spec, row->note.paused, &row->state, now.wall_ms, active);
@@ -535,13 +547,12 @@ void schedules_tick(struct service *service, struct moment_in_time now)
     }
     for (struct schedule_row *row = scheduling->rows; row; row = row->next) {
         if (row->busy || now.mono_ms < row->retry_ms || (row->known && now.wall_ms < row->look_ms)) continue;
-        struct arena arena = arena_of(16 * 1024, (size_t)64 << 20);
+        struct arena arena SCOPED(arena_release) = arena_of(16 * 1024, (size_t)64 << 20);
         struct error why = {0};
         if (look(service, row, now, &arena, &why)) {
             os_log(LOG_WARN, "schedule not looked at name=%.*s why=\"%s\"", STR_ARG(row->note.name), why.message);
             row->retry_ms = now.mono_ms + RETRY_MS;
         }
-        arena_release(&arena);
     }
     backfills_tick(service, now);
 }

@@ -6,7 +6,7 @@
 //   schedule.state   up to which time all is decided, and which times wait; put with the version that was read
 //   schedule.run     ...|RUN: a run of it that has not been seen to end; of a backfill TENANT|NAME#ID|RUN
 //   tick             ...|TIME|KIND: what became of a time
-//   backfill         ...|ID: the times of a range, and how they are run;  backfill.state: how many have begun
+//   backfill         ...|ID: the times of a range, and how they are run;  backfill.state: how many have begun. When all have, the times go
 //
 // A fire is one batch: the run, the state, the tick. Its run has an id that follows from the name and the time. So no engine, and no
 // engine after a crash, starts a time twice or loses one: the state moves with the run or not at all.
@@ -24,6 +24,8 @@
 #define BACKFILL_SPACE STR("backfill")
 #define BACKFILL_STATE_SPACE STR("backfill.state")
 enum { TICKS_KEPT = 500, BACKFILL_TIMES_MAX = 10000, SCHEDULE_NOTE_MAX = 1 << 20 };
+// What a tenant may have: schedules, and backfills that have not begun all of their times.
+enum { SCHEDULES_MAX = 1000, SCHEDULES_BYTES = 4 << 20, BACKFILLS_MAX = 100, BACKFILLS_TIMES = 100000 };
 
 // What a note of the space "schedule" says. Texts and zone live in the arena that it was read with.
 struct schedule_note {
@@ -96,7 +98,7 @@ struct firing {
     struct note_put notes[START_NOTES_MAX];
     size_t note_count;
 };
-void firing_start(struct call *call, struct store *store); // call->context is the firing
+bool firing_start(struct call *call, struct store *store);                         // call->context is the firing
 bool firing_notes(struct call *call, struct firing *firing, uint64_t tick_expect); // the run and its tick
 
 // backfills.c, engine thread

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CLOCK_MS = 1 };       // how soon a player's clock that has moved is seen
 enum { KEEP_WAIT_MS = 250 }; // of the engine thread, for results that are elsewhere
 enum { POLL_MS = 50, TICK_MS = 25, WAIT_SLOTS = 4096, CALLS_MAX = 10000, STARTS_MAX = 1000 };
 
@@ -19,6 +20,7 @@ static void on_event(void *context, const struct engine_event *event)
     admission_event(service, event);
     alerts_event(service, event);
     count_event(service, event);
+    if (event->moment->kind == MOMENT_EVENT_AWAITED) incoming_awaited(service);
     if (service->host) temporal_host_event(service->host, event);
     if (service->hooks.event) service->hooks.event(service->hooks.context, event);
 }
@@ -26,6 +28,7 @@ static void on_event(void *context, const struct engine_event *event)
 static void on_decision(void *context, const struct engine_decision *decision)
 {
     waits_decision(context, decision);
+    incoming_decision(context, decision);
 }
 
 static void on_refused(void *context, const struct engine_refusal *refusal)
@@ -40,6 +43,7 @@ static void on_left(void *context, const struct run *run)
     struct service *service = context;
     queues_remove(&service->queues, run->ids.tenant, run->ids.run);
     count_left(service, run);
+    if (service->host) temporal_host_left(service->host, run->ids.tenant, run->ids.run);
 }
 
 static void on_appended(void *context, enum code rc, int64_t micros, size_t events)
@@ -76,7 +80,7 @@ bool service_is_full(const struct service *service)
     return __atomic_load_n(&service->posted_starts, __ATOMIC_RELAXED) >= starts_max(service);
 }
 
-void service_post(struct call *call, void (*work)(struct call *call))
+bool service_post(struct call *call, bool (*work)(struct call *call))
 {
     struct service *service = call->service;
     uint32_t max = service->settings.calls_max ? service->settings.calls_max : CALLS_MAX;
@@ -95,28 +99,25 @@ void service_post(struct call *call, void (*work)(struct call *call))
     pthread_mutex_unlock(&service->mutex);
     if (!stopping && !full && !greedy) {
         engine_wake(service->engine);
-        return;
+        return true;
     }
     call->answer.retry_after_ms = 1000;
     call->answer.retryable = true;
-    if (stopping)
-        call_problem(call, 503, "SHUTTING_DOWN", "the service is stopping");
-    else if (greedy)
-        call_problem(call, 429, "TENANT_OVERLOADED", "%u calls of this tenant wait for the engine",
-                     service->settings.calls_per_tenant);
-    else
-        call_problem(call, 429, "OVERLOADED", "as many calls wait for the engine as may");
+    if (stopping) return call_problem(call, 503, "SHUTTING_DOWN", "the service is stopping");
+    if (greedy)
+        return call_problem(call, 429, "TENANT_OVERLOADED", "%u calls of this tenant wait for the engine",
+                            service->settings.calls_per_tenant);
+    return call_problem(call, 429, "OVERLOADED", "as many calls wait for the engine as may");
 }
 
 static struct call *take_posted(struct service *service)
 {
-    pthread_mutex_lock(&service->mutex);
+    LOCKED(&service->mutex);
     struct call *calls = service->posted;
     service->posted = NULL;
     service->posted_last = &service->posted;
     service->posted_count = 0;
     __atomic_store_n(&service->posted_starts, 0, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&service->mutex);
     return calls;
 }
 
@@ -136,10 +137,11 @@ static bool work_posted(struct service *service)
 static enum code look_into_inbox(struct service *service, int64_t mono_ms, struct error *err)
 {
     if (mono_ms < service->next_poll_ms) return OK;
-    service->next_poll_ms = mono_ms + POLL_MS;
+    service->next_poll_ms = mono_ms + (service->settings.clock ? 0 : POLL_MS);
+    if (engine_away(service->engine)) return OK;
     enum code rc = engine_poll(service->engine, err);
     if (rc == E_CONFLICT && store_fenced(service->store)) rc = OK; // the next look at the shards says what to do
-    if (rc != E_FULL && rc != E_LOCKED && rc != E_NOMEM) return rc;
+    if (rc != E_FULL && rc != E_LOCKED && rc != E_NOMEM && rc != E_AWAY) return rc;
     os_log(LOG_WARN, "inbox not read why=\"%s\"", err->message);
     *err = (struct error){0};
     return OK;
@@ -162,33 +164,38 @@ static bool should_end(struct service *service, int64_t mono_ms)
 
 static enum code serve(struct service *service, struct error *err)
 {
+    const struct service_clock *clock = service->settings.clock;
     for (;;) {
         bool worked;
         bool asked = work_posted(service);
-        struct moment_in_time now = os_now();
+        struct moment_in_time now = os_now(), engines = clock ? clock->now(clock->context) : now; // what is posted comes after its moment
         enum code rc = audit_flush(service, err);
         health_turned(service, now.mono_ms);
-        if (!rc) rc = engine_turn(service->engine, now, &worked, err);
+        if (!rc) rc = engine_turn(service->engine, engines, &worked, err);
         if (!rc) rc = look_into_inbox(service, now.mono_ms, err);
         if (!rc) rc = members_tick(service, now.mono_ms, err);
         if (!rc && service->audit.broken) rc = (*err = service->audit.why).code;
         if (rc) return rc;
-        if (!service_draining(service)) admission_turned(service, now.mono_ms);
+        bool away = engine_away(service->engine);
+        if (!service_draining(service) && !away) admission_turned(service, now.mono_ms);
         alerts_flush(service);
         if (worked) sinks_moved(service);
         if ((worked || asked) && service->hooks.turned) service->hooks.turned(service->hooks.context);
         if (now.mono_ms >= service->next_tick_ms) {
             service->next_tick_ms = now.mono_ms + TICK_MS;
             waits_tick(service, now.mono_ms);
-            plans_tick(service, now.mono_ms);
-            schedules_tick(service, now);
+            if (!away) plans_tick(service, now.mono_ms);
+            if (!away) schedules_tick(service, now);
+            if (!away) incoming_tick(service, now);
             health_tick(service, now.mono_ms);
             projecting_tick(service, now.mono_ms);
             alerts_tick(service);
             if (should_end(service, now.mono_ms)) return OK;
         }
-        if (worked || asked || members_are_adopting(service)) continue;
-        int64_t until = engine_deadline(service->engine);
+        bool rest = !worked && !asked && (away || !members_are_adopting(service));
+        if (clock) clock->passed(clock->context, rest, service->engine);
+        if (!rest) continue;
+        int64_t until = clock ? now.mono_ms + CLOCK_MS : engine_deadline(service->engine);
         if (until > service->next_poll_ms) until = service->next_poll_ms;
         if (until > service->next_tick_ms) until = service->next_tick_ms;
         if (service->members.several && until > service->members.next_look_ms) until = service->members.next_look_ms;
@@ -232,7 +239,7 @@ static enum code claim_page(struct service *service, const struct run_heads *hea
 enum code adopt_page(struct service *service, struct run_filter *filter, size_t *taken, size_t *left, struct error *err)
 {
     struct run_heads heads;
-    struct arena arena = arena_of(64 * 1024, (size_t)1 << 30);
+    struct arena arena SCOPED(arena_release) = arena_of(64 * 1024, (size_t)1 << 30);
     enum code rc = store_list(service->store, filter, &arena, &heads, err);
     if (!rc) rc = claim_page(service, &heads, &arena, err);
     for (size_t i = 0; !rc && i < heads.count; i++) {
@@ -248,14 +255,13 @@ enum code adopt_page(struct service *service, struct run_filter *filter, size_t 
             break; // all of it is another engine's now
         } else if (one != E_TERMINAL && one != E_EXISTS) {
             ++*left;
-            if (one == E_UNREACHABLE || one == E_CORRUPT) plans_missed(service, &heads.items[i]);
+            if (one == E_UNREACHABLE || one == E_AWAY || one == E_CORRUPT) plans_missed(service, &heads.items[i]);
             os_log(LOG_WARN, "run not taken up run=%.*s why=\"%s\"", STR_ARG(heads.items[i].ids.run), local.message);
             if (one == E_NOMEM || one == E_IO) rc = error_set(err, one, "%s", local.message);
         }
     }
     if (!rc) rc = store_claim_ahead(service->store, NULL, 0, err);
     filter->before = rc ? 0 : heads.next;
-    arena_release(&arena);
     return rc;
 }
 
@@ -321,9 +327,6 @@ static enum code open_host(struct service *service, struct error *err)
     if (!adapters->usual) adapters->usual = PROVIDER_TEMPORAL;
     if (adapters->space.len == 0)
         adapters->space = settings->temporal->namespace.len ? settings->temporal->namespace : STR(TEMPORAL_NAMESPACE);
-    if (str_starts(settings->store, STR("postgres")))
-        return error_set(err, E_UNSUPPORTED,
-                         "runs of a store that several engines share cannot be workflows of Temporal: use sqlite: or files:");
     struct temporal_host_options options = {
         .settings = *settings->temporal, .store = settings->store, .contract = service->contract};
     return temporal_host_open(&options, &service->host, err);
@@ -397,6 +400,8 @@ static enum code open_engine(struct service *service, struct error *err)
     options.limits.segment_bytes_max = limits->segment_bytes_max;
     options.limits.segments_max = limits->segments_max;
     options.limits.iterations_max = limits->iterations_max;
+    if (service->settings.events_keep_ms == 0) service->settings.events_keep_ms = (int64_t)7 * 86400 * 1000;
+    if (service->settings.events_max == 0) service->settings.events_max = 10000;
     if (limits->write_budget_ms == 0) rc = engine_write_budget_parse(NULL, &service->settings.limits, err); // nothing was said of it
     if (rc) return rc;
     options.limits.write_budget_ms = limits->write_budget_ms;
@@ -433,6 +438,7 @@ static enum code open_parts(struct service *service, struct error *err)
     if (!rc) rc = tokens_first(service, err);
     if (!rc) rc = admission_load(service, err);
     if (!rc) rc = members_join(service, err);
+    if (!rc && !service->members.several && service->host) temporal_host_serve(service->host, 0, true);
     if (!rc && !service->members.several) rc = take_up_all(service, err);
     if (!rc) rc = otlp_open(service, err);
     if (!rc) rc = oidc_open(service, err);
@@ -504,18 +510,14 @@ void service_drain(struct service *service, int64_t drain_ms)
 
 bool service_draining(struct service *service)
 {
-    pthread_mutex_lock(&service->mutex);
-    bool draining = service->draining;
-    pthread_mutex_unlock(&service->mutex);
-    return draining;
+    LOCKED(&service->mutex);
+    return service->draining;
 }
 
 bool service_drained(struct service *service)
 {
-    pthread_mutex_lock(&service->mutex);
-    bool drained = service->drained;
-    pthread_mutex_unlock(&service->mutex);
-    return drained;
+    LOCKED(&service->mutex);
+    return service->drained;
 }
 
 void service_stop(struct service *service)
@@ -561,6 +563,7 @@ void service_close(struct service *service)
     pthread_rwlock_destroy(&service->approvals.lock);
     plans_close(service);
     schedules_close(service);
+    incoming_close(service);
     audit_release(&service->audit);
     count_release(service);
     admission_release(service);
@@ -581,10 +584,9 @@ void service_close(struct service *service)
 
 enum code service_failed(struct service *service, struct error *err)
 {
-    pthread_mutex_lock(&service->mutex);
+    LOCKED(&service->mutex);
     enum code rc = service->failed;
     if (rc && err) *err = service->failure;
-    pthread_mutex_unlock(&service->mutex);
     return rc;
 }
 

@@ -19,6 +19,8 @@
 #include "view/alerts.h"
 #include "view/metrics.h"
 
+#include <stdatomic.h>
+
 struct temporal_settings;
 struct service;
 
@@ -51,7 +53,35 @@ struct service_certificate {
 // Whose requests may hold a document (WE-3.2a): everybody's, those over a Unix socket or from this machine, or nobody's.
 enum inline_plans { INLINE_LOCAL = 0, INLINE_ALLOW, INLINE_DENY };
 
+// A webhook that comes in (docs/format/incoming.md).
+enum signed_how { SIGNED_GITHUB = 0, SIGNED_TIMED, SIGNED_STANDARD };
+struct hook {
+    struct str name, event;                   // of the path; of what it becomes
+    struct str tenant, project, environment;
+    struct str correlation, id;               // where in the body they stand: "order.id"; empty: there is none, a new one
+    struct str variable, file;                // of its secret
+    atomic_bool *unread;                      // the secret could not be read the last time
+    enum signed_how way;
+};
+struct hook_request {
+    struct str body;
+    struct str hub_signature, timed_signature, webhook_signature, webhook_id, webhook_timestamp; // headers
+};
+
+// The engine's clock in the hand of a player, `cairn equiv` (equiv/pace.h). Everything but the engine goes by the clock of the machine.
+// Both are called on the engine thread, before and after each pass; `rest`: nothing was done in it.
+struct service_clock {
+    void *context;
+    struct moment_in_time (*now)(void *context);
+    void (*passed)(void *context, bool rest, const struct engine *engine);
+};
+
 struct service_settings {
+    const struct service_clock *clock; // NULL: the machine's
+    int64_t events_keep_ms;            // how long events from outside are kept; 0 = 7 days
+    uint32_t events_max;               // that a tenant may have and nobody has taken; 0 = 10,000
+    const struct hook *hooks;
+    size_t hook_count;
     struct str store;                  // URL; opened for writing, made when it is missing
     struct keep *keep;                 // results elsewhere (store/keep.h); outlives the service; NULL: none
     struct str token_file;             // where the first start leaves its token; empty: beside the store
@@ -123,7 +153,6 @@ uint32_t service_scale(const struct service *service); // program_scale of the d
 struct service_hooks {
     void *context;
     void (*event)(void *context, const struct engine_event *event); // may be NULL
-    void (*output)(void *context, struct str tenant, struct str run, struct str step, bool is_stderr, struct str line);
     void (*turned)(void *context); // after each turn that did something; may be NULL
 };
 
@@ -154,8 +183,6 @@ struct service_health {
     bool refused;             // the last thing could not be stored (a full disk)
     size_t waiting;           // calls
     bool turns, writes;       // what follows from it
-    uint64_t engine;          // number among the engines of the store; 0 = it is the only one
-    uint32_t engines, shards; // how many there are, and how many shards are here
 };
 struct service_health service_health(struct service *service);
 
@@ -207,8 +234,8 @@ struct call {
     // private to service
     struct service *service;
     struct call *next, *wait_next;
-    void (*work)(struct call *call);
-    void (*read)(struct call *call, struct store *store);
+    bool (*work)(struct call *call);
+    bool (*read)(struct call *call, struct store *store);
     struct str wait_tenant, wait_run, wait_signal;
     uint64_t wait_seq;     // WAIT_MOVED: where the run was
     uint8_t asked_again;   // of the engine, after another one was faster: how often
@@ -219,9 +246,11 @@ struct call {
 // Memory of a call; `limit` bytes at most. NULL: none left.
 struct call *call_new(struct service *service, size_t limit);
 void call_free(struct call *call);
+// What handles a call returns whether all goes well so far: true, it is answered or under way; false, it is refused, and that is answered.
+// So does what answers it; a call that is answered is gone.
 // Gives the answer: a problem with the code of the contract, or `body`.
 bool call_problem(struct call *call, int status, const char *code, const char *format, ...) PRINTF_LIKE(4, 5);
-void call_answer(struct call *call, int status, struct json body); // one that failed (json/make.h): call_nomem
+bool call_answer(struct call *call, int status, struct json body); // one that failed (json/make.h): call_nomem
 // A problem that this error means.
 bool call_failed(struct call *call, const struct error *err);
 bool call_nomem(struct call *call); // the one of E_NOMEM
@@ -244,12 +273,12 @@ struct browser_session {
 };
 enum code service_session_open(struct service *service, const struct principal *who, struct arena *arena,
                                struct browser_session *out, struct error *err) MUST_CHECK;
-void service_session_begin(struct call *call, struct str id); // records it; then the answer that the call has is given
+bool service_session_begin(struct call *call, struct str id); // records it; then the answer that the call has is given
 // As service_authenticate, with both halves of a session that is neither over nor signed out.
 enum code service_session_read(struct service *service, struct str cookie, struct str key, struct arena *arena,
                                struct principal *out, struct error *err) MUST_CHECK;
 bool service_session_valid(struct service *service, struct str id, int64_t expires_ms);
-void service_session_end(struct call *call); // of call->who; answers 204
+bool service_session_end(struct call *call); // of call->who; answers 204
 // A ticket for a session of `who`: good once, for two minutes, here. Any thread.
 enum code service_ticket(struct service *service, const struct principal *who, struct arena *arena, struct str *text,
                          int64_t *expires_ms, struct error *err) MUST_CHECK;
@@ -266,11 +295,17 @@ bool service_token_valid(struct service *service, struct str id); // of one that
 void service_denied(const struct call *from, enum operation operation, struct str resource, const char *code);
 // Decides; a refusal is recorded and answers the call.
 bool service_may(struct call *call, enum operation operation, const struct auth_object *object, struct str reason);
+bool service_may_all(struct call *call, enum operation operation); // of the caller's tenant as a whole
 
-// The same, but a refusal is not answered: that is for service_refuse.
+// Of an object that a request names, where the rule of the operation is one of places: what the caller may not see is answered as what is
+// absent, and a caller whom no place allows the operation learns neither.
+bool service_may_named(struct call *call, enum operation operation, const struct auth_object *object, struct str reason);
+
+// As service_may, but a refusal is not answered: that is for service_refuse.
 bool service_asks(struct call *call, enum operation operation, const struct auth_object *object, struct str reason);
-void service_refuse(struct call *call, enum operation operation); // by call->decision
-void service_missing(struct call *call, enum operation operation); // 404, with the name of what was asked for (call->resource)
+bool service_refuse(struct call *call, enum operation operation); // by call->decision
+bool service_missing(struct call *call,
+                     enum operation operation); // 404, with the name of what was asked for (call->resource)
 
 // The same as service_may, but for what only lacks another person's agreement: *waits, the refusal is recorded and the call not answered.
 bool service_may_after(struct call *call, enum operation operation, const struct auth_object *object, struct str reason,
@@ -293,7 +328,7 @@ struct start_call {
     const struct note_put *notes; // live as long as the call
     size_t note_count;
 };
-void service_start(struct call *call, const struct start_call *start);
+bool service_start(struct call *call, const struct start_call *start);
 // As many starts wait for the engine as may: the next one will be refused. Any thread, costs a look.
 bool service_is_full(const struct service *service);
 // Compiles and tells what is wrong. Reader thread.
@@ -301,8 +336,10 @@ struct validate_call {
     struct str document, file, target_adapter;
     const struct json *parts;
 };
-void service_validate(struct call *call, const struct validate_call *given);
-void service_signal(struct call *call, struct str run, struct str body, uint64_t if_seq);
+bool service_validate(struct call *call, const struct validate_call *given);
+// The steps and the ways of a document that has not run. Reader thread.
+bool service_draw(struct call *call, const struct validate_call *given);
+bool service_signal(struct call *call, struct str run, struct str body, uint64_t if_seq);
 // A new run made from another one (ADR 0015). `request.program` comes from the document; tenant, source and time are filled in.
 struct fork_call {
     const char *how; // "fork", "rerun", "retry"
@@ -310,20 +347,21 @@ struct fork_call {
     struct fork_request request;
     struct str document, file; // instead of the source's own; empty = that
     const struct json *parts;
+    struct plan_ref ref; // or where it is; uri empty = none
     struct str run, request_id, reason;
     struct json body; // of the request, for telling the same request from another one
     int64_t wait_ms;  // as in start_call
 };
-void service_fork(struct call *call, struct str source, const struct fork_call *fork);
-void service_read(struct call *call, void (*read)(struct call *call, struct store *store)); // on a reader thread
+bool service_fork(struct call *call, struct str source, const struct fork_call *fork);
+bool service_read(struct call *call, bool (*read)(struct call *call, struct store *store)); // on a reader thread
 // Where the attempts of a run are now that are outside: an array, in the memory of the call (docs/format/why.md). Any thread.
 struct json service_places(struct call *call, const struct run_ids *ids);
 // The place of the run `call->resource` in its queue, into call->queue_place; then reads. A reader thread asks.
-void service_queue_place(struct call *call, void (*then)(struct call *call, struct store *store));
+bool service_queue_place(struct call *call, bool (*then)(struct call *call, struct store *store));
 // Looks again (`then`) when the run has an event that it had not when it was seen, or the time is over, whichever is first. `seen`
 // is in the memory of the call.
-void service_wait(struct call *call, const struct run_head *seen, int64_t wait_ms,
-                  void (*then)(struct call *call, struct store *store));
+bool service_wait(struct call *call, const struct run_head *seen, int64_t wait_ms,
+                  bool (*then)(struct call *call, struct store *store));
 
 // RunStatusSnapshot (WE-2.1.2) of a head. service_recovers: it has to be taken up first, which its log does not tell.
 bool service_recovers(const struct run_head *head);
@@ -348,7 +386,7 @@ bool service_allows(struct call *call, enum operation operation, const struct ru
 struct auth_object service_object(const struct call *call, const struct run_head *head); // what that asks about
 
 // Removes an ended run, the runs it started and their files, once two people have asked for it with a reason.
-void service_remove(struct call *call, struct str run, struct str reason);
+bool service_remove(struct call *call, struct str run, struct str reason);
 // With which bundles and checkpoints are signed: one of this installation. Never NULL.
 const struct archive_key *service_bundle_key(const struct service *service);
 
@@ -357,13 +395,14 @@ struct definition_call {
     struct str name, sha256, project, environment;
     struct str text;
 };
-void service_definition_put(struct call *call, const struct definition_call *definition);
-void service_definition_approve(struct call *call, const struct definition_call *definition);
+bool service_definition_put(struct call *call, const struct definition_call *definition);
+bool service_definition_approve(struct call *call, const struct definition_call *definition);
 // Reader thread. E_NOT_FOUND. What is read lives in the call.
 enum code definition_read(struct call *call, struct store *store, struct str name, struct str sha256, struct json *out,
                           uint64_t *version, struct error *err) MUST_CHECK;
 enum code service_definition_text(struct call *call, struct store *store, struct str sha256, struct str *out,
                                   struct error *err) MUST_CHECK;
+struct str definition_key(struct call *call, struct str name); // as it stands in keys of notes; ptr NULL: out of memory
 struct auth_object definition_object(const struct call *call, const struct json *definition); // NULL: there is none
 
 // ---- cursors: `place` in `list`, sealed for the tenant of the call. Empty: no memory; false: it was not sealed here.
@@ -379,31 +418,46 @@ struct store *service_reader(struct service *service); // a new handle for readi
 void service_alert(struct service *service, const struct alert_fact *fact);
 bool service_alerts(struct service *service, const struct alert_filter *filter, struct arena *arena,
                     struct json *out) MUST_CHECK;
-void service_acknowledge(struct call *call, struct str id);
+bool service_acknowledge(struct call *call, struct str id);
 
 // ---- sinks (docs/format/bus.md). Reasons as the matrix wants them
-void service_sinks(struct call *call);
-void service_rewind(struct call *call, struct str sink, const struct bus_place *place, struct str reason);
-void service_dead_letters(struct call *call, struct str sink, struct str after, size_t limit);
+bool service_sinks(struct call *call);
+bool service_rewind(struct call *call, struct str sink, const struct bus_place *place, struct str reason);
+bool service_dead_letters(struct call *call, struct str sink, struct str after, size_t limit);
 enum dead_letter_act { LETTERS_REDRIVE = 1, LETTERS_DROP };
 // One by its id, or all that `which` means; of the caller's tenant.
-void service_dead_letters_act(struct call *call, enum dead_letter_act act, const struct dead_letter_choice *which,
+bool service_dead_letters_act(struct call *call, enum dead_letter_act act, const struct dead_letter_choice *which,
                               struct str reason);
 
 // ---- queues and limits of the caller's tenant (docs/format/queues.md)
-void service_queue_list(struct call *call);
-void service_queue_get(struct call *call, struct str name);
-void service_queue_put(struct call *call, struct str name, struct json given); // given: lives with the call
-void service_queue_pause(struct call *call, struct str name, bool paused);
-void service_queue_delete(struct call *call, struct str name);
-void service_queue_reconcile(struct call *call); // dequeueAndStart: [{runId, status}]
-void service_limits_get(struct call *call);
-void service_limits_put(struct call *call, struct json given);
+bool service_queue_list(struct call *call);
+bool service_queue_get(struct call *call, struct str name);
+bool service_queue_put(struct call *call, struct str name, struct json given); // given: lives with the call
+bool service_queue_pause(struct call *call, struct str name, bool paused);
+bool service_queue_delete(struct call *call, struct str name);
+bool service_queue_reconcile(struct call *call); // dequeueAndStart: [{runId, status}]
+bool service_limits_get(struct call *call);
+bool service_limits_put(struct call *call, struct json given);
+
+// ---- events from outside, of the caller's tenant (docs/format/incoming.md)
+struct incoming_call {
+    struct str id, name, correlation, source, project, environment; // id empty: a new one
+    const struct json *data;                                       // NULL: none
+    bool trusted; // who sends it was asked elsewhere (the signature of a webhook)
+};
+bool service_event_send(struct call *call, const struct incoming_call *given);
+const struct hook *service_hook(const struct service *service, struct str name); // NULL: there is none
+// E_DENIED: not by who has its secret. E_NOT_FOUND, E_IO: the secret cannot be read, which is logged once until it can be. Any thread.
+enum code service_hook_check(const struct hook *hook, const struct hook_request *request, int64_t now_ms,
+                             struct arena *arena, struct error *err) MUST_CHECK;
+bool service_event_list(struct call *call, struct str name, struct str state, size_t limit);
+bool service_event_get(struct call *call, struct str id);
 
 // ---- schedules of the caller's tenant (docs/format/schedule.md)
 struct schedule_call {
     struct str name, project, environment;
     struct str document, file, reason;
+    struct plan_ref ref;             // or where the document is; uri empty = none
     const struct json *parts, *spec; // spec NULL: as the document says
     const struct json *inputs;       // of one start by hand
     bool paused;
@@ -414,17 +468,17 @@ struct schedule_call {
     bool dry_run;
     size_t count;
 };
-void service_schedule_put(struct call *call, const struct schedule_call *given);
-void service_schedule_pause(struct call *call, const struct schedule_call *given); // given->paused: or goes on
-void service_schedule_delete(struct call *call, const struct schedule_call *given);
-void service_schedule_trigger(struct call *call, const struct schedule_call *given);
-void service_schedule_list(struct call *call);
-void service_schedule_get(struct call *call, struct str name);
-void service_schedule_next(struct call *call, const struct schedule_call *given);
-void service_schedule_ticks(struct call *call, const struct schedule_call *given);
-void service_schedule_backfill(struct call *call, const struct schedule_call *given);
-void service_schedule_backfills(struct call *call, struct str name);
-void service_schedule_backfill_end(struct call *call, const struct schedule_call *given);
+bool service_schedule_put(struct call *call, const struct schedule_call *given);
+bool service_schedule_pause(struct call *call, const struct schedule_call *given); // given->paused: or goes on
+bool service_schedule_delete(struct call *call, const struct schedule_call *given);
+bool service_schedule_trigger(struct call *call, const struct schedule_call *given);
+bool service_schedule_list(struct call *call);
+bool service_schedule_get(struct call *call, struct str name);
+bool service_schedule_next(struct call *call, const struct schedule_call *given);
+bool service_schedule_ticks(struct call *call, const struct schedule_call *given);
+bool service_schedule_backfill(struct call *call, const struct schedule_call *given);
+bool service_schedule_backfills(struct call *call, struct str name);
+bool service_schedule_backfill_end(struct call *call, const struct schedule_call *given);
 
 // ---- tokens. The new token's text is in the answer, once; nowhere else.
 struct token_call {
@@ -434,13 +488,13 @@ struct token_call {
     struct names projects, environments;
     int64_t expires_ms;
 };
-void service_token_create(struct call *call, const struct token_call *token);
-void service_token_revoke(struct call *call, struct str id);
+bool service_token_create(struct call *call, const struct token_call *token);
+bool service_token_revoke(struct call *call, struct str id);
 // Those of the caller's tenant, without their secrets. Reader thread; in the call.
 enum code service_token_list(struct call *call, struct store *store, struct json *items, struct error *err) MUST_CHECK;
 
 // ---- audit: the chain of the caller's tenant, from its first record to its end
-void service_audit_verify(struct call *call);
+bool service_audit_verify(struct call *call);
 // Its records behind `cursor`, which is *next of an earlier page; without one behind number `after`; `limit` at most. Of engines that
 // share the store each has a chain of its own: they follow one another. Reader thread; in the call.
 enum code service_audit_list(struct call *call, struct store *store, struct str cursor, uint64_t after, size_t limit,

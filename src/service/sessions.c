@@ -119,10 +119,9 @@ enum code service_session_open(struct service *service, const struct principal *
 static bool is_ended(struct sessions *sessions, struct str id)
 {
     bool ended = false;
-    pthread_mutex_lock(&sessions->mutex);
+    LOCKED(&sessions->mutex);
     for (size_t i = 0; i < sessions->ended_count && !ended; i++)
         ended = str_eq(id, (struct str){sessions->ended[i].id, sizeof(sessions->ended[i].id)});
-    pthread_mutex_unlock(&sessions->mutex);
     return ended;
 }
 
@@ -194,11 +193,11 @@ enum code service_ticket(struct service *service, const struct principal *who, s
     }
     memcpy(copy, holder.ptr, holder.len);
     *expires_ms = os_now().wall_ms + TICKET_MS;
-    pthread_mutex_lock(&sessions->mutex);
+    LOCKED(&sessions->mutex);
     struct ticket *oldest = ticket_to_give_up(sessions, holder);
     free(oldest->holder);
     *oldest = (struct ticket){digest_of(sessions, "ticket", *text), *expires_ms, copy, holder.len};
-    pthread_mutex_unlock(&sessions->mutex);
+    // cppcheck-suppress memleak ; the ticket has it
     return OK;
 }
 
@@ -238,19 +237,20 @@ static enum code record(struct call *call, const char *action, struct str id, st
     return audit_add(call->service, &made, err);
 }
 
-static void begin_on_engine(struct call *call)
+static bool begin_on_engine(struct call *call)
 {
     struct error err = {0};
     if (record(call, "session.open", call->resource, &err))
         call_failed(call, &err);
     else
         call->done(call);
+    return true;
 }
 
-void service_session_begin(struct call *call, struct str id)
+bool service_session_begin(struct call *call, struct str id)
 {
     call->resource = id;
-    service_post(call, begin_on_engine);
+    return service_post(call, begin_on_engine);
 }
 
 static enum code remember(struct sessions *sessions, struct str id, int64_t expires_ms, struct error *err)
@@ -259,7 +259,7 @@ static enum code remember(struct sessions *sessions, struct str id, int64_t expi
     size_t kept = 0;
     enum code rc = OK;
     if (id.len != 2 * ID_BYTES || expires_ms <= now || is_ended(sessions, id)) return OK;
-    pthread_mutex_lock(&sessions->mutex);
+    LOCKED(&sessions->mutex);
     for (size_t i = 0; i < sessions->ended_count; i++)
         if (sessions->ended[i].expires_ms > now) sessions->ended[kept++] = sessions->ended[i];
     sessions->ended_count = kept;
@@ -270,7 +270,6 @@ static enum code remember(struct sessions *sessions, struct str id, int64_t expi
         memcpy(made->id, id.ptr, sizeof(made->id));
         made->expires_ms = expires_ms;
     }
-    pthread_mutex_unlock(&sessions->mutex);
     return rc;
 }
 
@@ -288,7 +287,7 @@ static void told_end(void *context, enum code rc, const struct error *why)
     }
 }
 
-static void end_on_engine(struct call *call)
+static bool end_on_engine(struct call *call)
 {
     struct error err = {0};
     struct note_put put = {.space = STR("session"),
@@ -297,12 +296,13 @@ static void end_on_engine(struct call *call)
                            .expect = NOTE_ANY};
     enum code rc = put.value.ptr ? record(call, "session.close", call->who.session, &err) : error_nomem(&err);
     if (!rc) rc = engine_put(call->service->engine, &put, 1, told_end, call, &err);
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
-void service_session_end(struct call *call)
+bool service_session_end(struct call *call)
 {
-    service_post(call, end_on_engine);
+    return service_post(call, end_on_engine);
 }
 
 // ---- life
@@ -339,14 +339,13 @@ static enum code gather_old(void *context, const struct note *note, struct arena
 
 static enum code sweep_old(struct service *service, struct error *err)
 {
-    struct arena arena = arena_of(64 * 1024, 16 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(64 * 1024, 16 << 20);
     struct sweep *sweep = ARENA_NEW(&arena, struct sweep);
     enum code rc = sweep ? OK : error_nomem(err);
     if (sweep) sweep->arena = &arena;
     if (!rc) rc = store_each_note(service->store, STR("session"), STR(""), gather_old, sweep, err);
     struct store_batch batch = {.notes = sweep ? sweep->puts : NULL, .note_count = sweep ? sweep->count : 0};
     if (!rc && batch.note_count) rc = store_append(service->store, &batch, os_now().wall_ms, &arena, err);
-    arena_release(&arena);
     return rc;
 }
 

@@ -157,6 +157,8 @@ static enum code read_otlp(struct form *form, struct service_settings *out)
     form_path(form, "caFile", &made->ca_file);
     made->headers = form_take(form, "headers", JSON_OBJECT);
     if (!made->url.len) form_fail(form, NULL, "needs a url");
+    if (!form->rc && !str_starts(made->url, STR("http://")) && !str_starts(made->url, STR("https://")))
+        form_fail(form, "url", "begins with http:// or https://");
     for (uint32_t i = 0; made->headers && i < made->headers->count; i++)
         if (!is_header(&made->headers->members[i].value))
             form_fail(form, "headers", "a header is neither text, {env = NAME} nor {file = PATH}");
@@ -228,11 +230,8 @@ static enum code read_http(struct form *form, struct service_settings *out)
 static enum code read_pause(struct form *form, struct service_settings *out)
 {
     const struct json *cancel = form_take(form, "cancelOnPause", JSON_BOOL);
-    const struct json *drain = form_take(form, "drainTimeoutMs", JSON_INT);
     if (cancel) out->cancel_on_pause = cancel->boolean ? WISH_YES : WISH_NO;
-    if (drain && (drain->integer < 1 || drain->integer > PAUSE_DRAIN_MAX_MS))
-        form_fail(form, "drainTimeoutMs", "must be a whole number from 1 to 86400000");
-    if (drain) out->drain_timeout_ms = drain->integer;
+    form_number(form, "drainTimeoutMs", 1, PAUSE_DRAIN_MAX_MS, &out->drain_timeout_ms);
     return form_end(form);
 }
 
@@ -266,6 +265,7 @@ static void read_parts(struct form *form, struct service_settings *out)
     if (form_part(form, "otlp", &part)) form->rc = read_otlp(&part, out);
     if (form_part(form, "plans", &part)) form->rc = read_plans(&part, out);
     if (form_part(form, "artifacts", &part)) form->rc = read_artifacts(&part, out);
+    if (form_part(form, "events", &part)) form->rc = service_events_parse(&part, out);
     if (form_part(form, "engine", &part)) form->rc = read_engine(&part, out);
     if (form_part(form, "http", &part)) form->rc = read_http(&part, out);
 }
@@ -303,6 +303,7 @@ static const struct {
     {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)"},
     {"plans", "inline: whose requests may hold a document (allow, local, deny); bodies: where plans are (store, apart)"},
     {"artifacts", "retention: how long files of steps are kept, by kind; sweepSeconds"},
+    {"events", "from outside: keep (7d), max that nobody takes (10,000), hooks: webhooks that come in"},
     {"engine", "adapter of plans that name none, namespace and conductorUrl of references, strictSchema"},
     {"sinks", "where events are carried to"},
     {"otlp", "where traces of ended runs are posted"},

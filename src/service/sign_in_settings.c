@@ -18,7 +18,7 @@ static void read_names(struct form *form, const char *name, struct names *out)
     form_texts(form, name, false, NAMES_MAX, &out->at, &out->count);
     // To the rest of the service no names are no limit: the opposite of what an empty list looks like.
     if (!form->rc && out->at && !out->count) form_fail(form, name, "is empty: leave it out to give all");
-    for (size_t i = 0; !form->rc && i < out->count; i++)
+    for (size_t i = 0; !form->rc && out->at && i < out->count; i++)
         if (!run_id_valid(out->at[i])) form_fail(form, name, "must hold names: letters, digits, '.', '_', ':' and '-'");
 }
 
@@ -30,7 +30,7 @@ static void read_roles(struct form *form, uint32_t *out)
     for (size_t i = 0; !form->rc && i < count; i++) {
         enum role role = role_parse(names[i]);
         // Those are of programs: workers have tokens or certificates.
-        if (!role || role == ROLE_WORKER || role == ROLE_SYSTEM)
+        if (!role || role == ROLE_WORKER || role == ROLE_HOST || role == ROLE_SYSTEM)
             form_fail(form, "roles", "must be of operator, engineer, admin, auditor and platform");
         *out |= (uint32_t)role;
     }
@@ -79,7 +79,7 @@ static void read_algorithms(struct form *form, uint32_t *out)
     size_t count = 0;
     form_texts(form, "algorithms", false, JWT_ALGORITHM_COUNT, &names, &count);
     *out = names ? 0 : JWT_RS256 | JWT_PS256 | JWT_ES256 | JWT_EDDSA;
-    for (size_t i = 0; !form->rc && i < count; i++) {
+    for (size_t i = 0; !form->rc && names && i < count; i++) {
         enum jwt_algorithm one = jwt_algorithm_parse(names[i]);
         if (!one) form_fail(form, "algorithms", "must be of RS256, PS256, ES256 and EdDSA");
         *out |= (uint32_t)one;

@@ -31,7 +31,7 @@ static struct str error_of(const struct json *record)
 }
 
 // The decision, with what it caused. A refusal is an answer too: the signal was decided, and the record stays.
-static void answer(struct call *call, const struct verdict *verdict)
+static bool answer(struct call *call, const struct verdict *verdict)
 {
     struct arena *arena = &call->arena;
     const struct signalling *signalling = call->state;
@@ -43,24 +43,17 @@ static void answer(struct call *call, const struct verdict *verdict)
                                {"runId", json_copied_some(arena, signalling->run)},
                                {"newRunId", json_copied_some(arena, verdict->new_run)},
                                {"causedSeq", json_count(verdict->seq)});
-    if (!json_ok(&body)) {
-        call_nomem(call);
-        return;
-    }
+    if (!json_ok(&body)) return call_nomem(call);
     call->answer.caused_seq = verdict->seq;
     call->answer.replayed = verdict->again;
     call->answer.location =
         call_text(call, "/v1/runs/%.*s/signals/%.*s", STR_ARG(signalling->run), STR_ARG(signal->id));
-    if (!str_is(verdict->word, "REJECTED")) {
-        call_answer(call, verdict->again ? 200 : 202, body);
-        return;
-    }
+    if (!str_is(verdict->word, "REJECTED")) return call_answer(call, verdict->again ? 200 : 202, body);
     call->answer.body = body;
     struct str code = arena_copy(arena, verdict->error_code);
-    if (signal->denied.len > 0)
-        service_refuse(call, signalling->operation);
-    else
-        call_problem(call, is_moved(code) ? 412 : 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s", STR_ARG(verdict->error_message));
+    if (signal->denied.len > 0) return service_refuse(call, signalling->operation);
+    return call_problem(call, is_moved(code) ? 412 : 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s",
+                        STR_ARG(verdict->error_message));
 }
 
 // A caller who may not send it does not learn what became of one of the same id that another caller sent.
@@ -77,24 +70,19 @@ bool signal_is_answered(const struct call *call, const struct json *record)
     return json_key(record, "engineProcessedAt") && !str_eq(id, signalling->refused_before);
 }
 
-void signal_decided(struct call *call, const struct json *record, uint64_t seq, bool again)
+bool signal_decided(struct call *call, const struct json *record, uint64_t seq, bool again)
 {
     const struct signalling *signalling = call->state;
-    if (is_another(call, error_of(record))) {
-        service_refuse(call, signalling->operation);
-        return;
-    }
-    if (!engine_same_signal(&signalling->signal, record)) {
-        call_problem(call, 409, "SIGNAL_DUPLICATE", "this signalId was used for another signal");
-        return;
-    }
-    answer(call, &(struct verdict){.word = json_text(json_key(record, "decision")),
-                                   .decision_id = json_text(json_key(record, "policyDecisionId")),
-                                   .error_code = error_of(record),
-                                   .error_message = json_text(json_key(record, "reason")),
-                                   .new_run = json_text(json_at(record, STR("engineResult.newRunId"))),
-                                   .seq = seq,
-                                   .again = again});
+    if (is_another(call, error_of(record))) return service_refuse(call, signalling->operation);
+    if (!engine_same_signal(&signalling->signal, record))
+        return call_problem(call, 409, "SIGNAL_DUPLICATE", "this signalId was used for another signal");
+    return answer(call, &(struct verdict){.word = json_text(json_key(record, "decision")),
+                                          .decision_id = json_text(json_key(record, "policyDecisionId")),
+                                          .error_code = error_of(record),
+                                          .error_message = json_text(json_key(record, "reason")),
+                                          .new_run = json_text(json_at(record, STR("engineResult.newRunId"))),
+                                          .seq = seq,
+                                          .again = again});
 }
 
 // It was decided before: what was said then holds, whatever the run is like now.
@@ -110,24 +98,22 @@ static enum code answer_again(struct call *call, struct error *err)
     return rc;
 }
 
-void signal_answer(struct call *call, const struct engine_decision *decision)
+bool signal_answer(struct call *call, const struct engine_decision *decision)
 {
     struct error err = {0};
     if (decision->duplicate) {
-        if (answer_again(call, &err)) call_failed(call, &err);
-        return;
+        if (answer_again(call, &err)) return call_failed(call, &err);
+        return true;
     }
-    if (is_another(call, decision->error_code)) {
-        service_refuse(call, ((struct signalling *)call->state)->operation);
-        return;
-    }
+    if (is_another(call, decision->error_code))
+        return service_refuse(call, ((struct signalling *)call->state)->operation);
     struct str word = decision->deferred ? STR("REVISION_REQUIRED") : STR("REJECTED");
-    answer(call, &(struct verdict){.word = decision->accepted ? STR("ACCEPTED") : word,
-                                   .decision_id = decision->decision_id,
-                                   .error_code = decision->error_code,
-                                   .error_message = decision->error_message,
-                                   .new_run = decision->new_run,
-                                   .seq = decision->seq});
+    return answer(call, &(struct verdict){.word = decision->accepted ? STR("ACCEPTED") : word,
+                                          .decision_id = decision->decision_id,
+                                          .error_code = decision->error_code,
+                                          .error_message = decision->error_message,
+                                          .new_run = decision->new_run,
+                                          .seq = decision->seq});
 }
 
 // The run is driven by another engine: the signal goes to the inbox, and the ledger tells what came of it.
@@ -148,7 +134,7 @@ static enum code post_elsewhere(struct call *call, struct error *err)
 
 // A refusal of the policy is a decision too, and the run keeps its record; those who may not send signals have a measure of their own, so
 // that they do not use up the run's. Where the record cannot be had, the audit has the refusal all the same.
-static void record_refusal(struct call *call)
+static bool record_refusal(struct call *call)
 {
     struct service *service = call->service;
     struct signalling *signalling = call->state;
@@ -161,10 +147,9 @@ static void record_refusal(struct call *call)
     if (elsewhere && service->members.several) rc = post_elsewhere(call, &err);
     call->wait_signal = signalling->signal.id;
     int64_t until = os_now().mono_ms + DECISION_MS;
-    if (rc)
-        service_refuse(call, signalling->operation);
-    else
-        waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, until);
+    if (rc) return service_refuse(call, signalling->operation);
+    waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, until);
+    return true;
 }
 
 // If-Match: a run never goes back, so what has moved already is refused at once. The engine that decides compares again.
@@ -183,14 +168,14 @@ static bool has_moved(struct call *call)
     return true;
 }
 
-static void signal_on_engine(struct call *call)
+static bool signal_on_engine(struct call *call)
 {
     struct service *service = call->service;
     struct signalling *signalling = call->state;
     struct error err = {0};
-    if (has_moved(call)) return;
+    if (has_moved(call)) return false;
     struct str key = call_text(call, "%.*s|%.*s", STR_ARG(call->who.tenant), STR_ARG(signalling->run));
-    if (!limits_take(call, &rate_signals, key, "SIGNAL_RATE_LIMITED")) return;
+    if (!limits_take(call, &rate_signals, key, "SIGNAL_RATE_LIMITED")) return false;
     enum code rc = engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err);
     bool here = !rc;
     bool elsewhere = rc == E_LOCKED || (rc == E_CONFLICT && store_fenced(service->store));
@@ -199,12 +184,10 @@ static void signal_on_engine(struct call *call)
     if (!rc) rc = audit_call(call, signalling->operation, signalling->run, signalling->signal.reason, &err);
     if (rc && here) engine_take_back(service->engine);
     if (!rc && !here) rc = post_elsewhere(call, &err);
-    if (rc) {
-        call_failed(call, &err);
-        return;
-    }
+    if (rc) return call_failed(call, &err);
     call->wait_signal = signalling->signal.id;
     waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, os_now().mono_ms + DECISION_MS);
+    return true;
 }
 
 // Who decides an approval must know who asked for it: that may not be the same person (the matrix says for whom). Nobody in
@@ -220,64 +203,49 @@ static bool take_asker(struct call *call, struct store *store, const struct run_
     return true;
 }
 
-static void check_run(struct call *call, struct store *store)
+static bool check_run(struct call *call, struct store *store)
 {
     struct signalling *signalling = call->state;
     struct signal *signal = &signalling->signal;
     struct run_head head;
     struct error err = {0};
     enum code rc = store_head(store, call->who.tenant, signalling->run, &call->arena, &head, &err);
-    if (rc && rc != E_NOT_FOUND) {
-        call_failed(call, &err);
-        return;
-    }
+    if (rc && rc != E_NOT_FOUND) return call_failed(call, &err);
     struct auth_object object = service_object(call, rc ? NULL : &head);
     if (object.exists && signalling->operation == OPERATION_APPROVAL_DECIDE && !take_asker(call, store, &head, &object))
-        return;
+        return false;
     bool may = service_asks(call, signalling->operation, &object, signal->reason);
     const char *code = call->decision.code;
     bool recorded = object.exists && service_sees(call, &head.ids) &&
                     (str_is(str_from(code), "AUTHZ_DENIED") || str_is(str_from(code), "AUTHZ_REASON_REQUIRED"));
-    if (!may && !recorded) {
-        service_refuse(call, signalling->operation);
-        return;
-    }
-    if (!object.exists) {
-        service_missing(call, signalling->operation); // the rule is of places, not of runs
-        return;
-    }
+    if (!may && !recorded) return service_refuse(call, signalling->operation);
+    if (!object.exists) return service_missing(call, signalling->operation); // the rule is of places, not of runs
     signal->role =
         str_from(role_word(may ? call->decision.effective : auth_least(call->service->auth, call->who.roles)));
     signal->requires_approval = may && call->decision.requires_approval;
     if (!may) signal->denied = str_from(code);
-    service_post(call, may ? signal_on_engine : record_refusal);
+    return service_post(call, may ? signal_on_engine : record_refusal);
 }
 
-void service_signal(struct call *call, struct str run, struct str body, uint64_t if_seq)
+bool service_signal(struct call *call, struct str run, struct str body, uint64_t if_seq)
 {
     struct signalling *signalling = ARENA_NEW(&call->arena, struct signalling);
     struct error err = {0};
     struct str copy = arena_copy(&call->arena, body);
-    if (!signalling || !copy.ptr || !(signalling->run = arena_copy(&call->arena, run)).ptr) {
-        call_nomem(call);
-        return;
-    }
+    if (!signalling || !copy.ptr || !(signalling->run = arena_copy(&call->arena, run)).ptr) return call_nomem(call);
     call->state = signalling;
     enum code rc = signal_decode(call->service->contract, copy, &call->arena, &signalling->signal, &err);
     if (rc) {
         struct str told, code = str_cut(str_from(err.message), ' ', &told);
         if (!str_is(code, "SIGNAL_INVALID_PAYLOAD:")) told = str_from(err.message);
-        call_problem(call, 400, "SIGNAL_INVALID_PAYLOAD", "%s%.*s", str_starts(told, STR(" ")) ? "the signal" : "",
-                     STR_ARG(told));
-        return;
+        return call_problem(call, 400, "SIGNAL_INVALID_PAYLOAD", "%s%.*s",
+                            str_starts(told, STR(" ")) ? "the signal" : "", STR_ARG(told));
     }
     signalling->signal.if_seq = if_seq;
     signalling->signal.actor = call->who.id;
     signalling->signal.source_ip = call->source_ip;
     if (!operation_of_signal(str_from(signal_name(signalling->signal.type)), signalling->signal.force,
-                             &signalling->operation)) {
-        call_problem(call, 400, "SIGNAL_INVALID_PAYLOAD", "this signal cannot be sent from outside");
-        return;
-    }
-    service_read(call, check_run);
+                             &signalling->operation))
+        return call_problem(call, 400, "SIGNAL_INVALID_PAYLOAD", "this signal cannot be sent from outside");
+    return service_read(call, check_run);
 }

@@ -25,22 +25,20 @@ static void put_refused(struct call *call)
     put_done(call, error_set(&err, E_CANCELLED, "the service is stopping, or too much waits for it"), &err);
 }
 
-static void put_on_engine(struct call *call)
+static bool put_on_engine(struct call *call)
 {
     const struct putting *putting = call->state;
     struct error err = {0};
     enum code rc = engine_put(call->service->engine, putting->notes, putting->count, put_done, call, &err);
     if (rc) put_done(call, rc, &err);
+    return true;
 }
 
 static bool copy_notes(struct arena *arena, struct note_put *to, const struct note_put *from, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         to[i] = from[i];
-        to[i].space = arena_copy(arena, from[i].space);
-        to[i].key = arena_copy(arena, from[i].key);
-        to[i].value = arena_copy(arena, from[i].value);
-        if (!to[i].space.ptr || !to[i].key.ptr || !to[i].value.ptr) return false;
+        if (!ARENA_KEEP(arena, &to[i].space, &to[i].key, &to[i].value)) return false;
     }
     return true;
 }
@@ -168,21 +166,19 @@ static struct json carrier_json(struct call *call)
                    {"here", json_bool(carrier && carrier == self)});
 }
 
-static void list_sinks(struct call *call, struct store *store)
+static bool list_sinks(struct call *call, struct store *store)
 {
     struct json items = json_array();
     struct error err = {0};
-    if (read_sinks(call, store, &items, &err))
-        call_failed(call, &err);
-    else
-        call_answer(call, 200, JSON_OF(&call->arena, {"carriedBy", carrier_json(call)}, {"items", items},
-                                       {"nextCursor", json_null()}));
+    if (read_sinks(call, store, &items, &err)) return call_failed(call, &err);
+    return call_answer(
+        call, 200,
+        JSON_OF(&call->arena, {"carriedBy", carrier_json(call)}, {"items", items}, {"nextCursor", json_null()}));
 }
 
-void service_sinks(struct call *call)
+bool service_sinks(struct call *call)
 {
-    struct auth_object all = {.tenant = call->who.tenant, .exists = true};
-    if (service_may(call, OPERATION_OUTBOX_LIST, &all, (struct str){0})) service_read(call, list_sinks);
+    return service_may_all(call, OPERATION_OUTBOX_LIST) && service_read(call, list_sinks);
 }
 
 struct dead_letter_call {
@@ -194,22 +190,13 @@ struct dead_letter_call {
     enum operation operation;
 };
 
-static bool copy_texts(struct arena *arena, struct str **texts, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!(*texts[i] = arena_copy(arena, *texts[i])).ptr) return false;
-    return true;
-}
-
 static struct dead_letter_call *letters_new(struct call *call, const struct dead_letter_call *given)
 {
     struct dead_letter_call *made = ARENA_NEW(&call->arena, struct dead_letter_call);
     if (made) {
         *made = *given;
-        struct str *texts[] = {&made->which.sink,   &made->which.tenant, &made->which.id, &made->which.run,
-                               &made->place.tenant, &made->place.run,    &made->after,    &made->reason,
-                               &made->place.asker};
-        if (copy_texts(&call->arena, texts, ARRAY_COUNT(texts))) {
+        if (ARENA_KEEP(&call->arena, &made->which.sink, &made->which.tenant, &made->which.id, &made->which.run,
+                       &made->place.tenant, &made->place.run, &made->after, &made->reason, &made->place.asker)) {
             call->state = made;
             return made;
         }
@@ -290,30 +277,27 @@ static enum code collect(struct call *call, struct store *store, struct json *it
     return rc;
 }
 
-static void list_letters(struct call *call, struct store *store)
+static bool list_letters(struct call *call, struct store *store)
 {
     struct json next, items = json_array();
     struct error err = {0};
-    if (collect(call, store, &items, &next, &err))
-        call_failed(call, &err);
-    else if (show_ids(call, &items))
-        call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"nextCursor", next}));
-    else
-        call_nomem(call);
+    if (collect(call, store, &items, &next, &err)) return call_failed(call, &err);
+    if (show_ids(call, &items))
+        return call_answer(call, 200, JSON_OF(&call->arena, {"items", items}, {"nextCursor", next}));
+    return call_nomem(call);
 }
 
-void service_dead_letters(struct call *call, struct str sink, struct str after, size_t limit)
+bool service_dead_letters(struct call *call, struct str sink, struct str after, size_t limit)
 {
-    struct auth_object all = {.tenant = call->who.tenant, .exists = true};
     struct dead_letter_call given = {
         .which = {.sink = sink, .tenant = call->who.tenant}, .after = after, .limit = limit};
-    if (service_may(call, OPERATION_DLQ_LIST, &all, (struct str){0}) && letters_new(call, &given))
-        service_read(call, list_letters);
+    if (service_may_all(call, OPERATION_DLQ_LIST) && letters_new(call, &given)) service_read(call, list_letters);
+    return true;
 }
 
 // ---- for operators: looked up, recorded, done, answered when it is durable
 
-static void act(struct call *call, struct store *store);
+static bool act(struct call *call, struct store *store);
 
 static void acted(void *context, enum code rc, const struct error *why)
 {
@@ -328,7 +312,7 @@ static void acted(void *context, enum code rc, const struct error *why)
         call_answer(call, 200, JSON_OF(&call->arena, {"count", json_count(letters->count)}));
 }
 
-static void act(struct call *call, struct store *store)
+static bool act(struct call *call, struct store *store)
 {
     struct dead_letter_call *letters = call->state;
     struct service *service = call->service;
@@ -349,6 +333,7 @@ static void act(struct call *call, struct store *store)
         call_problem(call, 404, "NOT_FOUND", "%s", err.code ? err.message : "there are no sinks");
     else if (rc)
         call_failed(call, &err);
+    return true;
 }
 
 static void recorded(void *context, enum code rc, const struct error *why)
@@ -360,7 +345,7 @@ static void recorded(void *context, enum code rc, const struct error *why)
         service_read(call, act);
 }
 
-static void record_on_engine(struct call *call)
+static bool record_on_engine(struct call *call)
 {
     const struct dead_letter_call *letters = call->state;
     struct note_put put = {.space = STR("health"), .key = STR("probe"), .value = STR("1"), .expect = NOTE_ANY};
@@ -368,7 +353,8 @@ static void record_on_engine(struct call *call)
     enum code rc = audit_call(call, letters->operation, call->resource, letters->reason, &err);
     if (!rc) rc = audit_flush(call->service, &err);
     if (!rc) rc = engine_put(call->service->engine, &put, 1, recorded, call, &err); // answered when the record is durable
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
 // Is there one at all that is the caller's?
@@ -389,7 +375,7 @@ static bool has_letter(struct call *call, struct store *store, struct str id)
     }
 }
 
-static void look_up(struct call *call, struct store *store)
+static bool look_up(struct call *call, struct store *store)
 {
     const struct dead_letter_call *letters = call->state;
     struct auth_object object = {.tenant = call->who.tenant, .exists = call->service->settings.sinks != NULL};
@@ -397,10 +383,10 @@ static void look_up(struct call *call, struct store *store)
         object.exists = has_letter(call, store, letters->which.id);
     else if (object.exists && letters->act) // all of a sink are of all projects
         object.exists = service_sees_run(call, store, letters->which.run);
-    if (service_may(call, letters->operation, &object, letters->reason)) service_post(call, record_on_engine);
+    return service_may(call, letters->operation, &object, letters->reason) && service_post(call, record_on_engine);
 }
 
-void service_dead_letters_act(struct call *call, enum dead_letter_act act_wanted,
+bool service_dead_letters_act(struct call *call, enum dead_letter_act act_wanted,
                               const struct dead_letter_choice *which, struct str reason)
 {
     struct dead_letter_call given = {.which = *which,
@@ -417,19 +403,19 @@ void service_dead_letters_act(struct call *call, enum dead_letter_act act_wanted
             call_text(call, "%.*s/%.*s", STR_ARG(given.which.sink), STR_ARG(str_slice(which->id, dot, which->id.len)));
     }
     struct dead_letter_call *letters = letters_new(call, &given);
-    if (!letters) return;
+    if (!letters) return false;
     call->resource = letters->which.id.len ? letters->which.id : letters->which.sink;
-    service_read(call, look_up);
+    return service_read(call, look_up);
 }
 
-void service_rewind(struct call *call, struct str sink, const struct bus_place *place, struct str reason)
+bool service_rewind(struct call *call, struct str sink, const struct bus_place *place, struct str reason)
 {
     struct dead_letter_call given = {
         .which = {.sink = sink}, .place = *place, .reason = reason, .operation = OPERATION_OUTBOX_REWIND};
     given.place.asker = call->who.tenant;
     given.place.may_skip = call->who.roles & ROLE_PLATFORM;
     struct dead_letter_call *letters = letters_new(call, &given);
-    if (!letters) return;
+    if (!letters) return false;
     call->resource = letters->which.sink;
-    service_read(call, look_up);
+    return service_read(call, look_up);
 }

@@ -77,11 +77,9 @@ size_t slots_notes(const struct limits *limits, struct str run, const struct run
 
 static bool pick(struct shared_limit *share, uint32_t limit, struct slot *slot)
 {
-    uint64_t random;
     if (limit == 0 || slot->hold != HOLD_NONE) return true;
-    os_entropy()->fill(os_entropy(), &random, sizeof(random));
     *slot = (struct slot){.hold = HOLD_NUMBER, .asked = true};
-    if (shared_limit_pick(share, limit, random, &slot->number)) return true;
+    if (shared_limit_pick(share, limit, entropy_number(os_entropy()), &slot->number)) return true;
     *slot = (struct slot){0};
     share->elsewhere += limit; // until the next look
     return false;
@@ -242,7 +240,7 @@ static enum code look_one(struct service *service, const struct limits *limits, 
 {
     struct shared_limit *share = slots_share(limits, of_tenant);
     int64_t now_ms = os_now().mono_ms;
-    struct arena arena = arena_of(16 * 1024, (size_t)256 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(16 * 1024, (size_t)256 << 20);
     struct look look = {.service = service,
                         .limits = limits,
                         .share = share,
@@ -256,7 +254,6 @@ static enum code look_one(struct service *service, const struct limits *limits, 
         share->next_reap_ms = now_ms + REAP_MS;
         share->reaped = share->reaped + REAP < look.holders ? share->reaped + REAP : 0;
     }
-    arena_release(&arena);
     if (rc) share->elsewhere = limit_at(limits, of_tenant); // nobody goes on while nobody knows
     return rc;
 }

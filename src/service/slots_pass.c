@@ -88,12 +88,11 @@ static void give_back(struct service *service, const struct limits *limits, stru
 {
     struct note_put puts[SLOTS_MAX];
     struct error err = {0};
-    struct arena arena = arena_of(4096, 1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, 1 << 20);
     size_t count = slots_notes(limits, run, slots, false, true, &arena, puts);
     if (count > 0 && engine_put(service->engine, puts, count, NULL, NULL, &err))
         os_log(LOG_WARN, "slot not given back run=%.*s why=\"%s\"", STR_ARG(run), err.message);
     *slots = (struct run_slots){0};
-    arena_release(&arena);
 }
 
 static void go_on(struct service *service, const struct asked_run *asked, struct run_slots *slots)
@@ -182,13 +181,12 @@ static void count_beside(void *context, struct run_queue *queue, struct str run,
     struct error err = {0};
     if (place != QUEUE_RUNNING || counted) return;
     slots_beside(&limits, slots);
-    struct arena arena = arena_of(4096, 1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, 1 << 20);
     size_t count = slots_notes(&limits, run, slots, true, false, &arena, puts);
     if (count > 0 && engine_put(service->engine, puts, count, NULL, NULL, &err))
         os_log(LOG_WARN, "run not counted run=%.*s why=\"%s\"", STR_ARG(run), err.message);
     for (struct slot *slot = &slots->of_queue; slot <= &slots->of_tenant; slot++)
         if (slot->hold == HOLD_OVER) slot->asked = false;
-    arena_release(&arena);
 }
 
 void slots_unsettled(struct service *service, struct str tenant, struct str queue)
@@ -240,7 +238,7 @@ static void say(struct service *service, const struct limits *limits, bool of_te
     if (oldest ? share->said && oldest == share->said_oldest_ms && !more && silent < SAY_MS : !share->said) return;
     struct error err = {0};
     char text[64];
-    struct arena arena = arena_of(4096, 1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, 1 << 20);
     snprintf(text, sizeof(text), "%lld %zu", (long long)oldest, waiting);
     struct note_put put = {.space = SLOT_SPACE, .value = str_from(text), .remove = !oldest, .expect = NOTE_ANY};
     put.key = slots_key(limits, of_tenant, &arena, "w%llu", (unsigned long long)service->members.self);
@@ -250,7 +248,6 @@ static void say(struct service *service, const struct limits *limits, bool of_te
         share->said_waiting = waiting;
         share->said_at_ms = mono_ms;
     }
-    arena_release(&arena);
 }
 
 // ---- in each round

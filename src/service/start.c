@@ -3,43 +3,19 @@
 //   caller's thread   allow-list of the reference, schema version, who, the shape of ids      nothing is stored by a refusal
 //   reader thread     fetch (or take) the document, hash, compile
 //   engine thread     the same request again? audit, start; answered when it is durable
-//
-// A reference that passed the first checks and comes to nothing leaves a run that was queued and failed (C-37).
-#include "service/slots.h"
+#include "service/starting.h"
 
 #include "contract/profile.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { DOCUMENT_QUICK = 64 * 1024 };
-
-struct starting {
-    struct start_call given;
-    struct run_ids ids;
-    struct digest key; // F3
-    bool keyed;
-    struct digest fingerprint;
-    struct plan_trip trip; // of the reference
-    struct limits limits; // that several engines share, and what it holds of them
-    struct run_slots slots;
-    bool alarm; // what came has another hash
-    char run[129];
-    void (*done)(struct call *call); // of a reference: call->done is refused_ref until its plan is compiled
-};
-
-static bool copy_into(struct call *call, struct str *text)
-{
-    if (text->len == 0) return true;
-    *text = arena_copy(&call->arena, *text);
-    return text->ptr != NULL;
-}
 
 // ---- engine thread
 
 // The problem of the run that failed with it says which.
-static void name_run(struct call *call, struct str run)
+void start_names(struct call *call, struct str run)
 {
     struct json *body = &call->answer.body;
     if (body->type != JSON_OBJECT) *body = json_object();
@@ -48,17 +24,17 @@ static void name_run(struct call *call, struct str run)
         call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(run));
 }
 
-static void replay_problem(struct call *call, const struct json *problem, struct str run)
+static bool replay_problem(struct call *call, const struct json *problem, struct str run)
 {
     struct str code = arena_copy(&call->arena, json_text(json_key(problem, "code"))); // ends in NUL
     call->answer.replayed = true;
-    name_run(call, run);
-    call_problem(call, (int)json_integer(json_key(problem, "status"), 422), code.ptr ? code.ptr : "PLAN_REFUSED",
-                 "%.*s", STR_ARG(json_text(json_key(problem, "detail"))));
+    start_names(call, run);
+    return call_problem(call, (int)json_integer(json_key(problem, "status"), 422), code.ptr ? code.ptr : "PLAN_REFUSED",
+                        "%.*s", STR_ARG(json_text(json_key(problem, "detail"))));
 }
 
 // The answer to a request that was made before: the run as it is now.
-static void replay(struct call *call, const struct json *note)
+static bool replay(struct call *call, const struct json *note)
 {
     struct service *service = call->service;
     struct starting *starting = call->state;
@@ -68,31 +44,22 @@ static void replay(struct call *call, const struct json *note)
     char hex[SHA256_HEX + 1];
     call->answer = (struct answer){0}; // whatever became of it this time
     digest_hex(&starting->fingerprint, hex);
-    if (!str_is(json_text(json_key(note, "fingerprint")), hex)) {
-        call_problem(call, 422, "IDEMPOTENCY_KEY_REUSED", "this runRequestId was used for another request");
-        return;
-    }
+    if (!str_is(json_text(json_key(note, "fingerprint")), hex))
+        return call_problem(call, 422, "IDEMPOTENCY_KEY_REUSED", "this runRequestId was used for another request");
     struct str run = json_text(json_key(note, "runId"));
     const struct json *problem = json_key(note, "problem");
-    if (problem) {
-        replay_problem(call, problem, run);
-        return;
-    }
+    if (problem) return replay_problem(call, problem, run);
     enum code rc = store_head(service->store, call->who.tenant, run, &call->arena, &head, &err);
-    if (rc) {
-        call_failed(call, &err);
-    } else if (!service_status(service, service->store, &head, &call->arena, &body)) {
-        call_nomem(call);
-    } else {
-        call->answer.replayed = true;
-        call->answer.caused_seq = head.last_seq;
-        call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(run));
-        call_answer(call, head.terminal ? 200 : 202, body);
-    }
+    if (rc) return call_failed(call, &err);
+    if (!service_status(service, service->store, &head, &call->arena, &body)) return call_nomem(call);
+    call->answer.replayed = true;
+    call->answer.caused_seq = head.last_seq;
+    call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(run));
+    return call_answer(call, head.terminal ? 200 : 202, body);
 }
 
 // Whether the request was made before; then it is answered.
-static bool made_before(struct call *call)
+bool start_made_before(struct call *call)
 {
     struct service *service = call->service;
     const struct starting *starting = call->state;
@@ -113,7 +80,7 @@ static bool made_before(struct call *call)
     return true;
 }
 
-static bool request_note(struct call *call, struct str run, struct note_put *out)
+bool start_note(struct call *call, struct str run, struct note_put *out)
 {
     const struct starting *starting = call->state;
     char key[SHA256_HEX + 1], print[SHA256_HEX + 1];
@@ -139,15 +106,14 @@ static bool is_taken(struct call *call, struct str run)
 }
 
 // A run of this id that the store does not have was asked for before, and its start is still queued.
-static void start_failed(struct call *call, const struct error *err)
+bool start_failed(struct call *call, const struct error *err)
 {
     const struct starting *starting = call->state;
     if (err->code == E_EXISTS && !is_taken(call, starting->given.run)) {
         call->answer = (struct answer){.retryable = true, .retry_after_ms = 1000};
-        call_problem(call, 409, "REQUEST_IN_PROGRESS", "this request is being carried out");
-        return;
+        return call_problem(call, 409, "REQUEST_IN_PROGRESS", "this request is being carried out");
     }
-    call_failed(call, err);
+    return call_failed(call, err);
 }
 
 // Where several engines share a limit, what it says now is in the store, and a start takes a number of it along (slots.h).
@@ -233,38 +199,29 @@ static bool queue_is_known(struct call *call)
 }
 
 // Calls come from several threads: each takes a number that is larger than the last one.
-static void number_run(struct service *service, const uint8_t random[16], char out[UUID_SIZE])
+static void number_run(struct service *service, char out[UUID_SIZE])
 {
-    uint64_t bits, last = atomic_load(&service->last_number), next;
-    memcpy(&bits, random, sizeof(bits));
+    uint64_t bits = entropy_number(os_entropy()), last = atomic_load(&service->last_number), next;
     do
         next = run_number(last, os_now().wall_ms, bits);
     while (!atomic_compare_exchange_weak(&service->last_number, &last, next));
     run_number_format(next, out);
 }
 
-static bool choose_run(struct call *call, struct start_request *request)
+bool start_choose(struct call *call, struct start_request *request)
 {
     char id[UUID_SIZE];
-    uint8_t random[16];
     if (request->run.len > 0) return true;
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
     if (request->program && request->program->net)
-        number_run(call->service, random, id);
+        number_run(call->service, id);
     else
-        uuid_format(random, id);
+        entropy_uuid(os_entropy(), id);
     request->run = arena_copy(&call->arena, str_from(id));
     request->fresh = true;
     return request->run.ptr != NULL;
 }
 
-// What is behind a question mark may be a signature that opens the place for others.
-static struct str uri_told(const struct plan_ref *ref)
-{
-    return str_slice(ref->uri, 0, str_find(ref->uri, '?', 0));
-}
-
-static struct start_request request_of(const struct call *call)
+struct start_request start_asked(const struct call *call)
 {
     const struct starting *starting = call->state;
     const struct start_call *given = &starting->given;
@@ -273,7 +230,7 @@ static struct start_request request_of(const struct call *call)
                                   .project = starting->ids.project,
                                   .environment = starting->ids.environment,
                                   .run = given->run,
-                                  .plan_uri = uri_told(&given->ref),
+                                  .plan_uri = ref_origin(&given->ref, given->parts),
                                   .triggered_by = given->triggered_by.len ? given->triggered_by : call->who.id,
                                   .trigger_source = given->trigger_source.len ? given->trigger_source : STR("api")};
 }
@@ -284,8 +241,8 @@ static struct json plan_details(struct call *call)
     const struct plan_ref *ref = &((struct starting *)call->state)->given.ref;
     struct str sha = str_from(call->program->sha256_hex);
     struct str own = call_text(call, "cairn://plans/%.*s", STR_ARG(sha));
-    struct json plan = JSON_OF(&call->arena, {"sha256", json_string(sha)},
-                               {"uri", json_string(ref->uri.len ? uri_told(ref) : own)});
+    struct json plan =
+        JSON_OF(&call->arena, {"sha256", json_string(sha)}, {"uri", json_string(ref->uri.len ? ref_shown(ref) : own)});
     return JSON_OF(&call->arena, {"inline", json_flag(ref->uri.len == 0)}, {"planRef", plan});
 }
 
@@ -302,30 +259,29 @@ static enum code place_and_audit(struct call *call, const struct start_request *
     return rc;
 }
 
-static void start_on_engine(struct call *call)
+static bool start_on_engine(struct call *call)
 {
     struct service *service = call->service;
     struct starting *starting = call->state;
     struct start_call *given = &starting->given;
     struct error err = {0};
     struct note_put notes[2 + SLOTS_MAX + START_NOTES_MAX];
-    if (made_before(call)) return;
+    if (start_made_before(call)) return false;
     if (service->members.several && service->members.mine == 0) { // it has joined, and others are about to give it some
         call->answer.retryable = true;
         call->answer.retry_after_ms = 500;
-        call_problem(call, 503, "ENGINE_STARTING", "this engine has no shard yet");
-        return;
+        return call_problem(call, 503, "ENGINE_STARTING", "this engine has no shard yet");
     }
-    struct start_request request = request_of(call);
+    struct start_request request = start_asked(call);
     request.inputs = given->inputs;
     request.arguments = given->arguments;
     request.target_adapter = given->target_adapter;
     request.drain_timeout_ms = given->drain_timeout_ms;
     request.cancel_on_pause = given->cancel_on_pause;
-    if (!queue_is_known(call) || !find_place(call, &request)) return; // answered: the call is gone
-    enum code rc = choose_run(call, &request) ? OK : error_nomem(&err);
+    if (!queue_is_known(call) || !find_place(call, &request)) return false; // answered: the call is gone
+    enum code rc = start_choose(call, &request) ? OK : error_nomem(&err);
     if (!rc && starting->keyed) {
-        if (request_note(call, request.run, &notes[0])) {
+        if (start_note(call, request.run, &notes[0])) {
             request.notes = notes;
             request.note_count = 1;
         } else {
@@ -345,29 +301,15 @@ static void start_on_engine(struct call *call)
     if (!rc) rc = place_and_audit(call, &request, &err);
     if (rc) {
         slots_settled(&starting->limits, &starting->slots, false);
-        start_failed(call, &err);
-        return;
+        return start_failed(call, &err);
     }
     int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
     enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
     waits_add(service, call, wait_for, call->who.tenant, str_from(starting->run), until);
+    return true;
 }
 
 // ---- reader thread
-
-static bool ref_fits(struct call *call, const struct program *program)
-{
-    const struct plan_ref *ref = &((struct starting *)call->state)->given.ref;
-    const char *field = NULL;
-    if (!str_eq(ref->plan_id, program->plan_id))
-        field = "planId";
-    else if (!str_eq(ref->plan_version, program->plan_version))
-        field = "planVersion";
-    else if (program->schema_version.len > 0 && !str_eq(ref->schema_version, program->schema_version))
-        field = "schemaVersion";
-    if (!field) return true;
-    return call_problem(call, 422, "PLAN_REF_MISMATCH", "%s of the plan is not that of its reference", field);
-}
 
 // What the plan requires, held against its adapter (WE-4a). A refusal carries the whole report.
 static bool adapter_fits(struct call *call, const struct program *program)
@@ -391,7 +333,7 @@ static struct str document_file(const struct start_call *given)
 }
 
 // F3: the same request of the same plan.
-static void find_key(struct starting *starting, struct str plan_id, struct str plan_version)
+void start_key(struct starting *starting, struct str plan_id, struct str plan_version)
 {
     const struct start_call *given = &starting->given;
     struct run_ids ids = starting->ids;
@@ -402,283 +344,62 @@ static void find_key(struct starting *starting, struct str plan_id, struct str p
     if (starting->keyed) starting->key = request_key(&ids, request);
 }
 
-static void compile(struct call *call, struct str text)
+bool start_compile(struct call *call, struct str text)
 {
     struct starting *starting = call->state;
     struct start_call *given = &starting->given;
     struct str file = document_file(given);
-    if (documents_get(call, text, file, given->parts, &call->program) != DOCUMENT_OK) return;
+    if (given->ref.uri.len > 0 && !documents_unpack(call, &text, &file, &given->parts)) return false;
+    if (documents_get(call, text, file, given->parts, &call->program) != DOCUMENT_OK) return false;
     struct program *program = call->program;
-    if (given->ref.uri.len > 0 && !ref_fits(call, program)) return; // answered, and gone
-    if (!adapter_fits(call, program)) return;
-    find_key(starting, program->plan_id, program->plan_version);
+    if (given->ref.uri.len > 0 && !ref_fits(call, &given->ref, program)) return false; // answered, and gone
+    if (!adapter_fits(call, program)) return false;
+    start_key(starting, program->plan_id, program->plan_version);
     if (starting->done) call->done = starting->done;
     call->makes_run = true;
-    service_post(call, start_on_engine);
+    return service_post(call, start_on_engine);
 }
 
-// ---- references that come to nothing
-
-// Both hashes go to the audit alone (WE-3.1l): to a tenant they would tell what stands behind an address.
-static enum code audit_refusal(struct call *call, struct error *err)
-{
-    const struct starting *starting = call->state;
-    struct auth_ask ask = {.principal = &call->who, .operation = OPERATION_RUN_START};
-    struct audit_record record = audit_of(&ask, &call->decision);
-    record.tenant = call->who.tenant;
-    record.resource_type = STR("plan");
-    record.resource = starting->given.ref.uri;
-    record.project = call->project;
-    record.environment = call->environment;
-    record.outcome = AUDIT_FAILED;
-    record.code = str_from(call->answer.code);
-    record.ip = call->source_ip;
-    record.request = call->request_id;
-    if (starting->alarm)
-        record.details = JSON_OF(&call->arena, {"expectedSha256", json_string(starting->given.ref.sha256)},
-                                 {"actualSha256", json_digest(&call->arena, &starting->trip.actual)});
-    if (!json_ok(&record.details)) return error_nomem(err);
-    return audit_add(call->service, &record, err);
-}
-
-static bool refusal_of(struct call *call, struct json *out)
-{
-    const struct starting *starting = call->state;
-    const struct plan_ref *ref = &starting->given.ref;
-    struct arena *arena = &call->arena;
-    *out = JSON_OF(arena, {"code", json_word(call->answer.code)}, {"message", json_string(call->answer.detail)},
-                   {"sha256", json_string(ref->sha256)},
-                   {"uri", json_string(uri_told(ref))});
-    return json_ok(out);
-}
-
-// The run of its failure raises the alert; without one it is raised here.
-static void alarm_alone(struct call *call)
-{
-    const struct starting *starting = call->state;
-    struct alert_fact fact = {.name = ALERT_PLAN_INTEGRITY_VALIDATION_FAILED,
-                              .tenant = call->who.tenant,
-                              .subject = starting->given.ref.uri,
-                              .text = STR("a plan is not what its reference says"),
-                              .at_ms = os_now().wall_ms};
-    if (starting->alarm) service_alert(call->service, &fact);
-}
-
-static enum code store_refusal(struct call *call, struct error *err)
-{
-    struct service *service = call->service;
-    struct starting *starting = call->state;
-    struct start_request request = request_of(call);
-    struct note_put note;
-    struct json refusal;
-    bool ok = choose_run(call, &request) && refusal_of(call, &refusal) &&
-              (!starting->keyed || request_note(call, request.run, &note));
-    if (!ok) return error_nomem(err);
-    request.refusal = &refusal;
-    request.notes = &note;
-    request.note_count = starting->keyed;
-    enum code rc = engine_start(service->engine, &request, starting->run, err);
-    if (rc) return rc;
-    name_run(call, str_from(starting->run));
-    int64_t until = os_now().mono_ms + 30000;
-    waits_add(service, call, WAIT_STORED, call->who.tenant, str_from(starting->run), until);
-    return OK;
-}
-
-static void refuse_on_engine(struct call *call)
-{
-    struct error err = {0};
-    if (made_before(call) || !limits_start(call)) return; // answered: the call is gone
-    enum code rc = audit_refusal(call, &err);
-    if (!rc) rc = store_refusal(call, &err);
-    if (rc) alarm_alone(call);
-    if (rc) start_failed(call, &err);
-}
-
-// A plan of one step that fails, in the place of the one that was meant: whatever is made of its run comes to nothing, too.
-static enum code stand_in(struct call *call, struct program **out, struct error *err)
-{
-    const struct plan_ref *ref = &((struct starting *)call->state)->given.ref;
-    struct arena *arena = &call->arena;
-    struct json root = json_object(), metadata = json_object(), steps = json_array(), step = json_object();
-    struct diagnostics diagnostics;
-    JSON_ADD(arena, &metadata, {"planId", json_string(ref->plan_id)}, {"planVersion", json_string(ref->plan_version)},
-             {"schemaVersion", json_string(ref->schema_version)});
-    JSON_ADD(arena, &step, {"stepId", json_word("plan")}, {"kind", json_word("noop")},
-             {"simulateError", json_word("permanent")});
-    json_append(arena, &steps, step);
-    JSON_ADD(arena, &root, {"metadata", metadata}, {"steps", steps});
-    bool ok = json_ok(&root);
-    struct buf text = buf_of(64 * 1024);
-    if (ok) json_canon(&text, &root);
-    diagnostics_init(&diagnostics, arena);
-    enum code rc = ok && buf_ok(&text) ? program_load(buf_str(&text), STR("<refused>"), NULL, &diagnostics, out, err)
-                                       : error_nomem(err);
-    buf_release(&text);
-    return rc;
-}
-
-// Whether the plan was the reason, and not us.
-static bool plan_was_refused(const struct answer *answer)
-{
-    return answer->status == 422 || answer->status == 413;
-}
-
-// Reader thread, instead of call->done while a reference is looked after: the answer is there, and waits for its run.
-static void refused_ref(struct call *call)
-{
-    struct starting *starting = call->state;
-    struct error err = {0};
-    call->done = starting->done;
-    if (call->program) program_release(call->program);
-    call->program = NULL;
-    if (!plan_was_refused(&call->answer) || stand_in(call, &call->program, &err)) {
-        alarm_alone(call);
-        call->done(call);
-        return;
-    }
-    find_key(starting, starting->given.ref.plan_id, starting->given.ref.plan_version);
-    service_post(call, refuse_on_engine);
-}
-
-// What a server answered decides the code of the problem. Where none answered there is one code, so that nobody scans networks with us;
-// but for object stores, whose servers no reference names.
-static void tell_not_fetched(struct call *call, enum code rc, const struct error *err)
-{
-    const struct starting *starting = call->state;
-    const struct plan_trip *trip = &starting->trip;
-    bool own = definitions_has(starting->given.ref.uri), silent = trip->status == 0 && trip->object;
-    if (rc == E_CORRUPT) {
-        call_problem(call, 422, "PLAN_INTEGRITY_VALIDATION_FAILED", "the plan is not what its reference says");
-    } else if (rc == E_NOT_FOUND && own) {
-        call_problem(call, 422, "PLAN_NOT_FOUND", "there is no definition with this hash");
-    } else if (rc == E_NOT_FOUND && trip->status) {
-        call_problem(call, 422, "PLAN_NOT_FOUND", "the server has no such plan (%d)", trip->status);
-    } else if (rc == E_DENIED && (trip->status == 401 || trip->status == 403)) {
-        call_problem(call, 422, "PLAN_ACCESS_DENIED", "the server does not hand the plan to this service (%d)", trip->status);
-    } else if (rc == E_UNREACHABLE || (silent && (rc == E_IO || rc == E_TIMEOUT || rc == E_NOT_FOUND))) {
-        call->answer = (struct answer){.retryable = true, .retry_after_ms = 1000};
-        if (trip->status)
-            call_problem(call, 503, "PLAN_UNAVAILABLE", "the server does not hand out the plan now (%d)", trip->status);
-        else if (rc == E_NOT_FOUND)
-            call_problem(call, 503, "PLAN_UNAVAILABLE", "the service lacks a credential for the object store");
-        else
-            call_problem(call, 503, "PLAN_UNAVAILABLE", "the object store does not answer");
-    } else if (rc == E_DENIED || rc == E_IO || rc == E_TIMEOUT || rc == E_NOT_FOUND) {
-        call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "the plan cannot be had from there");
-    } else {
-        call_failed(call, err);
-    }
-}
-
-// Only what the recorded address gives again: without a query (it is not recorded), as it is, and for as long as one likes. One that
-// cannot be kept apart is stored with its run.
-static void keep_apart(const struct plan_ref *ref, struct str bytes, const struct store *store)
-{
-    struct error err = {0};
-    struct digest sha = sha256(bytes);
-    bool again = !definitions_has(ref->uri) && str_find(ref->uri, '?', 0) == ref->uri.len && !ref->expires_ms &&
-                 !str_is(ref->compression, "gzip");
-    if (again && store_plan_keep(store, &sha, bytes, &err))
-        os_log(LOG_WARN, "plan not kept apart why=\"%s\"", err.message);
-}
-
-static void fetch_on_reader(struct call *call, struct store *store)
-{
-    struct service *service = call->service;
-    struct starting *starting = call->state;
-    const struct plan_ref *ref = &starting->given.ref;
-    struct error err = {0};
-    struct str bytes;
-    enum code rc = definitions_has(ref->uri)
-                       ? definitions_fetch(call, store, ref, &bytes, &starting->trip, &err)
-                       : fetch_plan(service->settings.fetch, ref, &call->arena, &bytes, &starting->trip, &err);
-    starting->alarm = rc == E_CORRUPT;
-    if (rc == OK && !service->settings.plans_stored) keep_apart(ref, bytes, store);
-    if (rc == OK)
-        compile(call, bytes);
-    else
-        tell_not_fetched(call, rc, &err);
-}
-
-static void compile_on_reader(struct call *call, struct store *store)
+static bool compile_on_reader(struct call *call, struct store *store)
 {
     const struct starting *starting = call->state;
     (void)store;
-    compile(call, starting->given.document);
+    return start_compile(call, starting->given.document);
 }
 
 // ---- of the service itself
 
-void start_inside(struct call *call, const struct start_call *start)
+bool start_inside(struct call *call, const struct start_call *start)
 {
     struct starting *starting = ARENA_NEW(&call->arena, struct starting);
-    if (!starting) {
-        call_nomem(call);
-        return;
-    }
+    if (!starting) return call_nomem(call);
     INVARIANT(start->note_count <= START_NOTES_MAX);
     starting->given = *start;
     call->state = starting;
     starting->ids = (struct run_ids){
         .tenant = call->who.tenant, .project = start->project, .environment = start->environment};
     starting->fingerprint = sha256(start->request_id); // one that comes again is the same
-    compile(call, start->document);
+    return start_compile(call, start->document);
 }
 
 // ---- caller's thread
-
-static bool schema_version_known(struct str version)
-{
-    return str_is(version, "v1.0") || str_is(version, "v1.1") || str_is(version, "v1.2");
-}
-
-// In the order of the contract: allow-list, schema version, then (in service_start) who and ids.
-static bool ref_is_acceptable(struct call *call, const struct plan_ref *ref)
-{
-    struct error err = {0};
-    struct digest digest;
-    const struct service *service = call->service;
-    const struct fetch_policy *policy = definitions_has(ref->uri) ? service->own_plans : service->settings.fetch;
-    if (!policy || fetch_uri_check(policy, ref->uri, &err))
-        return call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "plans may not be fetched from there");
-    if (!schema_version_known(ref->schema_version))
-        return call_problem(call, 422, "PLAN_SCHEMA_VERSION_UNKNOWN", "schemaVersion %.*s is none of v1.0, v1.1, v1.2",
-                            STR_ARG(ref->schema_version));
-    if (!digest_parse(ref->sha256, &digest) || !ref->plan_id.len || !ref->plan_version.len) {
-        call_problem(call, 400, "INVALID_REQUEST",
-                     "planRef needs uri, sha256 (64 lower-case hex digits), planId, "
-                     "planVersion and schemaVersion");
-        return false;
-    }
-    if (ref->expires_ms && os_now().wall_ms >= ref->expires_ms)
-        return call_problem(call, 422, "PLAN_REF_EXPIRED", "the reference has expired");
-    return true;
-}
 
 static bool copy_start(struct call *call, struct starting *starting, const struct start_call *start)
 {
     struct start_call *g = &starting->given;
     *g = *start;
-    struct str *texts[] = {&g->document,           &g->file,        &g->run,
-                           &g->request_id,         &g->project,     &g->environment,
-                           &g->arguments,          &g->queue,       &g->target_adapter,
-                           &g->trigger_source,     &g->ref.uri,     &g->ref.sha256,
-                           &g->ref.schema_version, &g->ref.plan_id, &g->ref.plan_version,
-                           &g->ref.compression};
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
-        if (!copy_into(call, texts[i])) return false;
-    return true;
+    return ARENA_KEEP(&call->arena, &g->document, &g->file, &g->run, &g->request_id, &g->project, &g->environment, &g->arguments,
+                      &g->queue, &g->target_adapter, &g->trigger_source, &g->ref.uri, &g->ref.sha256, &g->ref.schema_version,
+                      &g->ref.plan_id, &g->ref.plan_version, &g->ref.compression);
 }
 
 static struct digest fingerprint_of(const struct start_call *g)
 {
-    struct buf inputs = buf_of((size_t)16 << 20);
+    struct buf inputs SCOPED(buf_release) = buf_of((size_t)16 << 20);
     if (g->inputs.type) json_canon(&inputs, &g->inputs);
     struct str pieces[] = {g->document, g->ref.uri, g->ref.sha256, g->arguments, buf_str(&inputs), g->run};
     struct digest digests[ARRAY_COUNT(pieces)];
     for (size_t i = 0; i < ARRAY_COUNT(pieces); i++) digests[i] = sha256(pieces[i]);
-    buf_release(&inputs);
     return sha256((struct str){(const char *)digests, sizeof(digests)});
 }
 
@@ -693,16 +414,13 @@ static bool is_approved(struct call *call, const struct start_call *given)
     return definitions_approved(call->service, call->who.tenant, str_from(hex));
 }
 
-void service_start(struct call *call, const struct start_call *start)
+bool service_start(struct call *call, const struct start_call *start)
 {
     struct starting *starting = ARENA_NEW(&call->arena, struct starting);
-    if (!starting || !copy_start(call, starting, start)) {
-        call_nomem(call);
-        return;
-    }
+    if (!starting || !copy_start(call, starting, start)) return call_nomem(call);
     struct start_call *given = &starting->given;
     call->state = starting;
-    if (given->ref.uri.len > 0 && !ref_is_acceptable(call, &given->ref)) return;
+    if (given->ref.uri.len > 0 && !ref_accepted(call, &given->ref)) return false;
     starting->ids = (struct run_ids){.tenant = call->who.tenant,
                                      .project = given->project.len ? given->project : STR("default"),
                                      .environment = given->environment.len ? given->environment : STR("default")};
@@ -711,33 +429,27 @@ void service_start(struct call *call, const struct start_call *start)
                                  .environment = starting->ids.environment,
                                  .plan_approved = is_approved(call, given),
                                  .exists = true};
-    if (!service_may(call, OPERATION_RUN_START, &object, (struct str){0})) return;
-    if (given->run.len > 0 && !run_id_valid(given->run)) {
-        call_problem(call, 400, "INVALID_RUN_ID",
-                     "a run id has letters, digits, '.', '_', ':' and '-', up to 128, "
-                     "beginning with a letter or digit");
-        return;
-    }
+    if (!service_may(call, OPERATION_RUN_START, &object, (struct str){0})) return false;
+    if (given->run.len > 0 && !run_id_valid(given->run))
+        return call_problem(call, 400, "INVALID_RUN_ID",
+                            "a run id has letters, digits, '.', '_', ':' and '-', up to 128, "
+                            "beginning with a letter or digit");
     bool adapter = given->target_adapter.len == 0 || run_id_valid(given->target_adapter);
-    if (!run_id_valid(starting->ids.project) || !run_id_valid(starting->ids.environment) || !adapter) {
-        call_problem(call, 400, "INVALID_REQUEST",
-                     "projectId, environmentId and targetAdapter have the form of a run id");
-        return;
-    }
-    if (given->document.len == 0 && given->ref.uri.len == 0) {
-        call_problem(call, 400, "INVALID_REQUEST", "either document or planRef is needed");
-        return;
-    }
-    if (given->ref.uri.len == 0 && !definitions_inline(call)) return;
+    if (!run_id_valid(starting->ids.project) || !run_id_valid(starting->ids.environment) || !adapter)
+        return call_problem(call, 400, "INVALID_REQUEST",
+                            "projectId, environmentId and targetAdapter have the form of a run id");
+    if (given->document.len == 0 && given->ref.uri.len == 0)
+        return call_problem(call, 400, "INVALID_REQUEST", "either document or planRef is needed");
+    // What a reference names and brings along in the request is no reference.
+    if ((given->ref.uri.len == 0 || given->parts) && !definitions_inline(call)) return false;
     starting->fingerprint = fingerprint_of(given);
     if (given->ref.uri.len > 0) {
         starting->done = call->done;
-        call->done = refused_ref;
+        call->done = ref_refused;
     }
     // A small document that is known already needs no other thread.
     if (given->ref.uri.len == 0 && given->document.len <= DOCUMENT_QUICK &&
         documents_know(call, given->document, document_file(given), given->parts))
-        compile(call, given->document);
-    else
-        service_read(call, given->ref.uri.len > 0 ? fetch_on_reader : compile_on_reader);
+        return start_compile(call, given->document);
+    return service_read(call, given->ref.uri.len > 0 ? ref_fetch : compile_on_reader);
 }

@@ -50,7 +50,7 @@ static enum code encode(struct call *call, const struct token *token, struct str
     return !rc && !out->ptr ? error_nomem(err) : rc;
 }
 
-static void store_token(struct call *call)
+static bool store_token(struct call *call)
 {
     struct tokening *tokening = call->state;
     struct error err = {0};
@@ -69,10 +69,11 @@ static void store_token(struct call *call)
     if (!rc) rc = audit_call(call, operation, tokening->id, (struct str){0}, &err);
     if (!rc && replaces) rc = audit_call(call, OPERATION_TOKEN_REVOKE, tokening->old_id, (struct str){0}, &err);
     if (!rc) rc = engine_put(call->service->engine, puts, replaces ? 2 : 1, told, call, &err);
-    if (rc) call_failed(call, &err);
+    if (rc) return call_failed(call, &err);
+    return true;
 }
 
-static void make_on_engine(struct call *call)
+static bool make_on_engine(struct call *call)
 {
     struct tokening *tokening = call->state;
     uint8_t entropy[TOKEN_ENTROPY];
@@ -87,7 +88,7 @@ static void make_on_engine(struct call *call)
     tokening->token.created_by = call->who.id;
     tokening->old.revoked_ms = tokening->token.created_ms;
     tokening->old.principal.revoked = true;
-    store_token(call);
+    return store_token(call);
 }
 
 // A name that stands in keys and in paths. The rest of a token is only shown.
@@ -140,27 +141,25 @@ static bool may_revoke(struct call *call, struct store *store, struct str id, st
     return service_may(call, OPERATION_TOKEN_REVOKE, &object, (struct str){0});
 }
 
-static void find_replaced(struct call *call, struct store *store)
+static bool find_replaced(struct call *call, struct store *store)
 {
     struct tokening *tokening = call->state;
-    if (!may_revoke(call, store, tokening->old_id, &tokening->old, &tokening->old_version)) return;
+    if (!may_revoke(call, store, tokening->old_id, &tokening->old, &tokening->old_version)) return false;
     if (tokening->old.principal.revoked)
-        call_problem(call, 409, "TOKEN_REVOKED", "token %.*s is revoked: nothing takes its place", STR_ARG(tokening->old_id));
-    else
-        service_post(call, make_on_engine);
+        return call_problem(call, 409, "TOKEN_REVOKED", "token %.*s is revoked: nothing takes its place",
+                            STR_ARG(tokening->old_id));
+    return service_post(call, make_on_engine);
 }
 
-void service_token_create(struct call *call, const struct token_call *given)
+bool service_token_create(struct call *call, const struct token_call *given)
 {
-    if (!names_fit(given)) {
-        call_problem(
+    if (!names_fit(given))
+        return call_problem(
             call, 400, "INVALID_REQUEST",
             "tenantId, pool, projects and environments have letters, digits, '.', '_', ':' and '-', up to 128, "
             "beginning with a letter or digit");
-        return;
-    }
     struct tokening *tokening = CALL_NEW(call, struct tokening);
-    if (!tokening) return;
+    if (!tokening) return false;
     call->state = tokening;
     tokening->token.name = given->name;
     tokening->token.principal =
@@ -175,40 +174,35 @@ void service_token_create(struct call *call, const struct token_call *given)
                            .expires_ms = given->expires_ms ? given->expires_ms : call->who.expires_ms};
     struct auth_object object = {
         .tenant = tokening->token.principal.tenant, .exists = true, .subject = &tokening->token.principal};
-    if (!service_may(call, OPERATION_TOKEN_CREATE, &object, (struct str){0})) return;
+    if (!service_may(call, OPERATION_TOKEN_CREATE, &object, (struct str){0})) return false;
     tokening->old_id = given->replaces;
-    if (given->replaces.len > 0)
-        service_read(call, find_replaced);
-    else
-        service_post(call, make_on_engine);
+    if (given->replaces.len > 0) return service_read(call, find_replaced);
+    return service_post(call, make_on_engine);
 }
 
-static void revoke_on_engine(struct call *call)
+static bool revoke_on_engine(struct call *call)
 {
     struct tokening *tokening = call->state;
     tokening->token.revoked_ms = os_now().wall_ms;
     tokening->token.principal.revoked = true;
-    store_token(call);
+    return store_token(call);
 }
 
-static void find_token(struct call *call, struct store *store)
+static bool find_token(struct call *call, struct store *store)
 {
     struct tokening *tokening = call->state;
     uint64_t ignored;
-    if (may_revoke(call, store, tokening->id, &tokening->token, &ignored)) service_post(call, revoke_on_engine);
+    return may_revoke(call, store, tokening->id, &tokening->token, &ignored) && service_post(call, revoke_on_engine);
 }
 
-void service_token_revoke(struct call *call, struct str id)
+bool service_token_revoke(struct call *call, struct str id)
 {
     struct tokening *tokening = ARENA_NEW(&call->arena, struct tokening);
-    if (!tokening || !(tokening->id = arena_copy(&call->arena, id)).ptr) {
-        call_nomem(call);
-        return;
-    }
+    if (!tokening || !(tokening->id = arena_copy(&call->arena, id)).ptr) return call_nomem(call);
     tokening->revoke = true;
     call->state = tokening;
     call->resource = tokening->id;
-    service_read(call, find_token);
+    return service_read(call, find_token);
 }
 
 // ---- listing. Reader thread

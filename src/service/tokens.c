@@ -85,13 +85,14 @@ static void reloaded(struct call *call, enum code rc)
     call_free(call);
 }
 
-static void load_again(struct call *call, struct store *store)
+static bool load_again(struct call *call, struct store *store)
 {
     struct error err = {0};
     enum code rc = tokens_load(call->service, store, &err);
     if (!rc) rc = sessions_load(call->service, store, &err);
     if (rc) os_log(LOG_ERROR, "tokens not read again why=\"%s\"", err.message);
     reloaded(call, rc);
+    return true;
 }
 
 // Too many calls wait, or the service is stopping. An engine among others comes again by itself.
@@ -172,9 +173,7 @@ static bool copy_names(struct arena *arena, struct names *names)
 static bool copy_principal(struct arena *arena, const struct principal *from, struct principal *out)
 {
     *out = *from;
-    struct str *texts[] = {&out->id, &out->person, &out->tenant, &out->pool, &out->audience};
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
-        if (!(*texts[i] = arena_copy(arena, *texts[i])).ptr) return false;
+    if (!ARENA_KEEP(arena, &out->id, &out->person, &out->tenant, &out->pool, &out->audience)) return false;
     if (out->operation_count > 0) {
         enum operation *operations = ARENA_ARRAY(arena, out->operation_count, enum operation);
         if (!operations) return false;

@@ -29,22 +29,19 @@ static struct call *unlink_call(struct service *service, struct call **at)
 }
 
 // A call that has its problem already waited only for what it caused to be durable.
-static void answer_status(struct call *call, const struct run *run, uint64_t seq)
+static bool answer_status(struct call *call, const struct run *run, uint64_t seq)
 {
     struct run_summary summary;
     struct json body;
     if (call->answer.code) {
         call->done(call);
-        return;
+        return false;
     }
     engine_summary(run, &summary);
-    if (!status_json(&run->ids, &run->start, &summary, seq, &call->arena, &body)) {
-        call_nomem(call);
-        return;
-    }
+    if (!status_json(&run->ids, &run->start, &summary, seq, &call->arena, &body)) return call_nomem(call);
     call->answer.caused_seq = seq;
     call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(run->ids.run));
-    call_answer(call, run_status_terminal(run->status) ? 200 : 202, body);
+    return call_answer(call, run_status_terminal(run->status) ? 200 : 202, body);
 }
 
 void waits_event(struct service *service, const struct engine_event *event)
@@ -112,23 +109,20 @@ void waits_refused(struct service *service, struct str tenant, struct str run, c
     }
 }
 
-static void answer_head(struct call *call, const struct run_head *head)
+static bool answer_head(struct call *call, const struct run_head *head)
 {
-    struct json body;
-    if (!service_status(call->service, call->service->store, head, &call->arena, &body)) {
-        call_nomem(call);
-        return;
-    }
+    struct json body = {0};
+    if (!service_status(call->service, call->service->store, head, &call->arena, &body)) return call_nomem(call);
     call->answer.caused_seq = head->last_seq;
     call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(head->ids.run));
-    call_answer(call, head->terminal ? 200 : 202, body);
+    return call_answer(call, head->terminal ? 200 : 202, body);
 }
 
 // The time of a call that waits for a start or an end is over. What the store has is answered: a run that is only in memory is gone when
 // the process dies. Its start is still queued, so the same request may be answered with that very run later.
-static void answer_stored(struct call *call)
+static bool answer_stored(struct call *call)
 {
-    struct run_head head;
+    struct run_head head = {0};
     struct error err = {0};
     enum code rc =
         store_head(call->service->store, call->wait_tenant, call->wait_run, &call->arena, &head, &err);
@@ -143,6 +137,7 @@ static void answer_stored(struct call *call)
         call_problem(call, 503, "START_NOT_STORED",
                      "the store has not taken the run yet; send the same request again, with the same runRequestId");
     }
+    return true;
 }
 
 static void time_is_over(struct call *call)
@@ -210,11 +205,11 @@ void waits_elsewhere(struct service *service)
 {
     enum { LOOKS = 64 };
     size_t looks = 0;
-    struct arena scratch = arena_of(16 * 1024, (size_t)16 << 20);
+    struct arena scratch SCOPED(arena_release) = arena_of(16 * 1024, (size_t)16 << 20);
     for (size_t i = 0; i < service->waits.size && service->waits.count > 0 && looks < LOOKS; i++)
         for (struct call **at = &service->waits.slots[i]; *at && looks < LOOKS;) {
             struct call *call = *at;
-            struct run_head head;
+            struct run_head head = {0};
             struct json decision;
             uint64_t seq = 0;
             bool here = engine_run(service->engine, call->wait_tenant, call->wait_run) != NULL;
@@ -225,17 +220,16 @@ void waits_elsewhere(struct service *service)
             else
                 meet(unlink_call(service, at), &head, &decision, seq);
         }
-    arena_release(&scratch);
 }
 
 // ---- waiting for a run to move
 
 // What happened between the caller's look and this one has woken nobody.
-static void wait_on_engine(struct call *call)
+static bool wait_on_engine(struct call *call)
 {
     struct service *service = call->service;
     const struct run *run = engine_run(service->engine, call->who.tenant, call->wait_run);
-    struct run_head head;
+    struct run_head head = {0};
     struct error err = {0};
     enum code rc = store_head(service->store, call->who.tenant, call->wait_run, &call->arena, &head, &err);
     bool rests = !rc && !head.terminal && head.last_seq == call->wait_seq;
@@ -245,14 +239,15 @@ static void wait_on_engine(struct call *call)
         waits_add(service, call, WAIT_MOVED, call->who.tenant, call->wait_run, call->wait_until_ms);
     else
         service_read(call, call->read);
+    return true;
 }
 
-void service_wait(struct call *call, const struct run_head *seen, int64_t wait_ms,
-                  void (*then)(struct call *call, struct store *store))
+bool service_wait(struct call *call, const struct run_head *seen, int64_t wait_ms,
+                  bool (*then)(struct call *call, struct store *store))
 {
     call->wait_run = seen->ids.run;
     call->wait_seq = seen->last_seq;
     call->wait_until_ms = os_now().mono_ms + wait_ms;
     call->read = then;
-    service_post(call, wait_on_engine);
+    return service_post(call, wait_on_engine);
 }

@@ -70,6 +70,11 @@ enum code absent_move(struct store *store, uint64_t take UNUSED, uint64_t give U
     return lacks(store, "has one engine at a time", err);
 }
 
+bool absent_away(struct store *store UNUSED)
+{
+    return false;
+}
+
 enum code absent_note(struct store *store, struct str space UNUSED, struct str key UNUSED, struct arena *arena UNUSED,
                       struct note *out UNUSED, struct error *err)
 {

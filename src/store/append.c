@@ -236,10 +236,8 @@ static enum code add_event(struct draft *draft, struct append_item *item)
     struct seal seal = {.seq = head->last_seq + 1, .persisted_ms = head->updated_ms, .previous = head->head};
     INVARIANT(seal.seq > log->last_seq);                          // S4
     INVARIANT(draft->event_count < draft->batch->item_count);
-    uint8_t random[16];
     struct entropy *entropy = draft->store->options.entropy;
-    entropy->fill(entropy, random, sizeof(random));
-    uuid_format(random, seal.event_id);
+    entropy_uuid(entropy, seal.event_id);
     struct encoded encoded = {0};
     enum code rc = contract_encode(draft->store->options.contract, log->vocabulary, &log->ids, item->moment, &seal,
                                    draft->turn, &encoded, draft->err);
@@ -256,7 +254,6 @@ static enum code add_event(struct draft *draft, struct append_item *item)
         .log = log,
         .seq = seal.seq,
         .encoded = encoded,
-        .step = item->moment->step,
         .persisted_ms = seal.persisted_ms,
     };
     head->last_seq = seal.seq;

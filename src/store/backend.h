@@ -48,7 +48,6 @@ struct commit_event {
     struct run_log *log;
     uint64_t seq;
     struct encoded encoded;
-    struct str step;
     int64_t persisted_ms;
 };
 struct commit_ledger {
@@ -138,6 +137,7 @@ struct log_ops {
     // S17. `shards` joins (base.member is 0) or renews. E_CONFLICT: fenced. absent: one engine at a time (E_UNSUPPORTED).
     enum code (*shards)(struct store *, int64_t lease_ms, int64_t now_ms, struct shard_map *, struct error *);
     enum code (*move)(struct store *, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *, struct error *);
+    bool (*away)(struct store *); // store_away. absent: there is no server
 };
 struct notes_ops { // S15
     // `arena` NULL: only the version is wanted.
@@ -251,6 +251,7 @@ enum code absent_post(struct store *, struct str, struct str, struct str, struct
 enum code absent_inbox(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
 enum code absent_shards(struct store *, int64_t, int64_t, struct shard_map *, struct error *);
 enum code absent_move(struct store *, uint64_t, uint64_t, int64_t, struct shard_map *, struct error *);
+bool absent_away(struct store *);
 enum code absent_note(struct store *, struct str, struct str, struct arena *, struct note *, struct error *);
 enum code absent_notes(struct store *, struct str, struct str, size_t, struct arena *, struct notes *, struct error *);
 enum code absent_next_space(struct store *, struct str, struct arena *, struct str *, struct error *);
@@ -274,7 +275,7 @@ enum code absent_run_dir(const struct store *, const struct run_ids *, const cha
 #define NO_WRITING                                                                                                     \
     .commit = absent_commit, .claim = absent_claim, .claim_ahead = absent_claim_ahead, .release = absent_release,      \
     .count = absent_count, .surplus = absent_surplus, .inbox = absent_inbox, .shards = absent_shards,                  \
-    .move = absent_move
+    .move = absent_move, .away = absent_away
 #define NO_UPKEEP                                                                                                      \
     .missing = absent_missing, .remove = absent_remove, .tombstones = absent_tombstones, .blobs = absent_blobs,        \
     .drop_blobs = absent_drop_blobs, .usage = absent_usage, .format = absent_format, .advise = absent_advise,          \

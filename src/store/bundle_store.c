@@ -64,7 +64,7 @@ static enum code read_manifest(struct bundle_store *store, size_t *runs, struct 
         return error_set(err, E_VERSION, "the bundle has format %lld, this version of Cairn reads up to %d",
                          (long long)version, BUNDLE_VERSION);
     const struct json *redacted = json_key(&manifest, "redacted");
-    store->redacted = json_is(redacted, JSON_BOOL) && redacted->boolean;
+    store->redacted = json_true(redacted);
     int64_t count = json_integer(json_key(&manifest, "runs"), -1);
     if (count < 0 || (uint64_t)count > store->bundle.file.len || version < 1)
         return error_set(err, E_CORRUPT, "%s of the bundle is damaged", BUNDLE_MANIFEST);

@@ -525,6 +525,7 @@ static const struct store_ops files_ops = {
             .inbox = files_inbox,
             .shards = absent_shards,
             .move = absent_move,
+            .away = absent_away,
         },
     .notes =
         {

@@ -203,14 +203,12 @@ enum code files_post(struct store *base, struct str tenant, struct str run, stru
     enum code rc = files_need(files, tenant, run, &position, &slot, err);
     if (rc != OK) return rc;
     if (!str_utf8(bytes) || !str_utf8(signal_id)) return error_set(err, E_INVALID, "a signal is UTF-8 text");
-    struct buf content = buf_of(ITEM_SIZE_MAX);
-    struct arena arena = arena_of(1024, SIZE_MAX);
+    struct buf content SCOPED(buf_release) = buf_of(ITEM_SIZE_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(1024, SIZE_MAX);
     if (encode_item(tenant, run, signal_id, bytes, &arena, &content))
         rc = post_item(files, buf_str(&content), err);
     else
         rc = error_set(err, E_LIMIT, "the signal is too large");
-    arena_release(&arena);
-    buf_release(&content);
     return rc;
 }
 

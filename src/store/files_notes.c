@@ -189,7 +189,7 @@ static enum code load_rest(struct files_store *files, struct file *file, bool *c
 {
     size_t want = 1u << 20, need = 1;
     enum code rc = OK;
-    struct buf bytes = buf_of((size_t)1 << 31);
+    struct buf bytes SCOPED(buf_release) = buf_of((size_t)1 << 31);
     *clean = true;
     while (rc == OK && need > 0) {
         if (need > want) want = need;
@@ -208,7 +208,6 @@ static enum code load_rest(struct files_store *files, struct file *file, bool *c
         }
         if (need == 0) *clean = false;
     }
-    buf_release(&bytes);
     return rc;
 }
 
@@ -380,8 +379,8 @@ enum code files_next_space(struct store *base, struct str after, struct arena *a
 static enum code copy_notes(struct files_store *files, struct file *file, uint64_t *end, struct error *err)
 {
     enum code rc = OK;
-    struct arena arena = arena_of(64 * 1024, SIZE_MAX);
-    struct buf record = buf_of(NOTE_ROOM + 1);
+    struct arena arena SCOPED(arena_release) = arena_of(64 * 1024, SIZE_MAX);
+    struct buf record SCOPED(buf_release) = buf_of(NOTE_ROOM + 1);
     for (const struct note_node *node = files->notes.list.first[0]; node && rc == OK; node = node->next[0]) {
         struct note note;
         arena_reset(&arena);
@@ -395,8 +394,6 @@ static enum code copy_notes(struct files_store *files, struct file *file, uint64
         rc = buf_ok(&record) ? files->disk->ops->write(file, *end, record.ptr, record.len, err) : error_nomem(err);
         *end += record.len;
     }
-    buf_release(&record);
-    arena_release(&arena);
     return rc;
 }
 

@@ -136,12 +136,11 @@ enum code files_open_run(struct files_store *files, const struct disk_slot *slot
     *out = cache_get(&files->cache, slot->position, (uint8_t)kind);
     if (*out) return OK;
     struct run_head head;
-    struct arena names = arena_of(1024, SIZE_MAX);
+    struct arena names SCOPED(arena_release) = arena_of(1024, SIZE_MAX);
     bool fresh =
         create && !files->recovering && slot->position > files->run_count; // do not ask for what cannot be there
     enum code rc = files_decode_slot(files, slot, &names, &head, err);
     if (rc == OK) rc = open_uncached(files, head.ids.tenant, head.ids.run, kind, create, fresh, out, err);
-    arena_release(&names);
     if (rc == OK) cache_put(files, slot->position, (uint8_t)kind, *out);
     return rc;
 }

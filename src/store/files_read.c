@@ -272,7 +272,7 @@ enum code files_check_last(struct files_store *files, const struct disk_slot *sl
     struct lines lines;
     struct records last = {0};
     if (slot->last_seq == 0) return OK;
-    struct arena arena = arena_of(PAGE_MIN, SIZE_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(PAGE_MIN, SIZE_MAX);
     enum code rc = lines_open(files, slot, RUN_EVENTS, &lines, err);
     if (rc == OK && lines.whole) rc = read_page(&lines, slot->last_seq - 1, 1, &arena, &last, err);
     if (rc == OK) {
@@ -280,7 +280,6 @@ enum code files_check_last(struct files_store *files, const struct disk_slot *sl
         if (memcmp(hash.b, slot->head, SHA256_SIZE) != 0)
             rc = error_set(err, E_CORRUPT, "event %" PRIu64 " is not the one that was stored", slot->last_seq);
     }
-    arena_release(&arena);
     return rc;
 }
 

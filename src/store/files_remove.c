@@ -22,7 +22,7 @@ enum code files_forget(struct files_store *files, const struct disk_slot *slot, 
     struct disk_slot twin;
     uint64_t position = 0;
     char path[PATH_SIZE];
-    struct arena arena = arena_of(1024, SIZE_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(1024, SIZE_MAX);
     enum code rc = files_decode_slot(files, slot, &arena, &head, err);
     if (rc == OK) rc = files_find(files, head.ids.tenant, head.ids.run, &position, &twin, err);
     for (size_t i = 0; rc == OK && position == 0 && i < ARRAY_COUNT(names); i++) {
@@ -32,7 +32,6 @@ enum code files_forget(struct files_store *files, const struct disk_slot *slot, 
     // Artifacts and logs of steps may still be in the directory: the command that removes runs removes them, too.
     if (rc == OK && position == 0 && files_run_path(head.ids.tenant, head.ids.run, "", path, NULL) == OK)
         (void)!files->disk->ops->remove(files->disk, path, NULL);
-    arena_release(&arena);
     return rc;
 }
 

@@ -94,10 +94,9 @@ static enum code derive_index(struct files_store *files, const struct disk_slot 
                               struct error *err)
 {
     struct run_head head;
-    struct arena names = arena_of(1024, SIZE_MAX);
+    struct arena names SCOPED(arena_release) = arena_of(1024, SIZE_MAX);
     enum code rc = files_decode_slot(files, slot, &names, &head, err);
     if (rc == OK) *out = index_of(slot, head.ids.tenant, head.ids.plan_id, head.ids.run);
-    arena_release(&names);
     return rc;
 }
 
@@ -216,7 +215,7 @@ enum code files_find(struct files_store *files, struct str tenant, struct str ru
     if (rc != OK) return rc;
     uint64_t key = run_key(tenant, run);
     size_t probe = 0;
-    struct arena names = arena_of(1024, SIZE_MAX);
+    struct arena names SCOPED(arena_release) = arena_of(1024, SIZE_MAX);
     for (uint64_t at = files_next_candidate(files, key, &probe); at && rc == OK;
          at = files_next_candidate(files, key, &probe)) {
         struct run_head head;
@@ -228,7 +227,6 @@ enum code files_find(struct files_store *files, struct str tenant, struct str ru
             break;
         }
     }
-    arena_release(&names);
     return rc;
 }
 

@@ -75,7 +75,6 @@ static enum code check_event(struct intake *intake, const struct run_import *run
                     .payload = contract_parts(head->vocabulary, record->bytes).payload,
                     .key = event_key(head->ids.run, slot, moment.logical, type, head->ids.plan_version),
                     .hash = sha256(record->bytes)},
-        .step = moment.step,
         .persisted_ms = seal.persisted_ms,
     };
     *previous = out->encoded.hash;

@@ -1,7 +1,6 @@
 // Which store it is, and its lives: how often it was put back from a backup, and where in its feed.
 #include "store/backend.h"
 
-#include "base/uuid.h"
 #include "json/make.h"
 #include "os/os.h"
 
@@ -24,14 +23,12 @@ enum code store_name(struct store *store, struct arena *arena, struct str *out, 
 
 enum code store_give_name(struct store *store, int64_t now_ms, struct arena *arena, struct str *out, struct error *err)
 {
-    uint8_t random[16];
     char name[UUID_SIZE];
     enum code rc = store_name(store, arena, out, err);
     bool simulated = store->options.vfs || store->options.disk; // the same bytes must come out every time
     if (rc != E_NOT_FOUND || simulated) return rc;
     if (err) *err = (struct error){0};
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, name);
+    entropy_uuid(os_entropy(), name);
     struct note_put put = {.space = LIFE_SPACE, .key = NAME_KEY, .value = {name, UUID_SIZE - 1}};
     struct store_batch batch = {.notes = &put, .note_count = 1};
     rc = store_append(store, &batch, now_ms, arena, err);

@@ -348,8 +348,7 @@ static void memory_close(struct store *base)
     if (!last) return;
     note_list_release(&store->notes);
     // The store lives in its own arena, so the arena must outlive it by a moment.
-    struct arena arena = store->arena;
-    arena_release(&arena);
+    arena_release(&store->arena);
 }
 
 // ---- several engines (S17)
@@ -395,6 +394,7 @@ static const struct store_ops memory_ops = {
             .inbox = memory_inbox,
             .shards = memory_shards,
             .move = memory_move,
+            .away = absent_away,
         },
     .notes =
         {

@@ -158,7 +158,7 @@ enum code store_each_note(struct store *store, struct str space, struct str pref
     char last[NOTE_KEY_MAX];
     struct str after = prefix;
     enum code rc = OK;
-    struct arena arena = arena_of(64 * 1024, SIZE_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(64 * 1024, SIZE_MAX);
     for (bool more = true; !rc && more;) {
         struct notes page;
         arena_reset(&arena);
@@ -170,7 +170,6 @@ enum code store_each_note(struct store *store, struct str space, struct str pref
         memcpy(last, key.ptr, key.len);
         after = (struct str){last, key.len};
     }
-    arena_release(&arena);
     return rc;
 }
 

@@ -167,7 +167,7 @@ enum code store_keep_get(struct store *store, struct str place, const struct dig
     if (store->options.keep_wait_ms == 0) return keep->ops->get(keep, place, sha256, arena, out, err);
     struct patience *patience = patience_of(store);
     if (!patience) return error_nomem(err);
-    pthread_mutex_lock(&patience->mutex);
+    LOCKED(&patience->mutex);
     struct reading *reading = find(patience, sha256);
     if (!reading) reading = ask(patience, place, sha256);
     enum code rc = E_NOMEM;
@@ -186,6 +186,5 @@ enum code store_keep_get(struct store *store, struct str place, const struct dig
     } else {
         rc = error_nomem(err);
     }
-    pthread_mutex_unlock(&patience->mutex);
     return rc;
 }

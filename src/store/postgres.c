@@ -133,7 +133,7 @@ static enum code take_parameter(struct pg_place *place, struct str name, struct 
 static enum code read_url(struct pg_place *place, struct str url, struct error *err)
 {
     struct str query, base = str_cut(url, '?', &query);
-    struct buf text = buf_of(64 * 1024);
+    struct buf text SCOPED(buf_release) = buf_of(64 * 1024);
     buf_add(&text, base);
     enum code rc = keep(&place->schema, STR("cairn"), err);
     for (char mark = '?'; query.len && !rc;) {
@@ -147,7 +147,6 @@ static enum code read_url(struct pg_place *place, struct str url, struct error *
         mark = '&';
     }
     if (!rc && !(place->conninfo = buf_ok(&text) ? strdup(text.ptr) : NULL)) rc = error_nomem(err);
-    buf_release(&text);
     if (rc) return rc;
     char *why = NULL;
     PQconninfoOption *parts = PQconninfoParse(place->conninfo, &why);
@@ -406,6 +405,7 @@ static const struct store_ops pg_ops = {
             .inbox = pg_inbox,
             .shards = pg_shards,
             .move = pg_move,
+            .away = pg_away,
         },
     .notes = NOTES_BY_SQL,
     .feed = FEED_BY_SQL,
@@ -442,9 +442,7 @@ enum code store_open_postgres(struct str url, const struct store_options *option
     store->base.sql = &pg_asking;
     store->base.options = *options;
     buf_init(&store->args.bytes, SIZE_MAX / 4);
-    uint8_t random[16];
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, store->id);
+    entropy_uuid(os_entropy(), store->id);
     name_host(store);
     enum code rc = read_url(&store->place, url, err);
     if (!rc) rc = first_connect(store, err);

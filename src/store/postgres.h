@@ -3,8 +3,7 @@
 //   postgres.c         opening, the URL, what a session is set to, closing
 //   postgres_link.c    parameters, statements, errors, and a connection that was lost
 //   postgres_schema.c  migrations: which there are, and taking them
-//   postgres_tables.c  the text of the first one: tables, guards, walls between tenants
-//   postgres_doors.c   the text of its functions: the only way in
+//   postgres/N.sql     their texts; 1.sql has the tables, and the functions that are the only way in
 //   postgres_commit.c  the one call of an append
 //   postgres_read.c    heads, lists, questions (sql.h)
 //   postgres_lease.c   engines, claims, inbox
@@ -161,6 +160,8 @@ struct pg_store {
     int64_t token;  // of the last call of append; the engine's row has that of the last one that was committed
     int64_t renew_at_ms;
     int64_t patient_until_ms; // the server was away: until then nobody is taken for dead
+    bool impatient; // its owner asks whether the server is away, and does not want to wait for it
+    int64_t away_since_ms, away_try_ms; // the connection is known to have ended (store_away), 0 = it is not; when to try the next one
     struct sql_released_list released;
     struct sql_released *ahead; // claimed in the store, not yet by anybody here
     size_t ahead_count;
@@ -202,6 +203,10 @@ enum code pg_once(struct pg_store *store, enum pg_statement which, const char *w
 enum code pg_run(struct pg_store *store, const char *sql, const char *what, struct error *err) MUST_CHECK;
 // A new connection instead of the lost one, waited for as long as for a lock; the backend of the old one has ended by then.
 enum code pg_reconnect(struct pg_store *store, struct error *err) MUST_CHECK;
+bool pg_away(struct store *store); // store_away
+// The same for what may be asked again later: E_AWAY at once where the owner of the handle asks whether the server is away.
+enum code pg_connect_anew(struct pg_store *store, struct error *err) MUST_CHECK;
+bool pg_comes_back(struct pg_store *store, int64_t wait_ms); // false: it is away for all of that time
 bool pg_state_is(const PGresult *result, const char *state);
 enum code pg_code(struct pg_store *store, const PGresult *result, const char *what, struct error *err);
 void pg_pause(int64_t ms);
@@ -212,10 +217,8 @@ bool pg_get_bool(const PGresult *result, int row, int column);
 struct str pg_get(const PGresult *result, int row, int column); // lives as long as the result
 bool pg_copy(const PGresult *result, int row, int column, struct arena *arena, struct str *out) MUST_CHECK;
 
-// ---- postgres_schema.c, postgres_tables.c, postgres_doors.c
+// ---- postgres_schema.c
 #define PG_FORMAT 4
-extern const char *const pg_tables[],
-    *const pg_doors[], *const pg_doors_2[], *const pg_doors_3[], *const pg_keys[]; // pieces, @S@ stands for the schema; ended by NULL
 // The newest format that this program knows. Tests make it an older program (CAIRN_PG_FORMAT).
 int64_t pg_known_format(void);
 enum code pg_too_new(const struct pg_store *store, int64_t format, struct error *err); // E_VERSION
@@ -224,7 +227,6 @@ enum code pg_check_schema(struct pg_store *store, bool *fresh, int64_t *format, 
 // Makes it, or brings it up to date. Any number of processes may do so at once.
 enum code pg_migrate(struct pg_store *store, struct error *err) MUST_CHECK;
 extern const char pg_advise_sql[];
-extern const char pg_append_sql[]; // the call; its parameters are those of postgres_commit.c
 
 // ---- the operations
 enum code pg_commit(struct store *, struct commit *, struct arena *turn, struct error *);

@@ -1,5 +1,5 @@
 // The one call of an append: everything of the batch goes to the server as arrays and is stored by one function, in one
-// transaction, in one round trip (postgres_doors.c).
+// transaction, in one round trip (`append` in postgres/1.sql).
 //
 // When the connection is lost meanwhile, no answer says whether the transaction was committed. It wrote its number into our
 // engine's row, so the row tells: on a new connection, after the backend of the old one has ended, the number is there or it is
@@ -263,6 +263,10 @@ static enum code send(struct pg_store *store, const struct commit *commit, const
 {
     int64_t began_ms = os_now().mono_ms;
     for (int tries = 0;; tries++) {
+        // Known before anything was sent: nothing of it is stored.
+        if (commit->wait_ms > 0 && !pg_comes_back(store, commit->wait_ms))
+            return error_set(err, E_LOCKED, "cannot store a batch: %s is away", store->where);
+        if (store->base.fenced) return pg_fenced(store, err);
         set_patience(store, commit->wait_ms);
         PGresult *result = NULL;
         struct error local = {0};

@@ -201,7 +201,7 @@ enum code pg_claim_ahead(struct store *base, const struct run_name *runs, size_t
             (struct sql_released){pg_get_int(rows, i, 0), (uint64_t)pg_get_int(rows, i, 1)};
     bool fenced = pg_state_is(rows, "CA004");
     PQclear(rows);
-    if (lost) return pg_reconnect(store, err);
+    if (lost) return pg_connect_anew(store, err);
     if (fenced) return pg_fenced(store, err);
     return OK; // whatever else it was: the claims that follow find out
 }
@@ -269,7 +269,7 @@ static enum code renew(struct pg_store *store, int64_t now_ms, struct error *err
     enum code rc = pg_once(store, PG_RENEW, "renew the lease", &result, &lost, &local);
     if (pg_state_is(result, "CA004") && store->several) rc = pg_fenced(store, &local);
     PQclear(result);
-    if (lost) return pg_reconnect(store, err); // asked again with the next look
+    if (lost) return pg_connect_anew(store, err); // asked again with the next look
     if (rc) return error_set(err, rc, "%s", local.message);
     store->renew_at_ms = now_ms + store->place.lease_ms / 3;
     return OK;

@@ -7,11 +7,20 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 enum { WAIT_LIMIT_MS = 30 * 1000, TRIES_MAX = 10, RESULT_BINARY = 1 };
+
+// The parameters are those of postgres_commit.c.
+static const char append_sql[] =
+    "SELECT "
+    "append($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22,$23,$24,$25,$26,$27,$28,"
+    "$29,$30,$31,$32,$33,$34,$35,$36,$37,$38,$39,$40,$41,$42,$43,$44,$45,$46,$47,$48,$49,$50,$51,$52,$53,$54,$55,$56,$"
+    "57,"
+    "$58,$59,$60,$61,$62,$63,$64)";
 
 static const char *const statement_text[] = {
 #define X(name, text) text,
@@ -270,7 +279,7 @@ static PGresult *prepare(struct pg_store *store, enum pg_statement which)
 {
     char name[16];
     snprintf(name, sizeof(name), "s%d", (int)which);
-    const char *text = which == PG_APPEND ? pg_append_sql : which == PG_ADVISE ? pg_advise_sql : statement_text[which];
+    const char *text = which == PG_APPEND ? append_sql : which == PG_ADVISE ? pg_advise_sql : statement_text[which];
     PGresult *result = PQprepare(store->link, name, text, 0, NULL);
     if (PQresultStatus(result) != PGRES_COMMAND_OK) return result;
     PQclear(result);
@@ -349,6 +358,8 @@ enum code pg_once(struct pg_store *store, enum pg_statement which, const char *w
 enum code pg_query(struct pg_store *store, enum pg_statement which, const char *what, PGresult **out, struct error *err)
 {
     int64_t until_ms = 0; // of tries after the connection was lost
+    if (store->away_since_ms != 0 && pg_away(&store->base))
+        return error_set(err, E_AWAY, "cannot %s: %s is away", what, store->where);
     for (int tries = 0;; tries++) {
         bool lost;
         struct error local = {0};
@@ -359,11 +370,11 @@ enum code pg_query(struct pg_store *store, enum pg_statement which, const char *
         if (lost ? os_now().mono_ms > until_ms : !again) {
             PQclear(*out);
             *out = NULL;
-            return error_set(err, rc, "%s", local.message);
+            return error_set(err, lost && store->impatient ? E_AWAY : rc, "%s", local.message);
         }
         PQclear(*out);
         *out = NULL;
-        rc = lost ? pg_reconnect(store, err) : OK;
+        rc = lost ? pg_connect_anew(store, err) : OK;
         if (rc) return rc;
     }
 }
@@ -416,26 +427,105 @@ static enum code connect_again(struct pg_store *store, int64_t until_ms, struct 
     return rc;
 }
 
+static bool may_come_back(enum code rc)
+{
+    return rc == E_UNREACHABLE || rc == E_IO || rc == E_LOCKED;
+}
+
 // The parameters of the call that failed are kept for the next try.
+static enum code try_again(struct pg_store *store, int64_t until_ms, struct error *err)
+{
+    struct pg_args kept = store->args;
+    buf_init(&store->args.bytes, SIZE_MAX / 4);
+    enum code rc = connect_again(store, until_ms, err);
+    buf_release(&store->args.bytes);
+    store->args = kept;
+    return rc;
+}
+
+static void is_back(struct pg_store *store, int64_t lost_ms)
+{
+    int64_t now_ms = os_now().mono_ms, lease_ms = store->place.lease_ms;
+    if (now_ms - lost_ms > lease_ms / 4) store->patient_until_ms = now_ms + lease_ms;
+    store->away_since_ms = 0;
+}
+
 enum code pg_reconnect(struct pg_store *store, struct error *err)
 {
     int64_t lost_ms = os_now().mono_ms, until_ms = lost_ms + pg_wait_ms(store);
-    struct pg_args kept = store->args;
-    buf_init(&store->args.bytes, SIZE_MAX / 4);
     enum code rc;
     struct error local;
     for (int64_t pause_ms = 10;; pause_ms = pause_ms < 500 ? pause_ms * 2 : 500) {
         local = (struct error){0};
-        rc = connect_again(store, until_ms, &local);
-        if (rc == OK || os_now().mono_ms + pause_ms > until_ms) break;
-        if (rc != E_UNREACHABLE && rc != E_IO && rc != E_LOCKED) break;
+        rc = try_again(store, until_ms, &local);
+        if (rc == OK || os_now().mono_ms + pause_ms > until_ms || !may_come_back(rc)) break;
         pg_pause(pause_ms);
     }
-    buf_release(&store->args.bytes);
-    store->args = kept;
-    int64_t now_ms = os_now().mono_ms, lease_ms = store->place.lease_ms;
-    if (rc == OK && now_ms - lost_ms > lease_ms / 4) store->patient_until_ms = now_ms + lease_ms;
+    if (rc == OK) is_back(store, lost_ms);
     if (rc == OK) return OK;
     // Nobody knows what became of the call: whatever the reason, the handle has come to its end (S10).
     return error_set(err, E_IO, "the connection was lost, and there is no new one: %s", local.message);
+}
+
+// ---- a server that is away
+
+// Whether the connection has ended, as far as this side can know without asking: the last words of a server, and the end of the stream, are
+// there to be read.
+static bool has_ended(const struct pg_store *store)
+{
+    for (int looks = 0; looks < 3 && PQstatus(store->link) == CONNECTION_OK; looks++) {
+        struct pollfd one = {.fd = PQsocket(store->link), .events = POLLIN};
+        if (poll(&one, 1, 0) <= 0 || !PQconsumeInput(store->link)) break;
+    }
+    return PQstatus(store->link) != CONNECTION_OK;
+}
+
+static void is_lost(struct pg_store *store)
+{
+    os_log(LOG_WARN, "the connection to the store was lost where=\"%s\"", store->where);
+    store->away_since_ms = os_now().mono_ms;
+    store->away_try_ms = 0;
+}
+
+bool pg_away(struct store *base)
+{
+    enum { TRY_MS = 200 };
+    struct pg_store *store = pg_of(base);
+    store->impatient = true;
+    if (store->away_since_ms == 0) {
+        if (!has_ended(store)) return false;
+        is_lost(store);
+    }
+    int64_t now_ms = os_now().mono_ms;
+    if (now_ms < store->away_try_ms) return true;
+    int64_t since_ms = store->away_since_ms;
+    store->away_since_ms = 0; // for what is asked on the new connection
+    struct error local = {0};
+    enum code rc = try_again(store, now_ms + TRY_MS, &local);
+    store->away_try_ms = os_now().mono_ms + TRY_MS;
+    if (may_come_back(rc)) {
+        store->away_since_ms = since_ms;
+        return true;
+    }
+    if (rc == OK) os_log(LOG_INFO, "the store is back ms=%lld", (long long)(os_now().mono_ms - since_ms));
+    is_back(store, since_ms); // or it lets nobody in: the next call says why
+    return false;
+}
+
+enum code pg_connect_anew(struct pg_store *store, struct error *err)
+{
+    if (!store->impatient) return pg_reconnect(store, err);
+    if (store->away_since_ms == 0) is_lost(store);
+    if (pg_away(&store->base)) return error_set(err, E_AWAY, "%s is away", store->where);
+    return PQstatus(store->link) == CONNECTION_OK ? OK : pg_reconnect(store, err);
+}
+
+bool pg_comes_back(struct pg_store *store, int64_t wait_ms)
+{
+    int64_t until_ms = os_now().mono_ms + wait_ms;
+    while (pg_away(&store->base)) {
+        if (os_now().mono_ms >= until_ms) return false;
+        pg_pause(20);
+    }
+    return true;
 }

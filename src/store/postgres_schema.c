@@ -7,16 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct migration {
-    const char *const *const *parts; // lists of pieces, ended by NULL
-    int needs;
-};
-static const char *const *const first[] = {pg_tables, pg_doors, NULL};
-static const char *const *const second[] = {pg_doors_2, NULL};
-static const char *const *const third[] = {pg_doors_3, NULL};
-static const char *const *const fourth[] = {pg_keys, NULL};
-// 2: claims of many runs at once. 3: which cost what they claim. 4: one event a key. Who knows format 1 only goes on beside them.
-static const struct migration migrations[PG_FORMAT] = {{first, 1}, {second, 1}, {third, 1}, {fourth, 1}};
+// Their texts are postgres/1.sql and so on. 2: claims of many runs at once. 3: which cost what they claim. 4: one event a key. Who knows
+// format 1 only goes on beside them.
+static const int needs[PG_FORMAT] = {1, 1, 1, 1};
 
 int64_t pg_known_format(void)
 {
@@ -58,8 +51,7 @@ enum code pg_check_schema(struct pg_store *store, bool *fresh, int64_t *format, 
         rc = pg_code(store, result, "look at the schema", err);
     } else {
         *format = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-        int64_t needs = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
-        if (needs > pg_known_format())
+        if (strtoll(PQgetvalue(result, 0, 1), NULL, 10) > pg_known_format())
             rc = pg_too_new(store, *format, err);
         else if (*format < 1)
             rc = error_set(err, E_CORRUPT, "%s: schema %s has no format", store->where, store->place.schema);
@@ -83,44 +75,25 @@ enum code pg_restoring(struct store *base, bool begun, struct error *err)
     struct note_put note = {
         .space = STR("store"), .key = STR("restoring"), .value = STR("begun"), .remove = !begun, .expect = NOTE_ANY};
     struct store_batch batch = {.notes = &note, .note_count = 1};
-    struct arena turn = arena_of(4096, SIZE_MAX);
-    enum code rc = store_append(base, &batch, 0, &turn, err);
-    arena_release(&turn);
-    return rc;
+    struct arena turn SCOPED(arena_release) = arena_of(4096, SIZE_MAX);
+    return store_append(base, &batch, 0, &turn, err);
 }
 
 // @S@ becomes the schema.
-static void add_piece(struct buf *text, const char *piece, const char *schema)
-{
-    for (const char *mark; (mark = strstr(piece, "@S@")); piece = mark + strlen("@S@")) {
-        buf_add(text, (struct str){piece, (size_t)(mark - piece)});
-        buf_text(text, schema);
-    }
-    buf_text(text, piece);
-}
-
 static enum code take(struct pg_store *store, int64_t number, struct error *err)
 {
     INVARIANT(number >= 1 && number <= PG_FORMAT);
-    const struct migration *migration = &migrations[number - 1];
-    const char *schema = store->place.schema;
-    struct buf text = buf_of(1024 * 1024);
-    if (number == 1) {
-        buf_printf(&text,
-                   "DO $$ BEGIN IF NOT EXISTS(SELECT 1 FROM pg_namespace WHERE nspname='%s') THEN CREATE SCHEMA %s; "
-                   "END IF; END $$;",
-                   schema, schema);
-        buf_printf(&text,
-                   "CREATE TABLE %s.migrations(version int PRIMARY KEY, needs int NOT NULL,"
-                   " taken_at timestamptz NOT NULL DEFAULT clock_timestamp());",
-                   schema);
+    struct buf text SCOPED(buf_release) = buf_of(1024 * 1024);
+    char name[64];
+    snprintf(name, sizeof(name), "src/store/postgres/%lld.sql", (long long)number);
+    const char *rest = sql_file(name).ptr;
+    for (const char *mark; (mark = strstr(rest, "@S@")); rest = mark + strlen("@S@")) {
+        buf_add(&text, (struct str){rest, (size_t)(mark - rest)});
+        buf_text(&text, store->place.schema);
     }
-    for (size_t i = 0; migration->parts[i]; i++)
-        for (size_t k = 0; migration->parts[i][k]; k++) add_piece(&text, migration->parts[i][k], schema);
-    buf_printf(&text, "INSERT INTO %s.migrations VALUES(%lld,%d)", schema, (long long)number, migration->needs);
-    enum code rc = buf_ok(&text) ? pg_run(store, text.ptr, "bring the schema up to date", err) : error_nomem(err);
-    buf_release(&text);
-    return rc;
+    buf_printf(&text, "%sINSERT INTO %s.migrations VALUES(%lld,%d)", rest, store->place.schema, (long long)number,
+               needs[number - 1]);
+    return buf_ok(&text) ? pg_run(store, text.ptr, "bring the schema up to date", err) : error_nomem(err);
 }
 
 enum code pg_migrate(struct pg_store *store, struct error *err)

@@ -1,4 +1,4 @@
-// Several engines on one database (S17): what the functions of postgres_doors.c tell and do.
+// Several engines on one database (S17): what the functions of postgres/1.sql tell and do.
 #include "store/postgres.h"
 
 enum code pg_fenced(struct pg_store *store, struct error *err)
@@ -48,7 +48,7 @@ static enum code ask(struct pg_store *store, enum pg_statement which, void (*arg
         bool again = pg_state_is(*out, "40P01") || pg_state_is(*out, "40001");
         PQclear(*out);
         *out = NULL;
-        if (lost) rc = pg_reconnect(store, err);
+        if (lost) rc = pg_connect_anew(store, err);
         if (fenced || (!rc && store->base.fenced)) return pg_fenced(store, err);
         if (rc && !lost && !(again && tries < TRIES_MAX)) return error_set(err, rc, "%s", local.message);
         if (rc && lost) return rc;

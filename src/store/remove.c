@@ -8,7 +8,7 @@ enum code store_remove(struct store *store, const struct run_name *runs, size_t 
 {
     enum code rc = store_writable(store, err);
     if (rc || count == 0) return rc;
-    struct arena scratch = arena_of(4096, SIZE_MAX);
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, SIZE_MAX);
     for (size_t i = 0; i < count && !rc; i++) {
         struct run_head head;
         arena_reset(&scratch);
@@ -19,7 +19,6 @@ enum code store_remove(struct store *store, const struct run_name *runs, size_t 
             rc = error_set(err, E_LOCKED, "run %.*s is owned by process %lld", STR_ARG(runs[i].run),
                            (long long)head.owner_pid);
     }
-    arena_release(&scratch);
     return rc ? rc : store_heed(store, store->ops->admin.remove(store, runs, count, now_ms, reason, err));
 }
 
@@ -68,10 +67,7 @@ bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena
 {
     if (!ARENA_ROOM(arena, tombstones->items, tombstones->count, capacity)) return false;
     struct tombstone kept = *one;
-    kept.tenant = arena_copy(arena, one->tenant);
-    kept.run = arena_copy(arena, one->run);
-    kept.reason = arena_copy(arena, one->reason);
-    if (!kept.tenant.ptr || !kept.run.ptr || !kept.reason.ptr) return false;
+    if (!ARENA_KEEP(arena, &kept.tenant, &kept.run, &kept.reason)) return false;
     tombstones->items[tombstones->count++] = kept;
     return true;
 }

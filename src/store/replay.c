@@ -189,10 +189,9 @@ enum code store_replay_from(struct store *store, struct str tenant, struct str r
                             replay_visit visit, void *context, struct error *err)
 {
     struct run_head head;
-    struct arena kept = arena_of(1024, SIZE_MAX);
+    struct arena kept SCOPED(arena_release) = arena_of(1024, SIZE_MAX);
     enum code rc = store_head(store, tenant, run, &kept, &head, err);
     if (!rc) rc = replay_up_to(store, &head, NULL, cursor, visit, context, err);
-    arena_release(&kept);
     return rc;
 }
 

@@ -38,7 +38,7 @@ static enum code find_stored(struct store *store, struct str tenant, struct str 
             struct str hash;
             after = page.items[i].seq;
             if (!memmem(page.items[i].bytes.ptr, page.items[i].bytes.len, wanted.ptr, wanted.len)) continue;
-            if (json_parse(page.items[i].bytes, NULL, arena, &record, NULL)) continue;
+            if (json_parse(page.items[i].bytes, &json_limits_record, arena, &record, NULL)) continue;
             if (find_hash(&record, wanted, 0, &hash)) found |= digest_parse(hash, out);
         }
         if (page.count < PAGE) return found ? OK : error_set(err, E_NOT_FOUND, "no stored result has it");

@@ -354,9 +354,9 @@ static enum code server_post(struct store *base, struct str tenant, struct str r
     struct fetch_answer answer = {0};
     struct json body = {0};
     if (of_another_tenant(store, tenant)) return run_missing(run, err);
-    struct arena arena = arena_of(4096, 1 << 20);
-    struct buf asked = buf_of(256 * 1024);
-    struct buf target = buf_of(TARGET_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, 1 << 20);
+    struct buf asked SCOPED(buf_release) = buf_of(256 * 1024);
+    struct buf target SCOPED(buf_release) = buf_of(TARGET_MAX);
     buf_text(&target, "/v1/runs/");
     http_percent_encode(&target, run);
     buf_text(&target, "/signals");
@@ -366,9 +366,6 @@ static enum code server_post(struct store *base, struct str tenant, struct str r
     if (!rc) rc = call(store, &request, &arena, &answer, err);
     if (rc == E_CONFLICT && json_parse(answer.body, NULL, &arena, &body, NULL) == OK && json_key(&body, "decision"))
         rc = OK;
-    buf_release(&asked);
-    buf_release(&target);
-    arena_release(&arena);
     return rc;
 }
 
@@ -419,8 +416,8 @@ enum code store_server_call(struct store *base, const struct server_call *wanted
     struct fetch_answer answer = {0};
     *out = (struct json){0};
     if (base->ops != &server_ops) return error_set(err, E_UNSUPPORTED, "the store is no server");
-    struct buf body = buf_of(BODY_MAX);
-    struct buf key = buf_of(1024);
+    struct buf body SCOPED(buf_release) = buf_of(BODY_MAX);
+    struct buf key SCOPED(buf_release) = buf_of(1024);
     if (wanted->body) json_write(&body, wanted->body);
     request.body = wanted->body ? buf_str(&body) : wanted->bytes;
     request.header_count = wanted->body ? 1 : 0;
@@ -434,8 +431,6 @@ enum code store_server_call(struct store *base, const struct server_call *wanted
                                    : error_set(err, E_LIMIT, "the request is too large to be sent");
     if (answer.body.len && json_parse(answer.body, NULL, arena, out, NULL)) *out = (struct json){0};
     if (!rc && answer.status != 204 && out->type != JSON_OBJECT) rc = not_understood(err);
-    buf_release(&key);
-    buf_release(&body);
     return rc;
 }
 
@@ -444,7 +439,7 @@ static enum code whoami(struct server_store *store, struct error *err)
 {
     struct json body;
     struct str text;
-    struct arena scratch = arena_of(4096, 1 << 20);
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, 1 << 20);
     struct buf target = buf_of(TARGET_MAX);
     buf_text(&target, "/v1/whoami");
     enum code rc = get(store, &target, &scratch, &text, err);
@@ -454,7 +449,6 @@ static enum code whoami(struct server_store *store, struct error *err)
     const struct json *payloads = rc ? NULL : json_key(&body, "payloads");
     store->redacted = json_is(payloads, JSON_BOOL) && !payloads->boolean;
     store->base.tenant = arena_copy(&store->arena, tenant);
-    arena_release(&scratch);
     return rc || store->base.tenant.ptr ? rc : error_nomem(err);
 }
 

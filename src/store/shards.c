@@ -45,6 +45,11 @@ void store_place(struct store *store, uint64_t shards)
     store->place = shards;
 }
 
+bool store_away(struct store *store)
+{
+    return store->ops->log.away(store);
+}
+
 bool store_fenced(const struct store *store)
 {
     return __atomic_load_n(&store->fenced, __ATOMIC_RELAXED);

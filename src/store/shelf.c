@@ -23,7 +23,7 @@ static enum code body_path(const struct store *store, const struct digest *sha25
 
 enum code store_plan_keep(const struct store *store, const struct digest *sha256, struct str bytes, struct error *err)
 {
-    struct arena arena = arena_of(1024, STORE_PLAN_MAX + 64 * 1024);
+    struct arena arena SCOPED(arena_release) = arena_of(1024, STORE_PLAN_MAX + 64 * 1024);
     struct str dir, path;
     enum code rc = body_path(store, sha256, &arena, &dir, &path, err);
     struct str there;
@@ -31,17 +31,14 @@ enum code store_plan_keep(const struct store *store, const struct digest *sha256
         rc = os_make_kept_dirs(dir.ptr, err);
         if (!rc) rc = os_write_secret(path.ptr, bytes, err); // a link in its place gives way
     }
-    arena_release(&arena);
     return rc;
 }
 
 bool store_plan_kept(const struct store *store, const struct digest *sha256)
 {
-    struct arena arena = arena_of(1024, 64 * 1024);
+    struct arena arena SCOPED(arena_release) = arena_of(1024, 64 * 1024);
     struct str dir, path;
-    bool kept = body_path(store, sha256, &arena, &dir, &path, NULL) == OK && access(path.ptr, F_OK) == 0;
-    arena_release(&arena);
-    return kept;
+    return body_path(store, sha256, &arena, &dir, &path, NULL) == OK && access(path.ptr, F_OK) == 0;
 }
 
 static enum code sweep_dir(const char *path, int fd, struct plan_sweep *sweep, struct error *err)
@@ -67,13 +64,12 @@ static enum code sweep_dir(const char *path, int fd, struct plan_sweep *sweep, s
 
 enum code store_plan_sweep(const struct store *store, struct plan_sweep *sweep, struct error *err)
 {
-    struct arena arena = arena_of(1024, 64 * 1024);
+    struct arena arena SCOPED(arena_release) = arena_of(1024, 64 * 1024);
     struct str dir, path;
     static const struct digest any = {{0}};
     enum code rc = body_path(store, &any, &arena, &dir, &path, err);
     int fd = rc ? -1 : open(dir.ptr, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0) rc = sweep_dir(dir.ptr, fd, sweep, err);
-    arena_release(&arena);
     if (rc != E_NOT_FOUND) return rc;
     if (err) *err = (struct error){0}; // no place beside this store: no bodies
     return OK;

@@ -1,7 +1,17 @@
 #include "store/sql.h"
 
+#include "schema/embedded.h"
+
 #include <stdio.h>
 #include <string.h>
+
+struct str sql_file(const char *name)
+{
+    const struct embedded_file *file = embedded_sqls;
+    while (file < embedded_sqls + embedded_sql_count && strcmp(file->name, name) != 0) file++;
+    INVARIANT(file < embedded_sqls + embedded_sql_count);
+    return (struct str){(const char *)file->bytes, file->size};
+}
 
 static bool sql_copy(const struct sql_row *row, int column, struct arena *arena, struct str *out)
 {

@@ -27,6 +27,9 @@ enum { SQL_HEAD_END = 31 }; // the first column after them
     "WHERE k.run_no IS NOT NULL AND NOT EXISTS(SELECT 1 FROM runs r JOIN run_heads h ON h.run_no=r.run_no WHERE "      \
     "r.run_no=k.run_no) ORDER BY k.run_no LIMIT 1000"
 
+// The text of a file, "src/store/sqlite.sql", that must be there. A NUL is behind it.
+struct str sql_file(const char *name);
+
 // A row of an answer. What it points to lives until the answer goes on.
 struct sql_row {
     struct str (*bytes)(const struct sql_row *row, int column); // of a text or a blob

@@ -415,6 +415,7 @@ static const struct store_ops sqlite_ops = {
             .inbox = sqlite_inbox,
             .shards = absent_shards,
             .move = absent_move,
+            .away = absent_away,
         },
     .notes = NOTES_BY_SQL,
     .feed = FEED_BY_SQL,
@@ -478,9 +479,8 @@ enum code store_open_sqlite(struct str path, const struct store_options *options
     store->base.options = *options;
     store->data_version = -1;
     store->inbox_stale = true;
-    struct arena scratch = arena_of(PATH_MAX, SIZE_MAX);
+    struct arena scratch SCOPED(arena_release) = arena_of(PATH_MAX, SIZE_MAX);
     enum code rc = place(store, path, &scratch, err);
-    arena_release(&scratch);
     if (!rc) rc = open_database(store, err);
     if (rc) {
         store->base.dead = true; // the log may not be proven yet

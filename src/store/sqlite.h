@@ -1,7 +1,7 @@
 // Private to the SQLite store. docs/format/sql.md is the normative description of what is in the file.
 //
 //   sqlite.c         opening, pragmas, statements, errors
-//   sqlite_schema.c  the text of the schema, and making it
+//   sqlite.sql       the schema; sqlite_schema.c makes it, and brings older ones up to date
 //   sqlite_commit.c  the one transaction of an append
 //   sqlite_ask.c     questions (sql.h), heads
 //   sqlite_list.c    lists of runs

@@ -1,5 +1,5 @@
 // The one transaction of an append. Heads come first: moving them is the fence (epoch, owner and both last numbers must be
-// what the writer believes), and makes room for the events, see sqlite_schema.c.
+// what the writer believes), and makes room for the events, see sqlite.sql.
 #include "base/civil.h"
 #include "store/sqlite.h"
 

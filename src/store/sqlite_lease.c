@@ -24,7 +24,7 @@ enum code sqlite_open_beside(struct sqlite_store *store, const char *ending, uns
     const struct store_options *options = &store->base.options;
     struct disk *disk = options->vfs ? options->disk : NULL;
     if (options->vfs && !disk) return error_set(err, E_UNSUPPORTED, "there is nothing beside %s", store->path);
-    struct arena scratch = arena_of(4096, SIZE_MAX);
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, SIZE_MAX);
     const char *slash = strrchr(store->path, '/');
     INVARIANT(slash || disk);
     const char *base = slash ? slash + 1 : store->path;
@@ -39,7 +39,6 @@ enum code sqlite_open_beside(struct sqlite_store *store, const char *ending, uns
         sqlite3_snprintf((int)name_size, name, "%s%s", base, ending);
         rc = disk->ops->open(disk, name, flags, out, err);
     }
-    arena_release(&scratch);
     return rc;
 }
 

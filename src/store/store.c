@@ -44,7 +44,7 @@ enum code store_open(struct str url, const struct store_options *options, struct
         rc = store_open_memory(path, options, &store, err);
     else if (str_is(scheme, "postgres") || str_is(scheme, "postgresql"))
         rc = store_open_postgres(url, options, &store, err);
-    else if (str_is(scheme, "http") || str_is(scheme, "https") || str_is(scheme, "unix"))
+    else if (STR_AMONG(scheme, "http", "https", "unix"))
         rc = store_open_server(url, options, &store, err);
     else
         return error_set(
@@ -54,7 +54,7 @@ enum code store_open(struct str url, const struct store_options *options, struct
     if (rc) {
         char shown[200];
         store_hide_password(url, shown, sizeof(shown));
-        bool server = str_is(scheme, "http") || str_is(scheme, "https") || str_is(scheme, "unix");
+        bool server = STR_AMONG(scheme, "http", "https", "unix");
         if (rc != E_UNREACHABLE || !server) error_wrap(err, "store %s", shown);
         return rc;
     }
@@ -296,10 +296,9 @@ static uint32_t next_place(struct store *store)
 
 static enum code look_for(struct store *store, const struct run_create *create, struct error *err)
 {
-    struct arena scratch = arena_of(4096, SIZE_MAX);
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, SIZE_MAX);
     struct run_head head;
     enum code rc = store->ops->log.head(store, create->ids.tenant, create->ids.run, &scratch, &head, NULL);
-    arena_release(&scratch);
     if (rc == OK) return error_set(err, E_EXISTS, "run %.*s exists", STR_ARG(create->ids.run));
     if (rc == E_NOT_FOUND) return OK;
     return error_set(err, rc, "cannot look for run %.*s: %s", STR_ARG(create->ids.run), code_text(rc));
@@ -338,7 +337,7 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
     enum code rc = store_writable(store, err);
     if (!rc && store->fenced) rc = shard_fenced(store, err); // it must join again first
     if (rc) return rc;
-    struct arena scratch = arena_of(4096, SIZE_MAX);
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, SIZE_MAX);
     struct run_head head = {0};
     int64_t backend_id = 0;
     struct run_log *log = NULL;
@@ -369,7 +368,6 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
         log->backend_id = backend_id;
         INVARIANT(!log->keys_loaded && log->keys.count == 0); // they come with the replay
     }
-    arena_release(&scratch);
     *out = log;
     return rc;
 }

@@ -575,6 +575,9 @@ enum code store_shards_move(struct store *store, uint64_t take, uint64_t give, i
                             struct error *err) MUST_CHECK;
 // New runs go to these shards, in turn. 0: to none.
 void store_place(struct store *store, uint64_t shards);
+// The server of the store is away: nothing can be read or stored, and a call would wait. This one asks for the server again, five
+// times a second at most. Once it has said so, what is asked is E_AWAY at once, until it says otherwise.
+bool store_away(struct store *store);
 // It was taken for dead, and has not joined again. Any thread.
 bool store_fenced(const struct store *store);
 // Which to take and which to give up, so that shards are spread evenly. Pure.

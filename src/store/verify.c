@@ -31,9 +31,7 @@ bool fault_add(struct faults *faults, struct arena *arena, const struct verify_f
 {
     INVARIANT(one->what.len > 0);
     struct verify_fault kept = *one;
-    kept.run = arena_copy(arena, one->run);
-    kept.what = arena_copy(arena, one->what);
-    if (!kept.run.ptr || !kept.what.ptr) return false;
+    if (!ARENA_KEEP(arena, &kept.run, &kept.what)) return false;
     if (!ARENA_ROOM(arena, faults->items, faults->count, &faults->capacity)) return false;
     faults->items[faults->count++] = kept;
     return true;

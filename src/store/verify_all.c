@@ -86,7 +86,7 @@ static enum code turn_page(struct crowd *crowd)
 static const struct run_head *take(struct crowd *crowd, struct page **page, uint64_t *place)
 {
     const struct run_head *head = NULL;
-    pthread_mutex_lock(&crowd->lock);
+    LOCKED(&crowd->lock);
     while (!crowd->rc && !head) {
         if (crowd->page && crowd->page->next < crowd->page->heads.count) {
             head = &crowd->page->heads.items[crowd->page->next++];
@@ -99,22 +99,19 @@ static const struct run_head *take(struct crowd *crowd, struct page **page, uint
             crowd->rc = turn_page(crowd);
         }
     }
-    pthread_mutex_unlock(&crowd->lock);
     return head;
 }
 
 static void leave(struct crowd *crowd, struct page *page)
 {
-    pthread_mutex_lock(&crowd->lock);
+    LOCKED(&crowd->lock);
     page_leave(page);
-    pthread_mutex_unlock(&crowd->lock);
 }
 
 static void stop(struct crowd *crowd, enum code rc)
 {
-    pthread_mutex_lock(&crowd->lock);
+    LOCKED(&crowd->lock);
     if (!crowd->rc) crowd->rc = rc;
-    pthread_mutex_unlock(&crowd->lock);
 }
 
 // ---- workers

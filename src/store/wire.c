@@ -88,11 +88,6 @@ static void take_text(const struct json *value, char *out, size_t size)
     snprintf(out, size, "%.*s", STR_ARG(text));
 }
 
-static bool is_true(const struct json *value)
-{
-    return json_is(value, JSON_BOOL) && value->boolean;
-}
-
 bool run_head_read(const struct json *line, struct run_head *out)
 {
     *out = (struct run_head){0};
@@ -110,9 +105,9 @@ bool run_head_read(const struct json *line, struct run_head *out)
     summary->status = run_status_parse(json_text(json_key(line, "status")));
     summary_read(summary);
     out->vocabulary = vocabulary_parse(json_text(json_key(line, "vocabulary")));
-    out->terminal = is_true(json_key(line, "terminal"));
+    out->terminal = json_true(json_key(line, "terminal"));
     out->epoch = (uint64_t)json_integer(json_key(line, "epoch"), 0);
-    out->owned = is_true(json_key(line, "owned"));
+    out->owned = json_true(json_key(line, "owned"));
     out->owner_pid = json_integer(json_key(line, "ownerPid"), 0);
     out->position = (uint64_t)json_integer(json_key(line, "position"), 0);
     return summary->status && out->vocabulary && json_is(json_key(line, "terminal"), JSON_BOOL) && out->ids.run.len &&
@@ -209,7 +204,7 @@ enum code record_wire_read(struct str *rest, struct arena *arena, struct record 
                            .type = json_text(json_key(&line, "type")),
                            .signal_id = json_text(json_key(&line, "signalId")),
                            .bytes = str_slice(bytes, 0, (size_t)size),
-                           .redacted = is_true(json_key(&line, "redacted"))};
+                           .redacted = json_true(json_key(&line, "redacted"))};
     const struct json *hash = json_key(&line, "hash"), *columns = json_key(&line, "columns");
     if (hash && !digest_parse(json_text(hash), &out->hash)) return E_CORRUPT;
     *rest = str_slice(bytes, (size_t)size + 1, bytes.len);

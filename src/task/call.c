@@ -69,7 +69,7 @@ bool call_flag(const struct task_call *call, const char *name, bool otherwise)
     if (value->type == JSON_BOOL) return value->boolean;
     if (value->type == JSON_INT) return value->integer != 0;
     struct str text = json_text(value);
-    return str_is(text, "true") || str_is(text, "True") || str_is(text, "1") || str_is(text, "yes");
+    return STR_AMONG(text, "true", "True", "1", "yes");
 }
 
 int64_t seconds_ms(const struct json *value, int64_t otherwise)
@@ -196,10 +196,10 @@ static bool file_failed(struct task_call *call, enum code rc, const char *code, 
 // The path of the directory that the kernel found, and the name in it.
 static bool confined_path(struct task_call *call, struct str path, struct str *whole)
 {
-    struct str name;
+    struct str name = {0};
     struct error err = {0};
     char link[64], real[4096];
-    int root, dir = -1;
+    int root = -1, dir = -1;
     if (!find_place(call, path, true, &root, &name)) return false;
     size_t slash = name.len;
     while (slash > 0 && name.ptr[slash - 1] != '/') slash--;
@@ -231,10 +231,10 @@ bool call_path(struct task_call *call, struct str path, struct str *whole)
 
 bool call_read_file(struct task_call *call, struct str path, struct str *bytes)
 {
-    struct str name;
+    struct str name = {0};
     struct error err = {0};
     enum code rc;
-    int root;
+    int root = -1;
     if (str_starts(path, STR("file://"))) path = str_slice(path, 7, path.len);
     if (call_confined(call)) {
         if (!find_place(call, path, false, &root, &name)) return false;
@@ -249,10 +249,10 @@ bool call_read_file(struct task_call *call, struct str path, struct str *bytes)
 
 bool call_write_file(struct task_call *call, struct str path, struct str bytes)
 {
-    struct str name;
+    struct str name = {0};
     struct error err = {0};
     enum code rc;
-    int root;
+    int root = -1;
     if (str_starts(path, STR("file://"))) path = str_slice(path, 7, path.len);
     if (call_confined(call)) {
         if (!find_place(call, path, true, &root, &name)) return false;
@@ -261,9 +261,8 @@ bool call_write_file(struct task_call *call, struct str path, struct str bytes)
     } else {
         static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // two tasks may write one file: its new version has one name
         if (!call_path(call, path, &name)) return false;
-        pthread_mutex_lock(&one);
+        LOCKED(&one);
         rc = os_write_file(name.ptr, bytes, 0644, true, &err);
-        pthread_mutex_unlock(&one);
     }
     return !rc || file_failed(call, rc, "FILE_NOT_WRITABLE", &err);
 }

@@ -118,7 +118,7 @@ void child_run(struct task_call *call)
     const char *self = tasks_options(call->tasks)->self;
     const struct str argv[] = {str_from(self), STR(TASK_CHILD)};
     struct parcel parcel = {.call = call, .credentials = json_object(), .keychain = json_array()};
-    struct buf input = buf_of(task_limits.size_max);
+    struct buf input SCOPED(buf_release) = buf_of(task_limits.size_max);
     struct tool_result ended;
     struct error ignored = {0};
     struct str artifacts = call_request(call)->artifacts_dir;
@@ -134,7 +134,6 @@ void child_run(struct task_call *call)
                                    .network = parcel.credentials.count > 0};
     if (ran) ran = call_process(call, &request, &ended);
     secret_wipe(buf_str(&input));
-    buf_release(&input);
     if (!ran) return;
     struct json answer;
     struct str text = arena_copy(call->arena, ended.report);
@@ -161,11 +160,10 @@ static void on_outcome(void *context, struct tool_result *result)
     struct waiting *waiting = context;
     bool written = result->ok && os_write_all(OUTCOME_FD, result->output);
     tool_result_free(result);
-    pthread_mutex_lock(&waiting->mutex);
+    LOCKED(&waiting->mutex);
     waiting->ended = true;
     waiting->written = written;
     pthread_cond_signal(&waiting->changed);
-    pthread_mutex_unlock(&waiting->mutex);
 }
 
 static void on_line(void *context, uint64_t ticket, bool is_stderr, struct str line)
@@ -204,7 +202,7 @@ static enum code run_parcel(const struct json *parcel, struct arena *arena, stru
     struct tool_confinement cage = {.level = TOOL_LEVEL_BASIC};
     cage.read = texts_of(json_key(parcel, "read"), arena, &cage.read_count);
     cage.write = texts_of(json_key(parcel, "write"), arena, &cage.write_count);
-    struct buf input = buf_of(task_limits.size_max);
+    struct buf input SCOPED(buf_release) = buf_of(task_limits.size_max);
     json_write(&input, parcel);
     enum code rc = fetch_policy_parse(NULL, arena, &nowhere, err);
     if (rc) return rc;
@@ -237,7 +235,6 @@ static enum code run_parcel(const struct json *parcel, struct arena *arena, stru
     while (!rc && !waiting->ended) pthread_cond_wait(&waiting->changed, &waiting->mutex);
     pthread_mutex_unlock(&waiting->mutex);
     tasks_close(tasks);
-    buf_release(&input);
     return rc;
 }
 
@@ -246,12 +243,10 @@ int task_child_main(void)
     struct waiting waiting = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     struct error err = {0};
     struct json parcel;
-    struct buf text = buf_of(task_limits.size_max);
-    struct arena arena = arena_of(65536, TASK_MEMORY_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(task_limits.size_max);
+    struct arena arena SCOPED(arena_release) = arena_of(65536, TASK_MEMORY_MAX);
     enum code rc = read_input(&text) ? json_parse(buf_str(&text), &task_limits, &arena, &parcel, &err) : E_IO;
     if (!rc) rc = run_parcel(&parcel, &arena, &waiting, &err);
     secret_wipe(buf_str(&text));
-    buf_release(&text);
-    arena_release(&arena);
     return !rc && waiting.written ? 0 : 1;
 }

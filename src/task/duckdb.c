@@ -80,10 +80,9 @@ static bool execute(struct task_call *call, struct str script, struct tool_resul
 static void run(struct task_call *call)
 {
     struct tool_result ended;
-    struct buf script = buf_of(TASK_BODY_MAX);
+    struct buf script SCOPED(buf_release) = buf_of(TASK_BODY_MAX);
     bool ran = script_of(call, &script) && execute(call, buf_str(&script), &ended);
     secret_wipe(buf_str(&script));
-    buf_release(&script);
     if (!ran) return;
     struct str text = arena_copy(call->arena, ended.report);
     if (ended.ok) {

@@ -85,7 +85,7 @@ static void add_pair(struct task_call *call, struct buf *out, struct str name, c
 struct str web_form(struct task_call *call, const struct json *members, bool plus)
 {
     if (json_is(members, JSON_STRING)) return members->text;
-    struct buf out = buf_of(TASK_BODY_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TASK_BODY_MAX);
     for (uint32_t i = 0; json_is(members, JSON_OBJECT) && i < members->count; i++) {
         const struct json *value = &members->members[i].value;
         if (value->type != JSON_ARRAY) add_pair(call, &out, members->members[i].key, value, plus);
@@ -94,7 +94,6 @@ struct str web_form(struct task_call *call, const struct json *members, bool plu
     }
     struct str copy = buf_ok(&out) ? arena_copy(call->arena, buf_str(&out)) : (struct str){NULL, 0};
     secret_wipe(buf_str(&out));
-    buf_release(&out);
     return copy.ptr ? copy : STR("");
 }
 
@@ -250,7 +249,7 @@ static bool add_auth(struct task_call *call, struct builder *b)
     if (!call_credential(call, written, &auth, &trusted)) return false;
     if (!auth.type) return true;
     struct str type = credential_field(call, &auth, "type|scheme"), token, user;
-    bool header = str_is(type, "header") || str_is(type, "api_key") || str_is(type, "apikey");
+    bool header = STR_AMONG(type, "header", "api_key", "apikey");
     token = credential_field(
         call, &auth, header ? "value|api_key|token|access_token|key" : "token|access_token|bearer|value|api_key");
     user = credential_field(call, &auth, "username|user|login|db_user");

@@ -67,7 +67,7 @@ static struct str bound_to(const struct json *credential, const char *name, cons
 {
     const struct json *said = json_key(credential, name);
     struct str text = json_is(said, JSON_STRING) ? said->text : str_from(otherwise);
-    return str_is(text, "*") ? (struct str){0} : text;
+    return !str_is(text, "*") ? text : (struct str){0};
 }
 
 // Whose a credential is. In a service and a worker one that does not say is the default tenant's; "*" is everybody's.
@@ -121,7 +121,7 @@ static bool credential_object(struct task_call *call, const struct json *given, 
     *out = json_object();
     if (json_is(given, JSON_STRING)) return call_put(call, out, "value", *given) && hide_json(call, given);
     for (uint32_t i = 0; json_is(from, JSON_OBJECT) && i < from->count; i++) {
-        struct json value;
+        struct json value = {0};
         const struct json_member *member = &from->members[i];
         if (!credential_value(call, &member->value, &value)) return false;
         if (!json_put(call->arena, out, member->key, value)) return call_no_memory(call);
@@ -294,7 +294,7 @@ bool call_named(struct task_call *call, struct str name, struct json *out, bool 
 static bool no_field(struct task_call *call, struct str name, struct str field, const struct json *object)
 {
     enum { SHOWN_MAX = 20 };
-    struct buf has = buf_of(2048);
+    struct buf has SCOPED(buf_release) = buf_of(2048);
     for (uint32_t i = 0; i < object->count && i < SHOWN_MAX; i++)
         buf_printf(&has, "%s%.*s", i ? ", " : "", STR_ARG(object->members[i].key));
     struct str shown = object->count && buf_ok(&has) ? buf_str(&has) : STR("nothing");
@@ -305,7 +305,6 @@ static bool no_field(struct task_call *call, struct str name, struct str field, 
         call_fail(call, TASK_AUTH, "SECRET_NOT_FOUND",
                   "keychain %.*s is several values, and one of them is needed: keychain.%.*s.FIELD, of %.*s", STR_ARG(name),
                   STR_ARG(name), STR_ARG(shown));
-    buf_release(&has);
     return false;
 }
 
@@ -320,7 +319,7 @@ static bool mark_value(struct task_call *call, struct str mark, unsigned depth, 
     struct json object;
     if (!named_object(call, name, depth, &object)) return false;
     const struct json *found = field.len ? json_at(&object, field) : NULL;
-    if (!found && (!field.len || str_is(field, "token") || str_is(field, "access_token") || str_is(field, "value")))
+    if (!found && (!field.len || STR_AMONG(field, "token", "access_token", "value")))
         for (size_t i = 0; !found && i < ARRAY_COUNT(usual); i++) found = json_key(&object, usual[i]);
     if (!found && !field.len && object.count == 1) found = &object.members[0].value;
     if (!found) return no_field(call, name, field, &object);

@@ -3,7 +3,7 @@
 //   task.c      threads, tickets, cancelling              outcome.c   what came out, as it is delivered: masked, without marks
 //   call.c      fields, logs, processes, files            keychain.c  secrets in their places; credentials by name
 //   oauth.c     tokens that are fetched, and kept         one file per kind: its vtable is in KIND_LIST
-//   child.c     kinds in a process of their own
+//   child.c     kinds in a process of their own            script.c    texts that stand elsewhere
 //
 // A kind runs on a thread of the pool and may block, as long as it looks at call_stopped at least every 100 ms. It ends by
 // setting an outcome: call_done or call_fail, the last one counts.
@@ -200,6 +200,15 @@ struct web_call {
 struct str web_form(struct task_call *call, const struct json *members, bool plus);
 // One request under the policy. Any status is true. False: the outcome is set.
 bool web_call(struct task_call *call, const struct web_call *request, struct fetch_answer *answer);
+
+// ---- script.c: what `script` names
+struct script_place {
+    struct str uri;
+    bool web; // an address, not a file
+    const struct json *source;
+};
+bool script_find(struct task_call *call, const struct json *script, struct script_place *out); // false: the outcome is set
+bool script_fetch(struct task_call *call, const struct script_place *place, struct str *text);  // of an address
 
 // ---- sql.c
 // The texts of `command`, `commands`, `query` or their like, and the statements in them. False: the outcome is set.

@@ -39,14 +39,13 @@ static bool key_of(struct task_call *call, const struct json *entry, struct dige
 {
     struct str scope = json_text(json_key(entry, "scope"));
     const struct tool_request *request = call_request(call);
-    struct buf text = buf_of(FORM_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(FORM_MAX);
     json_canon(&text, entry);
     buf_printf(&text, "|%.*s|%.*s", STR_ARG(request->tenant), STR_ARG(request->environment));
     if (!str_is(scope, "global")) buf_printf(&text, "|%.*s", STR_ARG(request->run));
     bool good = buf_ok(&text);
     if (good) *key = sha256(buf_str(&text));
     secret_wipe(buf_str(&text));
-    buf_release(&text);
     if (!good) call_no_memory(call);
     return good;
 }
@@ -72,7 +71,7 @@ static void keep_token(struct task_call *call, const struct digest *key, struct 
     token->key = *key;
     token->ends_ms = now + life_ms - EARLY_MS;
     token->size = text.len;
-    memcpy(token->text, text.ptr, text.len);
+    if (text.len > 0) memcpy(token->text, text.ptr, text.len);
     tasks_lock(call->tasks);
     struct token_cache **at = tasks_tokens(call->tasks);
     token->next = *at;

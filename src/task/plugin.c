@@ -76,13 +76,12 @@ static void run(struct task_call *call)
         call_fail(call, TASK_NOT_FOUND, "UNKNOWN_KIND", "the plug-in %.*s is gone", STR_ARG(call->name));
         return;
     }
-    struct buf input = buf_of(task_limits.size_max);
+    struct buf input SCOPED(buf_release) = buf_of(task_limits.size_max);
     const struct str argv[] = {str_from(path)};
     bool ran = request_text(call, &input);
     struct tool_request request = {.argv = argv, .argc = 1, .input = buf_str(&input), .report = 1};
     if (ran) ran = call_process(call, &request, &ended);
     secret_wipe(buf_str(&input));
-    buf_release(&input);
     if (!ran) return;
     struct str text = arena_copy(call->arena, ended.report);
     struct json answer = text.ptr && str_trim(text).len ? call_parse(call, text, true) : json_null();

@@ -390,11 +390,10 @@ static bool connect_to(struct task_call *call, const char *const *keys, const ch
 
 static struct digest key_of(const char *const *keys, const char *const *values)
 {
-    struct buf text = buf_of(65536);
+    struct buf text SCOPED(buf_release) = buf_of(65536);
     for (size_t i = 0; keys[i]; i++) buf_printf(&text, "%s=%s\n", keys[i], values[i]);
     struct digest key = sha256(buf_str(&text));
     secret_wipe(buf_str(&text));
-    buf_release(&text);
     return key;
 }
 

@@ -9,35 +9,16 @@ static const char *const parameters[] = {"input", "args", "data"};
 
 static bool add_script(struct task_call *call, const struct json *script, struct json *job)
 {
-    struct str uri = json_is(script, JSON_STRING) ? script->text : json_text(json_key(script, "uri"));
-    const struct json *source = json_key(script, "source");
-    struct str type = json_text(json_key(source, "type")), endpoint = json_text(json_key(source, "endpoint"));
-    if (!uri.len) uri = json_text(json_key(script, "path"));
-    bool web = str_starts(uri, STR("http://")) || str_starts(uri, STR("https://")) || str_starts(uri, STR("s3://")) ||
-               str_starts(uri, STR("gs://"));
-    if (str_is(type, "http") && !web && endpoint.len) {
-        bool whole = uri.len == 0 || str_ends(endpoint, uri); // it names the file, too
-        uri = whole ? endpoint : call_printf(call, "%.*s%s%.*s", STR_ARG(endpoint), str_starts(uri, STR("/")) ? "" : "/", STR_ARG(uri));
-        web = true;
-    }
-    if (!uri.len) return call_fail(call, TASK_CLIENT, "SCRIPT_MISSING", "the script has no uri");
-    if (!call_put(call, job, "file", json_string(uri))) return false;
+    struct script_place place;
+    struct str text;
+    if (!script_find(call, script, &place) || !call_put(call, job, "file", json_string(place.uri))) return false;
+    if (place.web) return script_fetch(call, &place, &text) && call_put(call, job, "code", json_string(text));
     // The process opens files itself: what it may read is its confinement's business.
-    if (!web) {
-        if (str_starts(uri, STR("file://"))) uri = str_slice(uri, 7, uri.len);
-        const struct json *document = json_key(&call->input, "document");
-        if (document && !call_put(call, job, "document", *document)) return false;
-        return call_put(call, job, "open", json_string(uri));
-    }
-    struct fetch_answer answer;
-    struct web_call request = {.method = STR("GET"), .url = uri};
-    if (!web_call(call, &request, &answer)) return false;
-    if (answer.status != 200) {
-        call_fail(call, TASK_NOT_FOUND, "SCRIPT_NOT_FOUND", "%.*s answered %d", STR_ARG(uri), answer.status);
-        call->out.retryable = answer.status >= 500;
-        return false;
-    }
-    return call_put(call, job, "code", json_string(call_clean(call, answer.body)));
+    struct str uri = place.uri;
+    if (str_starts(uri, STR("file://"))) uri = str_slice(uri, 7, uri.len);
+    const struct json *document = json_key(&call->input, "document");
+    if (document && !call_put(call, job, "document", *document)) return false;
+    return call_put(call, job, "open", json_string(uri));
 }
 
 static bool job_of(struct task_call *call, struct json *job)
@@ -85,14 +66,14 @@ static void read_report(struct task_call *call, const struct tool_result *ended)
     }
     const struct json *ok = json_key(&report, "ok"), *result = json_key(&report, "result"),
                       *again = json_key(&report, "retryable");
-    if (json_is(ok, JSON_BOOL) && ok->boolean) {
+    if (json_true(ok)) {
         call_done(call, result ? *result : json_null());
         return;
     }
     struct str code = call_printf(call, "%.*s", STR_ARG(json_text(json_key(&report, "code"))));
     call_fail(call, error_named(json_text(json_key(&report, "kind"))), code.ptr, "%.*s",
               STR_ARG(json_text(json_key(&report, "message"))));
-    call->out.retryable = json_is(again, JSON_BOOL) && again->boolean;
+    call->out.retryable = json_true(again);
     call->out.py = json_object();
     (void)(call_put(call, &call->out.py, "exception_type", json_string(json_text(json_key(&report, "type")))) &&
            call_put(call, &call->out.py, "traceback", json_string(json_text(json_key(&report, "traceback")))));

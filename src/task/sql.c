@@ -137,21 +137,11 @@ static struct str near_document(struct task_call *call, struct str path)
 
 static bool load_script(struct task_call *call, const struct json *script, struct str *out)
 {
-    struct str uri = json_is(script, JSON_STRING) ? script->text : json_text(json_key(script, "uri"));
-    struct fetch_answer answer;
-    struct web_call request = {.method = STR("GET"), .url = uri};
-    bool web = str_starts(uri, STR("http://")) || str_starts(uri, STR("https://")) || str_starts(uri, STR("s3://")) ||
-               str_starts(uri, STR("gs://"));
-    if (str_starts(uri, STR("file://"))) uri = str_slice(uri, 7, uri.len);
-    if (!web) return call_read_file(call, call_confined(call) ? uri : near_document(call, uri), out);
-    if (!web_call(call, &request, &answer)) return false;
-    if (answer.status != 200) {
-        call_fail(call, TASK_NOT_FOUND, "SCRIPT_NOT_FOUND", "%.*s answered %d", STR_ARG(uri), answer.status);
-        call->out.retryable = answer.status >= 500;
-        return false;
-    }
-    *out = call_clean(call, answer.body);
-    return true;
+    struct script_place place;
+    if (!script_find(call, script, &place)) return false;
+    if (place.web) return script_fetch(call, &place, out);
+    if (str_starts(place.uri, STR("file://"))) place.uri = str_slice(place.uri, 7, place.uri.len);
+    return call_read_file(call, call_confined(call) ? place.uri : near_document(call, place.uri), out);
 }
 
 // SQL that is not written out. *out is empty when there is none.

@@ -9,7 +9,6 @@
 
 #include "base/civil.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,26 +119,19 @@ static void task_free(struct task *task)
 {
     if (task->process_ended) tool_result_free(&task->process); // came when nobody waited any more
     pthread_cond_destroy(&task->ended);
-    struct arena arena = task->arena;
-    arena_release(&arena);
+    arena_release(&task->arena);
 }
 
 static struct task *task_new(const struct tool_request *request)
 {
-    struct arena arena = arena_of(4096, TASK_MEMORY_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, TASK_MEMORY_MAX);
     struct task *task = ARENA_NEW(&arena, struct task);
     if (!task) return NULL;
     task->ticket = request->ticket;
     task->request = *request;
     struct tool_request *own = &task->request;
-    struct str *texts[] = {&own->run,      &own->step,  &own->tenant, &own->project, &own->environment, &own->kind,
-                           &own->function, &own->input, &own->cwd,    &own->home,        &own->log,
-                           &own->artifacts_dir};
-    bool failed = false;
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-        *texts[i] = arena_copy(&arena, *texts[i]);
-        failed |= !texts[i]->ptr;
-    }
+    bool failed = !ARENA_KEEP(&arena, &own->run, &own->step, &own->tenant, &own->project, &own->environment, &own->kind,
+                              &own->function, &own->input, &own->cwd, &own->home, &own->log, &own->artifacts_dir);
     own->argv = NULL, own->argc = 0;
     own->env = NULL, own->env_count = 0;
     own->secrets = NULL, own->secret_count = 0;
@@ -150,12 +142,9 @@ static struct task *task_new(const struct tool_request *request)
     failed |= last && (!kept || !kept->path.ptr);
     own->artifacts = kept, own->artifact_count = kept ? 1 : 0;
     task->name = own->function.len ? own->function : own->kind;
-    if (failed) {
-        arena_release(&arena);
-        return NULL;
-    }
+    if (failed) return NULL;
     INVARIANT(pthread_cond_init(&task->ended, NULL) == 0);
-    task->arena = arena;
+    task->arena = arena_take(&arena);
     return task;
 }
 
@@ -462,14 +451,10 @@ static void *thread(void *context)
 
 static bool more_threads(struct tasks *tasks)
 {
-    sigset_t all, before;
     pthread_attr_t attr;
     if (tasks->thread_count >= tasks->thread_max || pthread_attr_init(&attr) != 0) return false;
     pthread_attr_setstacksize(&attr, STACK_SIZE);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&tasks->threads[tasks->thread_count], &attr, thread, tasks) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool started = os_thread(&tasks->threads[tasks->thread_count], &attr, thread, tasks) == 0;
     pthread_attr_destroy(&attr);
     if (started) tasks->thread_count++;
     return started;
@@ -556,14 +541,13 @@ static void tell_places(struct tools *base, tool_place_visit visit, void *contex
 {
     struct tasks *tasks = of(base);
     size_t position = 0;
-    pthread_mutex_lock(&tasks->mutex);
+    LOCKED(&tasks->mutex);
     for (const struct task *task = tasks->first; task; task = task->next)
         tell_place(tasks, task, ++position, visit, context);
     for (size_t i = 0; i < TABLE_SIZE; i++)
         for (const struct task *task = tasks->table[i]; task; task = task->same)
             if (!task->waiting && !task->has_process) tell_place(tasks, task, 0, visit, context);
     if (tasks->processes) tasks->processes->ops->places(tasks->processes, visit, context);
-    pthread_mutex_unlock(&tasks->mutex);
 }
 
 void tasks_close(struct tasks *tasks)

@@ -43,7 +43,7 @@ static bool rows_from_csv(struct task_call *call, struct str text, char delimite
     struct str names[COLUMNS_MAX];
     size_t columns = 0, at = 0;
     bool good = true, last = false;
-    struct buf field = buf_of(TASK_BODY_MAX);
+    struct buf field SCOPED(buf_release) = buf_of(TASK_BODY_MAX);
     while (good && !last && columns < COLUMNS_MAX) {
         good = csv_field(text, &at, delimiter, &field, &last);
         names[columns] =
@@ -61,7 +61,6 @@ static bool rows_from_csv(struct task_call *call, struct str text, char delimite
         bool blank = row.count == 1 && row.members[0].value.text.len == 0;
         if (good && !blank) good = json_push(call->arena, rows, row);
     }
-    buf_release(&field);
     if (!good) call_no_memory(call);
     return good;
 }
@@ -266,7 +265,7 @@ static bool insert_some(struct task_call *call, const struct insertion *into, ui
     struct sql_answer answer;
     size_t next = 0;
     bool good = true;
-    struct buf sql = buf_of(TASK_BODY_MAX);
+    struct buf sql SCOPED(buf_release) = buf_of(TASK_BODY_MAX);
     buf_text(&sql, "INSERT INTO ");
     add_table(&sql, into->table);
     for (uint32_t c = 0; c < columns->count; c++) {
@@ -285,7 +284,6 @@ static bool insert_some(struct task_call *call, const struct insertion *into, ui
     buf_text(&sql, ")");
     if (into->keys) add_upsert(&sql, columns, into->keys);
     struct str text = good && buf_ok(&sql) ? arena_copy(call->arena, buf_str(&sql)) : (struct str){NULL, 0};
-    buf_release(&sql);
     if (!text.ptr) return call_no_memory(call);
     struct sql_params params = {&values, &next};
     return into->ops->query(call, into->base, text, &params, &answer);
@@ -310,7 +308,7 @@ static bool read_mode(struct task_call *call, const struct json *end, struct ins
     struct str mode = member(call, end, "mode");
     if (!mode.len) mode = json_text(call_get(call, "mode"));
     *out = (struct insert_mode){.keys = json_array()};
-    out->clear = str_is(mode, "overwrite") || str_is(mode, "replace") || str_is(mode, "truncate");
+    out->clear = STR_AMONG(mode, "overwrite", "replace", "truncate");
     out->over = str_is(mode, "upsert") || str_is(mode, "merge");
     if (mode.len && !out->clear && !out->over && !str_is(mode, "append") && !str_is(mode, "insert"))
         return call_fail(call, TASK_CLIENT, "MODE_UNKNOWN", "mode is append, overwrite or upsert, not %.*s",
@@ -379,7 +377,7 @@ static bool write_file(struct task_call *call, const struct json *end, struct st
     char delimiter = delimiter_of(call, end);
     bool csv = is_csv(call, end, kind, path);
     if (!columns_of(call, rows, &columns)) return false;
-    struct buf out = buf_of(TASK_BODY_MAX);
+    struct buf out SCOPED(buf_release) = buf_of(TASK_BODY_MAX);
     for (uint32_t c = 0; csv && c < columns.count; c++) {
         if (c) buf_byte(&out, delimiter);
         add_csv(call, &out, &columns.items[c], delimiter);
@@ -393,9 +391,7 @@ static bool write_file(struct task_call *call, const struct json *end, struct st
         if (!csv) json_write(&out, &rows->items[i]);
         buf_byte(&out, '\n');
     }
-    bool good = buf_ok(&out) ? call_write_file(call, path, buf_str(&out)) : (call_no_memory(call), false);
-    buf_release(&out);
-    return good;
+    return buf_ok(&out) ? call_write_file(call, path, buf_str(&out)) : (call_no_memory(call), false);
 }
 
 static bool write_rows(struct task_call *call, const struct json *end, const struct json *rows)
@@ -403,7 +399,7 @@ static bool write_rows(struct task_call *call, const struct json *end, const str
     struct str kind = member(call, end, "tool|kind|type");
     if (str_is(kind, "postgres") || str_is(kind, "sqlite"))
         return insert_rows(call, end, str_is(kind, "postgres"), rows);
-    if (str_is(kind, "file") || str_is(kind, "csv") || str_is(kind, "jsonl")) return write_file(call, end, kind, rows);
+    if (STR_AMONG(kind, "file", "csv", "jsonl")) return write_file(call, end, kind, rows);
     return call_fail(call, TASK_CLIENT, "TARGET_UNKNOWN", "a target is postgres, sqlite, file, csv or jsonl, not %.*s",
                      STR_ARG(kind));
 }

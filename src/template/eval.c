@@ -23,11 +23,10 @@ uint32_t eval_column(const struct eval *e)
 
 enum code eval_undefined(struct eval *e, const char *what)
 {
-    struct buf path = buf_of(256);
+    struct buf path SCOPED(buf_release) = buf_of(256);
     bool told = e->missing && node_path(e->missing, &path);
     enum code rc = told ? eval_fault(e, E_NOT_FOUND, "%s is undefined: %.*s", what, STR_ARG(buf_str(&path)))
                         : eval_fault(e, E_NOT_FOUND, "%s is undefined", what);
-    buf_release(&path);
     return rc;
 }
 
@@ -211,7 +210,7 @@ static enum code eval_list(struct eval *e, const struct node *n, struct json *ou
 {
     struct json list = n->kind == NODE_TUPLE ? value_tuple() : json_array();
     for (const struct arg *arg = n->args; arg; arg = arg->next) {
-        struct json item;
+        struct json item = {0};
         enum code rc = eval_node(e, arg->value, &item);
         if (!rc) rc = value_push(e, &list, item);
         if (rc) return rc;
@@ -244,7 +243,7 @@ static enum code eval_concat(struct eval *e, const struct node *n, struct json *
     eval_buf(e, &buf);
     enum code rc = OK;
     for (const struct arg *arg = n->args; arg && !rc; arg = arg->next) {
-        struct json part;
+        struct json part = {0};
         rc = eval_node(e, arg->value, &part);
         if (!rc) rc = eval_use(e, &part);
         if (!rc) rc = value_write(e, &part, &buf);
@@ -285,17 +284,16 @@ static bool name_of(const struct node *n, struct buf *out)
 static enum code undefined_of(struct eval *e, enum code rc, const struct node *n, const struct json *value)
 {
     if (rc != E_NOT_FOUND || value->type != TEMPLATE_UNDEFINED) return rc;
-    struct buf name = buf_of(200);
+    struct buf name SCOPED(buf_release) = buf_of(200);
     bool named = name_of(n, &name);
     if (named && e->err) *e->err = (struct error){0}; // it says the same without the name
     if (named) rc = eval_fault(e, rc, "%.*s is undefined", STR_ARG(buf_str(&name)));
-    buf_release(&name);
     return rc;
 }
 
 static enum code eval_compare(struct eval *e, const struct node *n, struct json *out)
 {
-    struct json left, right;
+    struct json left = {0}, right = {0};
     bool result = true;
     const struct node *of_left = n->a;
     enum code rc = eval_node(e, n->a, &left);
@@ -317,7 +315,7 @@ static enum code eval_compare(struct eval *e, const struct node *n, struct json 
 
 static enum code eval_truth(struct eval *e, const struct node *n, bool *out)
 {
-    struct json value;
+    struct json value = {0};
     enum code rc = eval_node(e, n, &value);
     if (!rc) rc = eval_use(e, &value);
     if (!rc) *out = value_truth(&value);
@@ -383,7 +381,7 @@ static enum code instead(struct eval *e, const struct node *n, const struct json
 
 static enum code eval_member(struct eval *e, const struct node *n, struct json *out)
 {
-    struct json value, key;
+    struct json value = {0}, key = {0};
     enum code rc = e->scope->over ? over(e, n, out) : OK;
     if (rc || (e->scope->over && out->type != TEMPLATE_UNDEFINED)) return rc;
     rc = eval_node(e, n->a, &value);
@@ -392,8 +390,9 @@ static enum code eval_member(struct eval *e, const struct node *n, struct json *
     if (value.type == TEMPLATE_UNDEFINED) {
         *out = value;
         if (e->limits.undefined == TEMPLATE_CHAIN) return OK;
-        return eval_fault(e, E_NOT_FOUND, "%.*s is undefined, and a member of it is asked for",
-                          STR_ARG(n->a->text.len ? n->a->text : STR("this")));
+        struct buf path SCOPED(buf_release) = buf_of(256);
+        struct str name = node_path(n->a, &path) ? buf_str(&path) : STR("this");
+        return eval_fault(e, E_NOT_FOUND, "%.*s is undefined, and a member of it is asked for", STR_ARG(name));
     }
     if (n->kind == NODE_MEMBER) {
         key = json_string(n->text);
@@ -514,7 +513,7 @@ static enum code assign(struct eval *e, const struct block *b, struct json value
 // The items that the condition of the loop lets through.
 static enum code loop_items(struct eval *e, const struct block *b, struct json *items)
 {
-    struct json all, kept = json_array();
+    struct json all = {0}, kept = json_array();
     enum code rc = eval_node(e, b->expression, &all);
     if (!rc) rc = eval_use(e, &all);
     e->at = b->expression->at;
@@ -590,7 +589,7 @@ static enum code eval_branch(struct eval *e, const struct block *b)
 
 static enum code eval_print(struct eval *e, const struct block *b)
 {
-    struct json value;
+    struct json value = {0};
     enum code rc = eval_node(e, b->expression, &value);
     e->at = b->at;
     if (!rc) rc = eval_use(e, &value);

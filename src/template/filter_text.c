@@ -190,12 +190,12 @@ static enum code run_regex_search(struct eval *e, struct function_call *call, st
 
 // ---- times
 
-struct moment {
+struct given_time {
     int64_t ms;
     char text[CIVIL_SIZE]; // "2026-02-11T17:00:00.000Z"
 };
 
-static bool read_moment(const struct json *v, struct moment *m)
+static bool read_moment(const struct json *v, struct given_time *m)
 {
     struct number n;
     char room[64];
@@ -218,14 +218,14 @@ static bool read_moment(const struct json *v, struct moment *m)
     return true;
 }
 
-static int64_t part(const struct moment *m, size_t at, size_t len)
+static int64_t part(const struct given_time *m, size_t at, size_t len)
 {
     int64_t value = 0;
     for (size_t i = at; i < at + len; i++) value = value * 10 + (m->text[i] - '0');
     return value;
 }
 
-static int64_t day_of_year(const struct moment *m)
+static int64_t day_of_year(const struct given_time *m)
 {
     static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
     int64_t year = part(m, 0, 4), month = part(m, 5, 2);
@@ -233,7 +233,7 @@ static int64_t day_of_year(const struct moment *m)
     return before[month - 1] + part(m, 8, 2) + (leap && month > 2);
 }
 
-static void write_day_name(const struct moment *m, bool full, struct buf *out)
+static void write_day_name(const struct given_time *m, bool full, struct buf *out)
 {
     static const char *const names[] = {"Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"};
     int64_t day = m->ms / 86400000 - (m->ms % 86400000 < 0);
@@ -241,7 +241,7 @@ static void write_day_name(const struct moment *m, bool full, struct buf *out)
     buf_add(out, full ? str_from(name) : (struct str){name, 3});
 }
 
-static void write_month_name(const struct moment *m, bool full, struct buf *out)
+static void write_month_name(const struct given_time *m, bool full, struct buf *out)
 {
     static const char *const names[] = {"January", "February", "March",     "April",   "May",      "June",
                                         "July",    "August",   "September", "October", "November", "December"};
@@ -249,7 +249,7 @@ static void write_month_name(const struct moment *m, bool full, struct buf *out)
     buf_add(out, full ? str_from(name) : (struct str){name, 3});
 }
 
-static bool write_moment(const struct moment *m, char directive, struct buf *out)
+static bool write_moment(const struct given_time *m, char directive, struct buf *out)
 {
     static const struct {
         char directive;
@@ -300,7 +300,7 @@ static bool write_moment(const struct moment *m, char directive, struct buf *out
 
 enum code run_strftime(struct eval *e, struct function_call *call, struct json *out)
 {
-    struct moment m;
+    struct given_time m;
     struct str format = STR("%Y-%m-%dT%H:%M:%SZ");
     struct buf buf;
     enum code rc = OK;

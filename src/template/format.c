@@ -55,7 +55,7 @@ static enum code number_text(struct eval *e, const struct spec *spec, const stru
     size_t digits = integer.type == JSON_NUMBER ? integer.text.len : 1;
     enum code rc = whole ? eval_charge(e, digits * digits / 1024) : number_finite(e, &n);
     if (rc) return rc;
-    struct buf plain = buf_of(JSON_NUMBER_SIZE_MAX * 4);
+    struct buf plain SCOPED(buf_release) = buf_of(JSON_NUMBER_SIZE_MAX * 4);
     if (whole)
         integer_write(&plain, &integer,
                       spec->type == 'o'                          ? 8
@@ -77,7 +77,6 @@ static enum code number_text(struct eval *e, const struct spec *spec, const stru
     else
         buf_add(out, buf_str(&plain));
     bool ok = buf_ok(&plain);
-    buf_release(&plain);
     return ok ? OK : eval_fault(e, E_LIMIT, "a number of too many digits");
 }
 

@@ -137,7 +137,7 @@ enum token_kind {
     TOKEN_PRINT_END, // }}
 };
 
-struct token {
+struct lexeme {
     uint8_t kind; // enum token_kind
     bool trims;   // an end with '-'
     struct str text;
@@ -159,7 +159,7 @@ struct blocks { // a list that grows
 struct parser {
     struct str text;
     size_t at; // behind the token
-    struct token token;
+    struct lexeme token;
     enum expression_end place;
     uint32_t open;    // brackets
     uint32_t nesting; // brackets and blocks

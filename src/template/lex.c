@@ -233,7 +233,7 @@ static size_t escape(struct str s, size_t at, struct buf *out)
 
 static enum code unescape(struct parser *p, struct str s, struct str *out)
 {
-    struct buf buf = buf_of(s.len + 16);
+    struct buf buf SCOPED(buf_release) = buf_of(s.len + 16);
     size_t fault = SIZE_MAX;
     for (size_t i = 0; i < s.len && fault == SIZE_MAX;) {
         if (s.ptr[i] != '\\') {
@@ -246,7 +246,6 @@ static enum code unescape(struct parser *p, struct str s, struct str *out)
     }
     bool ok = buf_ok(&buf);
     *out = arena_copy(p->arena, buf_str(&buf));
-    buf_release(&buf);
     if (fault != SIZE_MAX)
         return parser_fault(p, E_INVALID, (size_t)(s.ptr - p->text.ptr) + fault, "an escape that is not known", s);
     return ok && out->ptr ? OK : error_nomem(p->err);
@@ -310,7 +309,7 @@ static bool read_end(struct parser *p)
 enum code token_next(struct parser *p)
 {
     while (p->at < p->text.len && strchr(" \t\r\n\v\f", p->text.ptr[p->at]) && p->text.ptr[p->at]) p->at++;
-    p->token = (struct token){.at = (uint32_t)p->at};
+    p->token = (struct lexeme){.at = (uint32_t)p->at};
     if (p->at >= p->text.len) {
         p->token.kind = TOKEN_END;
         return OK;

@@ -410,14 +410,13 @@ static enum code run_now(struct eval *e, struct function_call *call, struct json
 static enum code run_token(struct eval *e, struct function_call *call, struct json *out)
 {
     struct str name = {0};
-    struct buf wanted = buf_of(512);
+    struct buf wanted SCOPED(buf_release) = buf_of(512);
     enum code rc = value_str(e, &call->args[0], &name);
     buf_text(&wanted, TEMPLATE_TOKEN);
     buf_add(&wanted, name);
     *out = value_undefined();
     if (!rc && e->scope->lookup && buf_ok(&wanted))
         rc = e->scope->lookup(e->scope->context, buf_str(&wanted), out, e->err);
-    buf_release(&wanted);
     if (!rc && out->type == TEMPLATE_UNDEFINED) return eval_fault(e, E_NOT_FOUND, "token: there are no credentials here");
     return rc;
 }

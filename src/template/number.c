@@ -82,8 +82,9 @@ static enum code quotient_of(struct eval *e, const struct number *x, const struc
     if (!rc) rc = integer_divide(e->arena, shift < 0 ? a : &scaled, shift < 0 ? &scaled : b, &quotient, &rest);
     if (rc) return number_done(e, rc);
     INVARIANT(quotient.type == JSON_INT);
+    int half = -shift / 2;
     double bits = (double)(quotient.integer | (integer_sign(&rest) != 0));
-    return finite(e, bits * pow(2, -shift / 2) * pow(2, -shift - -shift / 2), out); // in two steps: 2^-1084 is no double
+    return finite(e, bits * pow(2, half) * pow(2, -shift - half), out); // in two steps: 2^-1084 is no double
 }
 
 static enum code integers(struct eval *e, enum operator op, const struct json *a, const struct json *b,
@@ -268,10 +269,9 @@ static enum code round_float(struct eval *e, double d, int64_t digits, struct js
         double unit = pow(10, digits < -308 ? 308 : (double)-digits);
         return finite(e, rint(d / unit) * unit, out);
     }
-    struct buf buf = buf_of(1024);
+    struct buf buf SCOPED(buf_release) = buf_of(1024);
     buf_printf(&buf, "%.*f", (int)digits, d);
     bool ok = buf_ok(&buf) && text_float(buf_str(&buf), &result);
-    buf_release(&buf);
     return ok ? finite(e, result, out) : error_nomem(e->err);
 }
 

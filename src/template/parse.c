@@ -125,16 +125,13 @@ static bool is_word(struct str name, struct json *out)
 
 static bool is_reserved(struct str name)
 {
-    static const char *const words[] = {"and", "or", "not", "if", "else", "elif", "in", "is"};
-    for (size_t i = 0; i < ARRAY_COUNT(words); i++)
-        if (str_is(name, words[i])) return true;
-    return false;
+    return STR_AMONG(name, "and", "or", "not", "if", "else", "elif", "in", "is");
 }
 
 static enum code parse_primary(struct parser *p, struct node **out)
 {
     if (token_is(p, "(") || token_is(p, "[") || token_is(p, "{")) return parse_bracket(p, out);
-    struct token token = p->token;
+    struct lexeme token = p->token;
     struct node *n = node_new(p, NODE_CONST, token.at);
     if (!n) return error_nomem(p->err);
     *out = n;

@@ -105,6 +105,7 @@ static enum code render(struct eval *e, const struct template *t, struct json *o
     struct buf buf = buf_of(e->limits.output_size_max);
     e->out = &buf;
     enum code rc = eval_blocks(e, t->blocks);
+    e->out = NULL;
     return eval_take(e, &buf, rc, out);
 }
 
@@ -206,10 +207,9 @@ bool node_path(const struct node *n, struct buf *out)
 static void node_paths(const struct node *n, visit_name visit, void *context)
 {
     if (!n) return;
-    struct buf path = buf_of(4096);
+    struct buf path SCOPED(buf_release) = buf_of(4096);
     bool whole = node_path(n, &path);
     if (whole) visit(context, buf_str(&path));
-    buf_release(&path);
     if (whole) return;
     node_paths(n->a, visit, context);
     node_paths(n->b, visit, context);

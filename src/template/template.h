@@ -98,6 +98,11 @@ enum code template_tree_compile_but(const struct json *value, struct str constan
 enum code template_tree_render(const struct template_tree *tree, const struct template_scope *scope,
                                const struct template_limits *limits, struct arena *arena, struct json *out,
                                struct error *err) MUST_CHECK;
+// The same for readers: a text that uses something undefined, or cannot be rendered, stays as it is written, and {path, text, why} of it
+// is added to the array *missing. What `lookup` returns, E_NOMEM.
+enum code template_tree_known(const struct template_tree *tree, const struct template_scope *scope,
+                              const struct template_limits *limits, struct arena *arena, struct json *out,
+                              struct json *missing, struct error *err) MUST_CHECK;
 // The value as it was compiled from.
 const struct json *template_tree_source(const struct template_tree *tree);
 // Is there anything to render?

@@ -1,5 +1,8 @@
 // JSON with templates in its texts. A part that holds none is a constant and is handed out as it is.
+#include "json/make.h"
 #include "template/internal.h"
+
+#include <string.h>
 
 struct template_tree {
     struct json source;
@@ -65,38 +68,95 @@ enum code template_tree_compile_but(const struct json *value, struct str constan
     return OK;
 }
 
-static enum code render(const struct template_tree *tree, const struct template_scope *scope,
-                        const struct template_limits *limits, struct tree_steps *steps, struct arena *arena,
-                        struct json *out, struct error *err)
+struct tree_place { // of a part in the tree
+    const struct tree_place *above;
+    struct str key; // empty: an item
+    uint32_t index;
+};
+
+struct tree_run {
+    const struct template_scope *scope;
+    const struct template_limits *limits;
+    struct tree_steps steps;
+    struct arena *arena;
+    struct json *missing; // NULL: what is undefined is as `limits` say
+};
+
+static void add_place(struct buf *out, const struct tree_place *place)
 {
-    if (tree->text) return render_within(tree->text, scope, limits, steps, arena, out, err);
+    if (!place) return;
+    add_place(out, place->above);
+    if (place->key.len > 0 && out->len > 0) buf_byte(out, '.');
+    buf_add(out, place->key);
+    if (place->key.len == 0) buf_printf(out, "[%u]", place->index);
+}
+
+static enum code keep_missing(struct tree_run *run, const struct tree_place *place, struct str text, const struct error *why,
+                              struct error *err)
+{
+    struct buf path = buf_of(1024);
+    add_place(&path, place);
+    const char *message = why->message, prefix[] = "template: ";
+    if (strncmp(message, prefix, sizeof(prefix) - 1) == 0) message += sizeof(prefix) - 1;
+    struct str where = buf_keep(&path, run->arena), told = arena_copy(run->arena, str_from(message));
+    if (!where.ptr || !told.ptr) return error_nomem(err);
+    json_append(run->arena, run->missing,
+                JSON_OF(run->arena, {"path", json_some(where)}, {"text", json_string(text)}, {"why", json_string(told)}));
+    return json_made(run->missing, err);
+}
+
+static enum code render(struct tree_run *run, const struct template_tree *tree, const struct tree_place *place, struct json *out,
+                        struct error *err)
+{
+    struct error why = {0};
+    if (tree->text) {
+        enum code rc = render_within(tree->text, run->scope, run->limits, &run->steps, run->arena, out, run->missing ? &why : err);
+        if (!run->missing || !rc) return rc;
+        *out = tree->source;
+        bool here = rc == E_NOT_FOUND || rc == E_INVALID || rc == E_LIMIT || rc == E_UNSUPPORTED; // not what stops all rendering
+        return here ? keep_missing(run, place, tree->source.text, &why, err) : error_set(err, rc, "%s", why.message);
+    }
     *out = tree->source;
     if (!tree->parts) return OK;
     uint32_t count = tree->source.count;
     bool array = tree->source.type == JSON_ARRAY;
     struct json made = array ? json_array() : json_object();
-    if (!array && !json_object_with(arena, count, &made)) return error_nomem(err);
+    if (!array && !json_object_with(run->arena, count, &made)) return error_nomem(err);
     for (uint32_t i = 0; i < count; i++) {
         struct json part;
-        enum code rc = render(tree->parts[i], scope, limits, steps, arena, &part, err);
+        struct tree_place inner = {place, array ? STR("") : tree->source.members[i].key, i};
+        enum code rc = render(run, tree->parts[i], &inner, &part, err);
         if (rc) {
             if (rc != E_NOMEM && !array) error_wrap(err, "%.*s", STR_ARG(tree->source.members[i].key));
             return rc;
         }
-        bool ok = array ? json_push(arena, &made, part) : json_put(arena, &made, tree->source.members[i].key, part);
+        bool ok = array ? json_push(run->arena, &made, part) : json_put(run->arena, &made, tree->source.members[i].key, part);
         if (!ok) return error_nomem(err);
     }
     *out = made;
     return OK;
 }
 
+enum { TREE_TIMES = 2 };
+
 enum code template_tree_render(const struct template_tree *tree, const struct template_scope *scope,
                                const struct template_limits *limits, struct arena *arena, struct json *out,
                                struct error *err)
 {
-    enum { TREE_TIMES = 2 };
-    struct tree_steps steps = {.max = TREE_TIMES * (limits ? limits : &template_limits_default)->step_count_max};
-    return render(tree, scope, limits, &steps, arena, out, err);
+    if (!limits) limits = &template_limits_default;
+    struct tree_run run = {.scope = scope, .limits = limits, .steps.max = TREE_TIMES * limits->step_count_max, .arena = arena};
+    return render(&run, tree, NULL, out, err);
+}
+
+enum code template_tree_known(const struct template_tree *tree, const struct template_scope *scope,
+                              const struct template_limits *limits, struct arena *arena, struct json *out,
+                              struct json *missing, struct error *err)
+{
+    struct template_limits strict = *(limits ? limits : &template_limits_default);
+    strict.undefined = TEMPLATE_STRICT;
+    struct tree_run run = {.scope = scope, .limits = &strict, .steps.max = TREE_TIMES * strict.step_count_max, .arena = arena,
+                           .missing = missing};
+    return render(&run, tree, NULL, out, err);
 }
 
 const struct json *template_tree_source(const struct template_tree *tree)

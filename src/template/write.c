@@ -90,6 +90,7 @@ static const bool odd_in_json[128] = {
 static enum code copy_plain(struct eval *e, struct str s, size_t *at, const bool odd[128], struct buf *out)
 {
     size_t start = *at;
+    INVARIANT(s.ptr || s.len == 0);
     for (; *at < s.len; (*at)++) {
         unsigned char c = (unsigned char)s.ptr[*at];
         if (c < ' ' || c > '~' || odd[c]) break;

@@ -12,20 +12,21 @@ enum {
     RESPOND_MS = 60000,
     FUNCTION_MS = 3600000, // of a function that has no timeout: nobody else would notice that its worker is gone
     STEP_GRACE_MS = 10000, // a worker of Cairn keeps the time of a step itself
+    CACHE_MS = 5000,       // a task waits so long for the process that knows the history; then it is sent whole to the owner of the queue
     TASK_MS = 20000
 };
 #define NEVER_MS ((int64_t)3650 * 86400 * 1000)
 
 enum { ANSWER_PLAIN = 0, ANSWER_CLOSE, ANSWER_CONTINUE };
 
-struct answer {
+struct task_answer {
     struct arena *arena;
     struct temporal_command *commands;
     size_t count, bytes;
     bool more;
 };
 
-static struct temporal_command *add(struct answer *answer, int64_t type)
+static struct temporal_command *add(struct task_answer *answer, int64_t type)
 {
     struct temporal_command *command = &answer->commands[answer->count++];
     *command = (struct temporal_command){.type = type};
@@ -57,7 +58,7 @@ static const struct temporal_duration *duration_in(struct arena *arena, int64_t 
     return duration;
 }
 
-static bool schedule(struct temporal_host *host, struct answer *answer, struct wanted *wanted)
+static bool schedule(struct temporal_host *host, struct task_answer *answer, struct wanted *wanted)
 {
     struct arena *arena = answer->arena;
     struct temporal_schedule_activity *made = ARENA_NEW(arena, struct temporal_schedule_activity);
@@ -91,7 +92,7 @@ static bool schedule(struct temporal_host *host, struct answer *answer, struct w
     return true;
 }
 
-static bool stop_activity(struct answer *answer, struct pending *pending)
+static bool stop_activity(struct task_answer *answer, struct pending *pending)
 {
     struct temporal_cancel_activity *made = ARENA_NEW(answer->arena, struct temporal_cancel_activity);
     if (!made) return false;
@@ -102,7 +103,7 @@ static bool stop_activity(struct answer *answer, struct pending *pending)
     return true;
 }
 
-static struct pending *pending_find(const struct task *task, struct str activity)
+static struct pending *pending_find(const struct workflow_task *task, struct str activity)
 {
     for (size_t i = 0; i < task->pending_count; i++)
         if (str_eq(task->pending[i].activity, activity)) return &task->pending[i];
@@ -116,14 +117,14 @@ static const struct wanted *wanted_as(const struct hosted *run, struct str activ
     return NULL;
 }
 
-static bool is_full(struct answer *answer)
+static bool is_full(struct task_answer *answer)
 {
     bool full = answer->count + 1 >= COMMANDS_MAX || answer->bytes >= COMMAND_BYTES;
     if (full) answer->more = true;
     return full;
 }
 
-static bool start_timers(struct hosted *run, struct answer *answer)
+static bool start_timers(struct hosted *run, struct task_answer *answer)
 {
     for (size_t i = 0; i < run->awaited_count && !is_full(answer); i++) {
         struct awaited *awaited = run->awaited[i];
@@ -143,9 +144,9 @@ static bool start_timers(struct hosted *run, struct answer *answer)
     return true;
 }
 
-static bool stop_timers(const struct hosted *run, struct answer *answer)
+static bool stop_timers(const struct hosted *run, struct task_answer *answer)
 {
-    const struct task *task = run->task;
+    const struct workflow_task *task = run->task;
     for (size_t i = 0; i < task->timer_count && !is_full(answer); i++) {
         bool wanted = false;
         for (size_t k = 0; k < run->awaited_count; k++) wanted = wanted || str_eq(run->awaited[k]->id, task->timers[i]);
@@ -158,9 +159,9 @@ static bool stop_timers(const struct hosted *run, struct answer *answer)
     return true;
 }
 
-static bool compare(struct temporal_host *host, struct hosted *run, struct answer *answer)
+static bool compare(struct temporal_host *host, struct hosted *run, struct task_answer *answer)
 {
-    struct task *task = run->task;
+    struct workflow_task *task = run->task;
     size_t flying = task->pending_count;
     bool draining = task->events >= (int64_t)host->history_max * DRAIN_FACTOR || task->bytes >= DRAIN_BYTES;
     for (struct wanted *wanted = run->wanted; wanted; wanted = wanted->next) {
@@ -187,7 +188,7 @@ static bool compare(struct temporal_host *host, struct hosted *run, struct answe
     return stop_timers(run, answer);
 }
 
-static bool close_workflow(struct hosted *run, struct answer *answer)
+static bool close_workflow(struct hosted *run, struct task_answer *answer)
 {
     struct arena *arena = answer->arena;
     if (run->outcome == RUN_STATUS_COMPLETED) {
@@ -215,7 +216,7 @@ static bool close_workflow(struct hosted *run, struct answer *answer)
 }
 
 // History grows with every step and is sent whole with every task. The store has what the next run of the workflow needs.
-static bool continue_workflow(struct temporal_host *host, struct hosted *run, struct answer *answer)
+static bool continue_workflow(struct temporal_host *host, struct hosted *run, struct task_answer *answer)
 {
     struct arena *arena = answer->arena;
     struct temporal_continue_workflow *made = ARENA_NEW(arena, struct temporal_continue_workflow);
@@ -225,13 +226,14 @@ static bool continue_workflow(struct temporal_host *host, struct hosted *run, st
     const struct temporal_payloads *input = json_in(arena, STR("null"));
     if (!made || !type || !queue || !timeout || !input) return false;
     *type = (struct temporal_name){STR(TEMPORAL_WORKFLOW)};
-    *queue = (struct temporal_queue){.name = host->runs_queue, .kind = TEMPORAL_QUEUE_NORMAL};
+    *queue = (struct temporal_queue){.name = host->queues[run->shard], .kind = TEMPORAL_QUEUE_NORMAL};
     *made = (struct temporal_continue_workflow){.type = type,
                                                 .task_queue = queue,
                                                 .input = input,
                                                 .task_timeout = timeout,
                                                 .initiator = 1,
-                                                .memo = host_memo(run, arena)};
+                                                .memo = host_memo(run, arena),
+                                                .search_attributes = host_attributes(host, run, arena)};
     add(answer, TEMPORAL_CONTINUE_WORKFLOW)->continue_as_new = made;
     return true;
 }
@@ -254,12 +256,16 @@ static void on_answered(void *context, const struct grpc_answer *got)
     about_end(about, NULL);
 }
 
-static bool send_answer(struct temporal_host *host, struct hosted *run, const struct answer *answer, int kind)
+static bool send_answer(struct temporal_host *host, struct hosted *run, const struct task_answer *answer, int kind, bool keeps)
 {
+    struct temporal_queue queue = {.name = host->cache_queue, .kind = TEMPORAL_QUEUE_STICKY, .normal_name = host->queues[run->shard]};
+    struct temporal_duration patience = temporal_duration_of(CACHE_MS);
+    struct temporal_sticky sticky = {.queue = &queue, .schedule_to_start = &patience};
     struct temporal_respond_workflow request = {.task_token = run->task->token,
                                                 .commands = answer->commands,
                                                 .commands_count = answer->count,
                                                 .identity = temporal_identity(host->client),
+                                                .sticky = keeps ? &sticky : NULL,
                                                 .force_new_task = answer->more,
                                                 .namespace = temporal_settings_of(host->client)->namespace};
     struct temporal_call call = {.method = TEMPORAL_METHOD("RespondWorkflowTaskCompleted"),
@@ -281,8 +287,8 @@ static bool is_unheard(const struct hosted *run)
 void hosted_task_answer(struct temporal_host *host, struct hosted *run)
 {
     struct arena arena = arena_of(16384, (size_t)64 << 20);
-    struct answer answer = {.arena = &arena, .commands = ARENA_ARRAY(&arena, COMMANDS_MAX, struct temporal_command)};
-    struct task *task = run->task;
+    struct task_answer answer = {.arena = &arena, .commands = ARENA_ARRAY(&arena, COMMANDS_MAX, struct temporal_command)};
+    struct workflow_task *task = run->task;
     bool long_enough = task->suggests || task->events >= (int64_t)host->history_max;
     // Ends that the engine has not heard of yet would go with the history: only what it drives is continued.
     bool can = long_enough && task->pending_count == 0 && run->is_driven && !is_unheard(run);
@@ -291,8 +297,14 @@ void hosted_task_answer(struct temporal_host *host, struct hosted *run)
     if (made && kind == ANSWER_CLOSE) made = close_workflow(run, &answer);
     if (made && kind == ANSWER_CONTINUE) made = continue_workflow(host, run, &answer);
     if (made && kind == ANSWER_PLAIN) made = compare(host, run, &answer);
-    if (!made || !send_answer(host, run, &answer, kind))
-        os_log(LOG_WARN, "no memory to answer a task of Temporal run=%.*s", STR_ARG(run->run)); // it comes again
+    // What history has the end of and nobody has heard is read again with the whole of it.
+    bool keeps = kind == ANSWER_PLAIN && run->is_driven && !is_unheard(run) && host->options.settings.cached_runs > 0;
+    bool sent = made && send_answer(host, run, &answer, kind, keeps);
+    if (!sent) os_log(LOG_WARN, "no memory to answer a task of Temporal run=%.*s", STR_ARG(run->run)); // it comes again
+    if (sent && keeps)
+        hosted_task_keep(host, run);
+    else
+        hosted_forget(host, run);
     hosted_task_free(run->task);
     run->task = NULL;
     arena_release(&arena);

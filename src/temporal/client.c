@@ -100,14 +100,41 @@ enum code temporal_ask(struct temporal *temporal, const struct temporal_call *ca
     return rc;
 }
 
-enum code temporal_send(struct temporal *temporal, const struct temporal_call *call, grpc_done done, void *context,
+enum code temporal_send(struct temporal *temporal, const struct temporal_call *call, grpc_done done, void *context, uint64_t *id,
                         struct error *err)
 {
     struct buf body = buf_of(REQUEST_MAX);
     proto_write(&body, call->in, call->request);
     struct grpc_call ask = call_of(call, &body);
-    enum code rc = buf_ok(&body) ? grpc_send(temporal->grpc, &ask, done, context, NULL, err) : error_nomem(err);
+    enum code rc = buf_ok(&body) ? grpc_send(temporal->grpc, &ask, done, context, id, err) : error_nomem(err);
     buf_release(&body);
+    return rc;
+}
+
+void temporal_cancel(struct temporal *temporal, uint64_t id)
+{
+    grpc_cancel(temporal->grpc, id);
+}
+
+enum code temporal_attributes_look(struct temporal *temporal, struct error *err)
+{
+    static const char *const names[] = TEMPORAL_ATTRIBUTES;
+    struct arena arena SCOPED(arena_release) = arena_of(4096, 1 << 20);
+    struct temporal_list_attributes request = {.namespace = temporal->settings.namespace};
+    struct temporal_attributes answer = {0};
+    struct temporal_call call = {.method = TEMPORAL_OPERATOR("ListSearchAttributes"),
+                                 .in = &temporal_list_attributes,
+                                 .request = &request,
+                                 .out = &temporal_attributes,
+                                 .answer = &answer,
+                                 .retry = GRPC_SAFE};
+    enum code rc = temporal_ask(temporal, &call, &arena, NULL, err);
+    for (size_t i = 0; !rc && i < ARRAY_COUNT(names); i++) {
+        bool found = false;
+        for (size_t k = 0; k < answer.custom_count; k++)
+            found = found || (str_is(answer.custom[k].key, names[i]) && answer.custom[k].value == TEMPORAL_KEYWORD);
+        if (!found) rc = error_set(err, E_NOT_FOUND, "the namespace has no search attribute %s of type Keyword", names[i]);
+    }
     return rc;
 }
 
@@ -153,8 +180,9 @@ struct str temporal_activity_queue(struct str base, struct str pool, struct aren
     return arena_format(arena, "%.*s.%.*s", STR_ARG(base), STR_ARG(pool));
 }
 
-struct str temporal_runs_queue(struct str base, struct arena *arena)
+struct str temporal_runs_queue(struct str base, uint32_t shard, struct arena *arena)
 {
+    if (shard > 0) return arena_format(arena, "%.*s.runs.%u", STR_ARG(base), shard);
     return arena_format(arena, "%.*s.runs", STR_ARG(base));
 }
 
@@ -209,6 +237,9 @@ enum code temporal_settings_parse(const struct json *config, struct arena *arena
     form_path(&form, "apiKeyFile", &out->key_file_path);
     form_count(&form, "heartbeatSeconds", 1, 3600, &out->heartbeat_s);
     form_count(&form, "historyEvents", 20, 4000, &out->history_events);
+    form_flag(&form, "searchAttributes", &out->searchable);
+    out->cached_runs = TEMPORAL_CACHED_RUNS;
+    form_count(&form, "cachedRuns", 0, 100000, &out->cached_runs);
     if (form_part(&form, "tls", &tls)) {
         out->tls = true;
         read_tls(&tls, out);

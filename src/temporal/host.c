@@ -3,217 +3,15 @@
 #include "remote/remote.h"
 #include "temporal/parcel.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARTBEAT_MS = 30000, HISTORY_MAX = 1000, POLLERS = 4, TEXT_MAX = 4096, LOOK_MS = 3000 };
+enum { HEARTBEAT_MS = 30000, HISTORY_MAX = 1000, READERS = 4, LOOK_MS = 3000 };
 
 static struct temporal_host *of(struct tools *tools)
 {
     return CONTAINER_OF(tools, struct temporal_host, base);
-}
-
-// ---- the table
-
-struct hosted *hosted_find(struct temporal_host *host, struct str id)
-{
-    struct hosted *run = host->table[str_hash(id) % HOST_TABLE];
-    while (run && !str_eq(run->id, id)) run = run->next;
-    return run;
-}
-
-static struct str put(char **at, struct str text)
-{
-    char *to = *at;
-    if (text.len > 0) memcpy(to, text.ptr, text.len);
-    to[text.len] = '\0';
-    *at = to + text.len + 1;
-    return (struct str){to, text.len};
-}
-
-struct hosted *hosted_get(struct temporal_host *host, struct str tenant, struct str name)
-{
-    size_t size = 2 * (tenant.len + name.len) + 8;
-    struct hosted *run = calloc(1, sizeof(*run) + size);
-    if (!run) return NULL;
-    char *at = run->text;
-    run->tenant = put(&at, tenant);
-    run->run = put(&at, name);
-    run->id = (struct str){at, tenant.len + 1 + name.len};
-    snprintf(at, tenant.len + name.len + 2, "%.*s/%.*s", STR_ARG(tenant), STR_ARG(name));
-    struct hosted *known = hosted_find(host, run->id);
-    if (known) {
-        free(run);
-        return known;
-    }
-    buf_init(&run->plan, TEXT_MAX);
-    buf_init(&run->reason, TEXT_MAX);
-    struct hosted **slot = &host->table[str_hash(run->id) % HOST_TABLE];
-    run->next = *slot;
-    *slot = run;
-    return run;
-}
-
-static void wanted_free(struct wanted *wanted)
-{
-    free(wanted->packed);
-    free(wanted);
-}
-
-struct wanted *wanted_find(const struct hosted *run, uint64_t ticket)
-{
-    struct wanted *wanted = run->wanted;
-    while (wanted && wanted->ticket != ticket) wanted = wanted->next;
-    return wanted;
-}
-
-static void hosted_free(struct hosted *run)
-{
-    while (run->wanted) {
-        struct wanted *next = run->wanted->next;
-        wanted_free(run->wanted);
-        run->wanted = next;
-    }
-    hosted_task_free(run->task);
-    hosted_timers_free(run);
-    buf_release(&run->plan);
-    buf_release(&run->reason);
-    free(run);
-}
-
-void hosted_drop(struct temporal_host *host, struct hosted *run)
-{
-    bool busy = run->wanted || run->unsettled > 0 || run->calls > 0 || run->is_dirty || run->is_moved || run->task;
-    if (busy || !run->has_ended || !run->is_closed) return;
-    struct hosted **at = &host->table[str_hash(run->id) % HOST_TABLE];
-    while (*at != run) at = &(*at)->next;
-    *at = run->next;
-    hosted_free(run);
-}
-
-void hosted_touch(struct temporal_host *host, struct hosted *run)
-{
-    if (run->is_dirty) return;
-    run->is_dirty = true;
-    run->next_dirty = host->dirty;
-    host->dirty = run;
-}
-
-bool hosted_needs_task(const struct hosted *run)
-{
-    if (run->is_closed) return false;
-    if (run->has_ended) return true;
-    for (size_t i = 0; i < run->awaited_count; i++)
-        if (!run->awaited[i]->is_set) return true;
-    for (const struct wanted *wanted = run->wanted; wanted; wanted = wanted->next)
-        if ((wanted->is_packed && !wanted->is_sent) || wanted->is_unread || (wanted->is_cancelled && !wanted->is_stopping)) return true;
-    return false;
-}
-
-void hosted_task_free(struct task *task)
-{
-    if (!task) return;
-    struct arena arena = task->arena;
-    arena_release(&arena);
-}
-
-// ---- results on their way through the engine
-
-struct handed {
-    struct temporal_host *host;
-    struct str id; // of the workflow
-    bool is_stored;
-    struct arena arena; // owns its texts, and this
-};
-
-static void settled(struct handed *handed)
-{
-    struct temporal_host *host = handed->host;
-    struct hosted *run = hosted_find(host, handed->id);
-    if (!run) return;
-    INVARIANT(run->unsettled > 0);
-    run->unsettled--;
-    hosted_touch(host, run); // what the result has led to is dispatched before the flush of the same turn
-}
-
-static void handed_stored(void *memory)
-{
-    struct handed *handed = memory;
-    pthread_mutex_lock(&handed->host->mutex);
-    handed->is_stored = true;
-    settled(handed);
-    pthread_mutex_unlock(&handed->host->mutex);
-}
-
-void hosted_flush(struct temporal_host *host)
-{
-    while (host->dirty) {
-        struct hosted *run = host->dirty;
-        host->dirty = run->next_dirty;
-        run->is_dirty = false;
-        hosted_settle(host, run);
-    }
-}
-
-// Not stored: it came too late, or the engine is ending. There may be no flush after it.
-static void handed_release(void *memory)
-{
-    struct handed *handed = memory;
-    struct temporal_host *host = handed->host;
-    if (!handed->is_stored) {
-        pthread_mutex_lock(&host->mutex);
-        settled(handed);
-        hosted_flush(host);
-        pthread_mutex_unlock(&host->mutex);
-    }
-    struct arena arena = handed->arena;
-    arena_release(&arena);
-}
-
-static bool copy_texts(struct arena *arena, struct tool_result *result)
-{
-    struct str *const texts[] = {&result->output,         &result->fault.code,   &result->fault.message,
-                                 &result->fault.category, &result->fault.detail, &result->errors};
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-        *texts[i] = arena_copy(arena, *texts[i]);
-        if (!texts[i]->ptr) return false;
-    }
-    return true;
-}
-
-static void unlink_wanted(struct hosted *run, const struct wanted *wanted)
-{
-    struct wanted **at = &run->wanted;
-    while (*at != wanted) at = &(*at)->next;
-    *at = wanted->next;
-}
-
-// The attempt is over: the engine hears of it, and the host forgets it. Without memory for the texts it is as good as lost.
-void wanted_end(struct temporal_host *host, struct hosted *run, struct wanted *wanted, struct tool_result *result)
-{
-    uint64_t ticket = wanted->ticket;
-    unlink_wanted(run, wanted);
-    host->unpacked -= !wanted->is_packed;
-    wanted_free(wanted);
-    if (!host->engine) return;
-    struct arena arena = arena_of(4096, (size_t)64 << 20);
-    struct handed *handed = ARENA_NEW(&arena, struct handed);
-    struct str id = handed ? arena_copy(&arena, run->id) : (struct str){0};
-    struct tool_result out = *result;
-    if (handed && id.ptr && copy_texts(&arena, &out)) {
-        *handed = (struct handed){.host = host, .id = id, .arena = arena};
-        out.memory = handed;
-        out.stored = handed_stored;
-        out.release = handed_release;
-        run->unsettled++;
-    } else {
-        out = (struct tool_result){.lost = true};
-        arena_release(&arena);
-    }
-    out.ticket = ticket;
-    engine_deliver(host->engine, &out);
 }
 
 static void end_cancelled(struct temporal_host *host, struct hosted *run, struct wanted *wanted, const char *why)
@@ -225,9 +23,17 @@ static void end_cancelled(struct temporal_host *host, struct hosted *run, struct
 
 void hosted_settle(struct temporal_host *host, struct hosted *run)
 {
+    if (run->has_left) {
+        if (run->task) task_hand_back(host, run);
+        hosted_forget(host, run);
+        hosted_drop(host, run);
+        return;
+    }
     if (run->is_closed) { // nobody executes anything of it any more
         hosted_task_free(run->task);
         run->task = NULL;
+        hosted_forget(host, run);
+        pthread_cond_broadcast(&host->settled);
         for (struct wanted *wanted = run->wanted, *next; wanted; wanted = next) {
             next = wanted->next;
             if (wanted->is_cancelled) end_cancelled(host, run, wanted, "cancelled; its workflow has ended");
@@ -247,6 +53,17 @@ void hosted_settle(struct temporal_host *host, struct hosted *run)
 }
 
 // ---- the side of the engine
+
+void hosted_place(struct temporal_host *host, struct hosted *run)
+{
+    run->has_left = false;
+    if (run->is_placed || !host->engine) return;
+    run->shard = engine_shard(host->engine, run->tenant, run->run);
+    run->is_placed = true;
+    if (run->shard > 0 || host->serves_shardless) return;
+    host->keeps_shardless = host->serves_shardless = true; // who has the duty of those without a shard may change, and they stay here
+    posts_look(host);
+}
 
 static struct wanted *wanted_new(struct temporal_host *host, const struct tool_request *request, struct error *err)
 {
@@ -281,16 +98,13 @@ static struct wanted *wanted_new(struct temporal_host *host, const struct tool_r
         wanted->ticket = request->ticket;
         wanted->timeout_ms = request->timeout_ms;
         wanted->is_function = function;
-        wanted->activity = put(&at, activity);
-        wanted->step = str_slice(wanted->activity, 0, request->step.len);
-        wanted->logical = request->logical;
-        wanted->engine = request->engine;
-        wanted->type = put(&at, type);
-        wanted->queue = put(&at, queue);
-        wanted->input = put(&at, buf_str(&input));
-        wanted->summary = put(&at, summary);
-        wanted->artifacts_dir = put(&at, request->artifacts_dir);
-        wanted->log = put(&at, request->log);
+        wanted->activity = put_text(&at, activity);
+        wanted->type = put_text(&at, type);
+        wanted->queue = put_text(&at, queue);
+        wanted->input = put_text(&at, buf_str(&input));
+        wanted->summary = put_text(&at, summary);
+        wanted->artifacts_dir = put_text(&at, request->artifacts_dir);
+        wanted->log = put_text(&at, request->log);
         wanted->log_max = request->log_max;
         wanted->is_packed = function || (input.len <= TEMPORAL_INLINE_MAX && parcel_is_empty(wanted->artifacts_dir.ptr));
     } else if (!err->code) {
@@ -309,6 +123,7 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
     pthread_mutex_lock(&host->mutex);
     struct hosted *run = atomic_load(&host->is_shut) ? NULL : hosted_get(host, request->tenant, request->run);
     if (run) {
+        hosted_place(host, run);
         struct wanted **end = &run->wanted;
         while (*end) end = &(*end)->next;
         *end = wanted;
@@ -324,6 +139,12 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
     return atomic_load(&host->is_shut) ? error_set(err, E_CANCELLED, "closing") : error_nomem(err);
 }
 
+// Whether the engine has let go of the run, which has not ended.
+static bool has_left(const struct temporal_host *host, const struct hosted *run)
+{
+    return host->engine && !run->has_ended && !engine_run(host->engine, run->tenant, run->run);
+}
+
 static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
 {
     (void)grace_ms; // the worker's own
@@ -334,6 +155,10 @@ static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
             for (struct wanted *wanted = run->wanted, *next; wanted; wanted = next) {
                 next = wanted->next;
                 if (wanted->ticket != ticket) continue;
+                if (has_left(host, run)) { // it is for another engine, which claims it
+                    wanted_end(host, run, wanted, &(struct tool_result){.lost = true});
+                    continue;
+                }
                 wanted->is_cancelled = true;
                 if (!wanted->is_sent || run->is_closed)
                     end_cancelled(host, run, wanted, "cancelled before a worker took it");
@@ -352,10 +177,11 @@ static void flush(struct tools *tools)
         struct hosted *run = host->moved;
         host->moved = run->next_moved;
         run->is_moved = false;
+        if (!run->has_left) hosted_place(host, run);
         run->is_driven = host->engine && (run->has_ended || engine_is_driven(host->engine, run->tenant, run->run));
         hosted_timers(host, run);
         hosted_touch(host, run);
-        if (run->is_driven || !host->engine) continue;
+        if (run->is_driven || run->has_left || !host->engine) continue;
         run->is_moved = true; // looked at again by the next flush
         run->next_moved = later;
         later = run;
@@ -381,15 +207,6 @@ static void close_tools(struct tools *tools)
 
 static const struct tool_ops ops = {.start = start, .cancel = cancel, .flush = flush, .close = close_tools};
 
-static struct hosted *known(struct temporal_host *host, struct str tenant, struct str name)
-{
-    struct buf id = buf_of(1024);
-    buf_printf(&id, "%.*s/%.*s", STR_ARG(tenant), STR_ARG(name));
-    struct hosted *run = buf_ok(&id) ? hosted_find(host, buf_str(&id)) : NULL;
-    buf_release(&id);
-    return run;
-}
-
 static void note_plan(struct hosted *run, const struct engine_event *event)
 {
     const struct run_ids *ids = &event->state->ids;
@@ -405,9 +222,10 @@ void temporal_host_event(struct temporal_host *host, const struct engine_event *
     bool ends = kind == MOMENT_RUN_COMPLETED || kind == MOMENT_RUN_FAILED || kind == MOMENT_RUN_CANCELLED;
     pthread_mutex_lock(&host->mutex);
     struct hosted *run = begins || ends ? hosted_get(host, state->ids.tenant, state->ids.run)
-                                        : known(host, state->ids.tenant, state->ids.run);
+                                        : hosted_known(host, state->ids.tenant, state->ids.run);
     if (run) moved(host, run);
     if (run && (begins || ends)) {
+        hosted_place(host, run);
         note_plan(run, event);
         if (ends) {
             run->has_ended = true;
@@ -426,9 +244,22 @@ void temporal_host_adopted(struct temporal_host *host, struct str tenant, struct
 {
     pthread_mutex_lock(&host->mutex);
     struct hosted *run = hosted_get(host, tenant, name);
+    if (run) hosted_place(host, run);
     if (run) moved(host, run);
     if (run) hosted_touch(host, run);
     pthread_mutex_unlock(&host->mutex);
+}
+
+void temporal_host_left(struct temporal_host *host, struct str tenant, struct str name)
+{
+    LOCKED(&host->mutex);
+    struct hosted *run = hosted_known(host, tenant, name);
+    if (!run || !host->engine) return;
+    run->has_left = true;
+    while (run->wanted) wanted_end(host, run, run->wanted, &(struct tool_result){.lost = true}); // the engine knows none of these any more
+    hosted_timers_free(run);
+    if (run->task) task_hand_back(host, run);
+    hosted_touch(host, run);
 }
 
 // ---- for the owner
@@ -466,21 +297,24 @@ enum code temporal_host_open(const struct temporal_host_options *options, struct
     if (!host) return error_nomem(err);
     host->base.ops = &ops;
     host->options = *options;
+    host->last_letter = &host->letters;
     host->heartbeat_ms = options->settings.heartbeat_s ? (int64_t)options->settings.heartbeat_s * 1000 : HEARTBEAT_MS;
     host->history_max = options->settings.history_events ? options->settings.history_events : HISTORY_MAX;
-    if (host->options.pollers == 0) host->options.pollers = POLLERS;
-    if (host->options.pollers > HOST_POLLERS_MAX) host->options.pollers = HOST_POLLERS_MAX;
-    arena_init(&host->arena, 1024, 1 << 20);
+    if (host->options.readers == 0) host->options.readers = READERS;
+    if (host->options.readers > HOST_READERS_MAX) host->options.readers = HOST_READERS_MAX;
+    arena_init(&host->arena, 4096, 1 << 20);
     INVARIANT(pthread_mutex_init(&host->mutex, NULL) == 0 && pthread_mutex_init(&host->store_mutex, NULL) == 0);
     os_condition(&host->changed);
     os_condition(&host->pack);
+    os_condition(&host->mailed);
+    os_condition(&host->settled);
     struct store_options store = {.mode = STORE_READ, .contract = options->contract, .entropy = os_entropy()};
     enum code rc = store_open(options->store, &store, &host->store, err);
     if (!rc) rc = temporal_open(&options->settings, &host->client, err);
     if (!rc) host->base_queue = temporal_settings_of(host->client)->queue;
-    if (!rc) host->runs_queue = temporal_runs_queue(host->base_queue, &host->arena);
-    if (!rc && !host->runs_queue.ptr) rc = error_nomem(err);
+    if (!rc) rc = posts_init(host, err);
     if (!rc) rc = check_namespace(host, err);
+    if (!rc && options->settings.searchable) rc = temporal_attributes_look(host->client, err);
     if (rc)
         temporal_host_free(host);
     else
@@ -490,20 +324,48 @@ enum code temporal_host_open(const struct temporal_host_options *options, struct
 
 enum code temporal_host_attach(struct temporal_host *host, struct engine *engine, struct error *err)
 {
-    sigset_t all, before;
     pthread_mutex_lock(&host->mutex);
     host->engine = engine;
     host->is_polling = true;
     pthread_mutex_unlock(&host->mutex);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    size_t wanted = 1 + HOST_PACKERS + host->options.pollers;
+    size_t wanted = 1 + HOST_PACKERS + host->options.readers;
     for (size_t i = 0; i < wanted && host->thread_count == i; i++) {
-        void *(*body)(void *) = i == 0 ? host_keep : i <= HOST_PACKERS ? host_pack : host_poll;
-        host->thread_count += pthread_create(&host->threads[i], NULL, body, host) == 0;
+        void *(*body)(void *) = i == 0 ? host_keep : i <= HOST_PACKERS ? host_pack : host_read;
+        host->thread_count += os_thread(&host->threads[i], NULL, body, host) == 0;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return host->thread_count == wanted ? OK : error_set(err, E_LIMIT, "no thread can be made");
+}
+
+const struct temporal_settings *temporal_host_settings(const struct temporal_host *host)
+{
+    return temporal_settings_of(host->client);
+}
+
+enum code temporal_host_only(struct temporal_host *host, struct str run, struct error *err)
+{
+    host->queues[0] = arena_format(&host->arena, "%.*s.runs.%.*s", STR_ARG(host->base_queue), STR_ARG(run));
+    return host->queues[0].ptr ? OK : error_nomem(err);
+}
+
+static bool is_closing(const struct temporal_host *host)
+{
+    for (size_t i = 0; i < HOST_TABLE; i++)
+        for (const struct hosted *run = host->table[i]; run; run = run->next)
+            if (run->has_ended && !run->is_closed) return true;
+    return false;
+}
+
+bool temporal_host_settle(struct temporal_host *host, int64_t most_ms)
+{
+    int64_t until = os_now().mono_ms + most_ms;
+    bool closed;
+    {
+        LOCKED(&host->mutex);
+        while (is_closing(host) && os_wait_until(&host->settled, &host->mutex, until)) continue;
+        closed = !is_closing(host);
+    }
+    if (closed) host_sweep_values(host);
+    return closed;
 }
 
 void temporal_host_shut(struct temporal_host *host)
@@ -513,6 +375,7 @@ void temporal_host_shut(struct temporal_host *host)
     host->engine = NULL;
     pthread_cond_broadcast(&host->changed);
     pthread_cond_broadcast(&host->pack);
+    pthread_cond_broadcast(&host->mailed);
     pthread_mutex_unlock(&host->mutex);
     if (before) return;
     if (host->client) temporal_shut(host->client);
@@ -533,6 +396,9 @@ void temporal_host_free(struct temporal_host *host)
     if (host->store) store_close(host->store);
     pthread_cond_destroy(&host->changed);
     pthread_cond_destroy(&host->pack);
+    pthread_cond_destroy(&host->mailed);
+    pthread_cond_destroy(&host->settled);
+    posts_free(host);
     pthread_mutex_destroy(&host->store_mutex);
     pthread_mutex_destroy(&host->mutex);
     arena_release(&host->arena);

@@ -1,6 +1,7 @@
 // Private to temporal/: the host's table of runs.
 //
-//   host.c    open, close, the table, the side of the engine       task.c   a workflow task: history read, results delivered
+//   host.c    open, close, the side of the engine                   table.c  runs and their attempts, results on their way
+//   post.c    polls for workflow tasks                             task.c   a workflow task: history read, results delivered
 //   answer.c  the commands that a task is answered with            keeper.c workflows started, woken and looked after
 //   timer.c   what runs wait for, as timers of Temporal
 //   pack.c    what goes with an attempt to its worker              outcome.c what came out of an attempt, and with it
@@ -13,7 +14,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { HOST_TABLE = 4096, HOST_POLLERS_MAX = 32, HOST_PACKERS = 2, HOST_CHECK_MS = 20000 };
+enum { HOST_TABLE = 4096, HOST_READERS_MAX = 32, HOST_PACKERS = 2, HOST_SHARDLESS_POLLS = 4, HOST_CACHE_POLLS = 4 };
+enum { HOST_CHECK_MS = 20000, HOST_HISTORY_ROOM = 256 << 20 };
 
 struct wanted { // an attempt that the engine wants outside
     struct wanted *next;
@@ -49,8 +51,8 @@ struct awaited { // a moment that the run waits for, long enough for a person to
     char text[];
 };
 
-struct task { // a workflow task in hand: permission to send commands
-    struct str token, run_id;
+struct workflow_task { // a workflow task in hand: permission to send commands. When it is answered it stays as what is known of the history
+    struct str token, run_id, original;
     int64_t events, bytes; // of its history
     bool suggests; // the server: continue as new
     struct pending *pending;
@@ -65,6 +67,9 @@ struct hosted { // a run
     struct hosted *next_dirty; // of those that flush looks at
     struct hosted *next_moved; // of those that something has happened to in this turn
     bool is_moved;
+    uint32_t shard; // 0: it has none
+    bool is_placed; // that is known
+    bool has_left;  // another engine drives it
     bool is_driven; // the engine has it: what was in flight is wanted, nothing else is
     struct awaited **awaited; // what it waits for by the clock
     size_t awaited_count;
@@ -75,7 +80,8 @@ struct hosted { // a run
     enum run_status outcome;
     struct buf plan, reason; // what its workflow shows of it; why it failed
     struct wanted *wanted;
-    struct task *task;
+    struct workflow_task *task;
+    struct workflow_task *cached; // the last one, answered: the next brings only what has come since
     size_t unsettled;   // results that the engine has and has not stored yet
     size_t calls;       // on their way that name this run
     char seen_run[64];  // signals up to seen_event of this workflow run were posted
@@ -84,12 +90,32 @@ struct hosted { // a run
     char text[];
 };
 
+struct post { // a poll, or none
+    struct temporal_host *host;
+    uint32_t shard;
+    bool of_cache;
+    bool is_open, is_ending;
+    uint64_t call;
+    int64_t not_before; // it was refused
+};
+
 struct temporal_host {
     struct tools base;
     struct temporal_host_options options;
     struct temporal *client;
     struct arena arena;
-    struct str base_queue, runs_queue;
+    struct str base_queue, queues[SHARD_COUNT + 1]; // by shard; [0]: of runs without one
+    struct str value_queue; // of values: nobody polls it
+    int64_t sweep_at;
+    uint64_t shards;                                // whose runs this host drives
+    bool serves_shardless, keeps_shardless;         // keeps: it has taken one up that has none
+    struct post posts[HOST_SHARDLESS_POLLS + SHARD_COUNT + HOST_CACHE_POLLS];
+    struct str cache_queue; // of this process alone: tasks of runs whose history it knows
+    size_t cached, cache_hand; // how many; where the next one to forget is looked for
+    struct letter *letters, **last_letter; // answers to polls
+    size_t letter_count;
+    pthread_cond_t mailed;  // there is one
+    pthread_cond_t settled; // a workflow was closed
     int64_t heartbeat_ms;
     uint32_t history_max;
     pthread_mutex_t mutex, store_mutex;
@@ -100,37 +126,53 @@ struct temporal_host {
     struct hosted *dirty, *moved;
     size_t unpacked; // attempts that wait for pack.c
     pthread_cond_t pack; // there is one
-    pthread_t threads[HOST_POLLERS_MAX + HOST_PACKERS + 1];
+    pthread_t threads[HOST_READERS_MAX + HOST_PACKERS + 1];
     size_t thread_count;
     atomic_bool is_shut;
     bool is_polling;
 };
 
-// host.c. With the lock, unless it says otherwise.
+// host.c
+void hosted_place(struct temporal_host *host, struct hosted *run); // of which shard it is. Engine thread, with the lock
+void hosted_settle(struct temporal_host *host, struct hosted *run); // whatever can be done for it now. With the lock
+
+// table.c. With the lock.
+struct str put_text(char **at, struct str text); // copies, with a NUL behind it
+void wanted_free(struct wanted *wanted);
+void hosted_free(struct hosted *run);
+struct hosted *hosted_known(struct temporal_host *host, struct str tenant, struct str run); // NULL: it is not in the table
 struct hosted *hosted_find(struct temporal_host *host, struct str id);
 struct hosted *hosted_get(struct temporal_host *host, struct str tenant, struct str run); // made when it is not there; NULL: no memory
 void hosted_drop(struct temporal_host *host, struct hosted *run); // when nothing is left to do for it
 void hosted_touch(struct temporal_host *host, struct hosted *run); // looked at by the next flush
-void hosted_settle(struct temporal_host *host, struct hosted *run); // whatever can be done for it now
 void wanted_end(struct temporal_host *host, struct hosted *run, struct wanted *wanted, struct tool_result *result);
 struct wanted *wanted_find(const struct hosted *run, uint64_t ticket); // NULL: the attempt is over
 void hosted_flush(struct temporal_host *host); // settles those that were touched
-void hosted_task_free(struct task *task);
+void hosted_task_free(struct workflow_task *task);
+void hosted_task_keep(struct temporal_host *host, struct hosted *run); // the task in hand was answered: what it says is known from now on
+void hosted_forget(struct temporal_host *host, struct hosted *run);    // what is known of the run's history
 bool hosted_needs_task(const struct hosted *run);
 
 // timer.c
 void hosted_timers(struct temporal_host *host, struct hosted *run); // as the engine has them. Engine thread, with the lock
 void hosted_timers_free(struct hosted *run);
 
+// post.c. With the lock, but for the thread.
+enum code posts_init(struct temporal_host *host, struct error *err) MUST_CHECK;
+void posts_look(struct temporal_host *host); // polls that are missing are sent, those of others are ended
+void posts_free(struct temporal_host *host);
+bool host_serves(const struct temporal_host *host, uint32_t shard);
+void *host_read(void *host); // a thread
+
 // task.c
-void *host_poll(void *host); // a thread
+void host_task(struct temporal_host *host, const struct temporal_workflow_task *task, struct arena *arena);
+void task_hand_back(struct temporal_host *host, struct hosted *run); // the task in hand, unanswered: it is for another host
 
 // pack.c
 void *host_pack(void *host); // a thread
 
 // outcome.c
 struct ended { // an attempt that history has the end of, while the lock is open
-    uint64_t ticket;
     size_t index; // of its activity
     bool is_function;
     int64_t timeout_ms;
@@ -147,15 +189,17 @@ void hosted_task_answer(struct temporal_host *host, struct hosted *run);
 
 // keeper.c
 void *host_keep(void *host); // a thread
+void host_sweep_values(struct temporal_host *host); // those of runs that have ended are deleted. Without the lock
 void workflow_start(struct temporal_host *host, struct hosted *run);
 void workflow_wake(struct temporal_host *host, struct hosted *run);
 // A signal of that type for a run, by way of its inbox; the id follows from `place`. Without the lock.
 enum code host_signal(struct temporal_host *host, struct str tenant, struct str run, enum signal_type type,
                       struct str place, struct str reason, struct str bytes, struct error *err) MUST_CHECK;
-// How the run stands in the store; E_NOT_FOUND. Without the lock.
-enum code host_look_up(struct temporal_host *host, struct str tenant, struct str run, enum run_status *status,
-                       struct str *plan, struct arena *arena, struct error *err) MUST_CHECK;
+// How the run stands in the store; E_NOT_FOUND. In `arena`. Without the lock.
+enum code host_look_up(struct temporal_host *host, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
+                       struct error *err) MUST_CHECK;
 const struct temporal_fields *host_memo(const struct hosted *run, struct arena *arena);
+const struct temporal_fields *host_attributes(const struct temporal_host *host, const struct hosted *run, struct arena *arena); // or NULL
 
 // A call about a run that nobody waits for. The run stays in the table until it is answered.
 struct about {

@@ -11,6 +11,7 @@
 
 enum { KEEP_MS = 1000, START_BUDGET_MS = 60000, WAKE_BUDGET_MS = 30000, TASK_MS = 20000, PAGE = 200, SWEEP_MS = 60000 };
 enum { ABOUT_START = 1, ABOUT_WAKE };
+enum { SIGNAL_MAX = 16 << 10 }; // bytes of what Temporal has of one
 
 // ---- calls about a run that nobody waits for
 
@@ -22,7 +23,7 @@ bool about_send(struct temporal_host *host, struct hosted *run, int kind, const 
     *about = (struct about){.host = host, .kind = kind, .size = run->id.len};
     memcpy(about->id, run->id.ptr, run->id.len);
     run->calls++;
-    if (temporal_send(host->client, call, done, about, &err) == OK) return true;
+    if (temporal_send(host->client, call, done, about, NULL, &err) == OK) return true;
     run->calls--;
     free(about);
     return false;
@@ -43,13 +44,6 @@ void about_end(struct about *about, const struct hosted *run)
     if (run && run->is_doubtful) pthread_cond_signal(&host->changed);
     pthread_mutex_unlock(&host->mutex);
     free(about);
-}
-
-// The same text for the same place, as a UUID.
-static void uuid_of(struct str place, char out[UUID_SIZE])
-{
-    struct digest digest = sha256(place);
-    uuid_format(digest.b, out);
 }
 
 static void on_called(void *context, const struct grpc_answer *got)
@@ -83,6 +77,19 @@ static bool memo_field(struct arena *arena, struct temporal_named_payload *out, 
     return true;
 }
 
+const struct temporal_fields *host_attributes(const struct temporal_host *host, const struct hosted *run, struct arena *arena)
+{
+    static const char *const names[] = TEMPORAL_ATTRIBUTES;
+    const struct str values[] = {run->tenant, buf_str(&run->plan)};
+    struct temporal_named_payload *fields = ARENA_ARRAY(arena, ARRAY_COUNT(names), struct temporal_named_payload);
+    struct temporal_fields *out = ARENA_NEW(arena, struct temporal_fields);
+    if (!host->options.settings.searchable || !fields || !out) return NULL;
+    *out = (struct temporal_fields){.fields = fields};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        out->fields_count += values[i].len > 0 && memo_field(arena, &fields[out->fields_count], str_from(names[i]), values[i]);
+    return out;
+}
+
 const struct temporal_fields *host_memo(const struct hosted *run, struct arena *arena)
 {
     struct temporal_named_payload *fields = ARENA_ARRAY(arena, 3, struct temporal_named_payload);
@@ -100,10 +107,10 @@ void workflow_start(struct temporal_host *host, struct hosted *run)
     struct arena arena = arena_of(4096, 1 << 20);
     char request_id[UUID_SIZE];
     struct temporal_json input, summary;
-    if (run->is_starting || atomic_load(&host->is_shut)) return;
-    uuid_of(run->id, request_id);
+    if (run->is_starting || !run->is_placed || atomic_load(&host->is_shut)) return;
+    uuid_named(run->id, request_id);
     struct temporal_name type = {STR(TEMPORAL_WORKFLOW)};
-    struct temporal_queue queue = {.name = host->runs_queue, .kind = TEMPORAL_QUEUE_NORMAL};
+    struct temporal_queue queue = {.name = host->queues[run->shard], .kind = TEMPORAL_QUEUE_NORMAL};
     struct temporal_duration task = temporal_duration_of(TASK_MS);
     struct buf name = buf_of(8192);
     json_write_string(&name, run->plan.len > 0 ? buf_str(&run->plan) : run->run);
@@ -119,6 +126,7 @@ void workflow_start(struct temporal_host *host, struct hosted *run)
                                      .reuse_policy = TEMPORAL_REUSE_REJECT,
                                      .conflict_policy = TEMPORAL_CONFLICT_USE_EXISTING,
                                      .memo = host_memo(run, &arena),
+                                     .search_attributes = host_attributes(host, run, &arena),
                                      .user_metadata = buf_ok(&name) ? &metadata : NULL};
     struct temporal_call call = {.method = TEMPORAL_METHOD("StartWorkflowExecution"),
                                  .in = &temporal_start,
@@ -133,10 +141,8 @@ void workflow_start(struct temporal_host *host, struct hosted *run)
 void workflow_wake(struct temporal_host *host, struct hosted *run)
 {
     char request_id[UUID_SIZE];
-    uint8_t random[16];
     if (run->is_waking || atomic_load(&host->is_shut)) return;
-    os_entropy()->fill(os_entropy(), random, sizeof(random));
-    uuid_format(random, request_id);
+    entropy_uuid(os_entropy(), request_id);
     struct temporal_execution execution = {.workflow_id = run->id}; // the run of the workflow that is current
     struct temporal_signal request = {.namespace = temporal_settings_of(host->client)->namespace,
                                       .execution = &execution,
@@ -158,10 +164,12 @@ enum code host_signal(struct temporal_host *host, struct str tenant, struct str 
 {
     struct arena arena = arena_of(4096, (size_t)4 << 20);
     char id[UUID_SIZE];
-    uuid_of(place, id);
+    uuid_named(place, id);
     struct json given = {0};
     struct signal signal = {.type = type, .id = str_from(id), .reason = reason, .actor = STR("temporal"), .role = STR("Admin")};
     struct error bad = {0};
+    // What is no signal here is refused, never tried again: a task that cannot be answered comes back for ever, and the run stands still.
+    if (bytes.len > SIGNAL_MAX || reason.len > SIGNAL_MAX) return error_set(err, E_INVALID, "a signal of more than 16 KiB");
     if (bytes.len > 0 && json_parse(bytes, NULL, &arena, &given, &bad) == OK && json_is(&given, JSON_OBJECT)) {
         const struct json *payload = json_key(&given, "payload");
         const struct json *from = json_is(payload, JSON_OBJECT) ? payload : &given;
@@ -172,6 +180,7 @@ enum code host_signal(struct temporal_host *host, struct str tenant, struct str 
     }
     struct str text = {0};
     enum code rc = signal_encode(&signal, &arena, &text, err);
+    if (rc == E_LIMIT) rc = err->code = E_INVALID;
     if (!rc) {
         pthread_mutex_lock(&host->store_mutex);
         rc = store_post(host->store, tenant, run, signal.id, text, err);
@@ -181,17 +190,11 @@ enum code host_signal(struct temporal_host *host, struct str tenant, struct str 
     return rc;
 }
 
-enum code host_look_up(struct temporal_host *host, struct str tenant, struct str run, enum run_status *status,
-                       struct str *plan, struct arena *arena, struct error *err)
+enum code host_look_up(struct temporal_host *host, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
+                       struct error *err)
 {
-    struct run_head head;
-    pthread_mutex_lock(&host->store_mutex);
-    enum code rc = store_head(host->store, tenant, run, arena, &head, err);
-    pthread_mutex_unlock(&host->store_mutex);
-    if (rc) return rc;
-    *status = head.summary.status;
-    *plan = head.ids.plan_id;
-    return OK;
+    LOCKED(&host->store_mutex);
+    return store_head(host->store, tenant, run, arena, out, err);
 }
 
 // ---- looking after
@@ -205,7 +208,7 @@ static struct hosted *doubtful(struct temporal_host *host, int64_t now)
     for (size_t i = 0; i < HOST_TABLE; i++)
         for (struct hosted *run = host->table[i]; run; run = run->next) {
             bool due = now - run->checked_ms >= HOST_CHECK_MS;
-            if (run->is_started && !run->is_closed && (run->is_doubtful || due)) return run;
+            if (run->is_started && !run->is_closed && !run->has_left && (run->is_doubtful || due)) return run;
         }
     return NULL;
 }
@@ -233,7 +236,7 @@ static int64_t ask_status(struct temporal_host *host, struct str id, struct aren
 {
     struct temporal_execution execution = {.workflow_id = id};
     struct temporal_describe request = {.namespace = temporal_settings_of(host->client)->namespace, .execution = &execution};
-    struct temporal_described answer;
+    struct temporal_described answer = {0};
     struct error err = {0};
     int status = 0;
     struct temporal_call call = {.method = TEMPORAL_METHOD("DescribeWorkflowExecution"),
@@ -286,7 +289,7 @@ static bool look_at_one(struct temporal_host *host, int64_t now)
 }
 
 // Workflows that are open although their run has ended: the engine died between the two. Each gets a task, and is closed by it.
-static void close_left(struct temporal_host *host, struct str id, enum run_status status)
+static void close_left(struct temporal_host *host, struct str id, const struct run_head *head)
 {
     struct str tenant, name;
     if (!temporal_workflow_parse(id, &tenant, &name)) return;
@@ -295,7 +298,9 @@ static void close_left(struct temporal_host *host, struct str id, enum run_statu
     if (run) {
         run->is_started = true;
         run->has_ended = true;
-        run->outcome = status;
+        run->outcome = head->summary.status;
+        run->shard = head->shard;
+        run->is_placed = true;
         hosted_settle(host, run);
     }
     pthread_mutex_unlock(&host->mutex);
@@ -314,10 +319,24 @@ static void delete_left(struct temporal_host *host, struct str id, struct arena 
     (void)!temporal_ask(host->client, &call, arena, NULL, &err);
 }
 
-// Those of this host that are open and whose run has ended.
+static bool serves(struct temporal_host *host, uint32_t shard)
+{
+    LOCKED(&host->mutex);
+    return host_serves(host, shard);
+}
+
+// Whether a workflow that waits in this queue is of a host with this base.
+static bool is_mine(struct temporal_host *host, struct str queue)
+{
+    for (size_t i = 0; i <= SHARD_COUNT; i++)
+        if (str_eq(queue, host->queues[i])) return true;
+    return str_eq(queue, host->value_queue);
+}
+
+// Those of this host that are open and whose run has ended. Where several share the store, each looks after its own shards.
 static void sweep(struct temporal_host *host, struct str query, bool of_values)
 {
-    struct arena arena = arena_of(65536, (size_t)32 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(65536, (size_t)32 << 20);
     struct temporal_executions page = {0};
     struct error err = {0};
     struct temporal_list_executions request = {
@@ -332,21 +351,26 @@ static void sweep(struct temporal_host *host, struct str query, bool of_values)
         if (temporal_ask(host->client, &call, &arena, NULL, &err)) break;
         for (size_t i = 0; i < page.executions_count && !atomic_load(&host->is_shut); i++) {
             const struct temporal_execution_info *info = &page.executions[i];
-            struct str tenant, name, plan, of;
-            enum run_status status = 0;
-            if (!info->execution || !str_eq(info->task_queue, host->runs_queue)) continue;
+            struct run_head head;
+            struct str tenant, name, of;
+            if (!info->execution || !is_mine(host, info->task_queue)) continue;
             of = info->execution->workflow_id;
             if (of_values && !temporal_value_parse(info->execution->workflow_id, &of)) continue;
             if (!temporal_workflow_parse(of, &tenant, &name)) continue;
-            if (host_look_up(host, tenant, name, &status, &plan, &arena, &err) || !run_status_terminal(status)) continue;
+            if (host_look_up(host, tenant, name, &arena, &head, &err) || !run_status_terminal(head.summary.status)) continue;
+            if (!serves(host, head.shard)) continue;
             if (of_values)
                 delete_left(host, info->execution->workflow_id, &arena);
             else
-                close_left(host, of, status);
+                close_left(host, of, &head);
         }
         request.next_page_token = page.next_page_token;
     } while (request.next_page_token.len > 0 && !atomic_load(&host->is_shut));
-    arena_release(&arena);
+}
+
+void host_sweep_values(struct temporal_host *host)
+{
+    sweep(host, STR("WorkflowType = '" TEMPORAL_VALUE "' AND ExecutionStatus = 'Running'"), true);
 }
 
 // Starts and wakes that did not get through are tried again.
@@ -362,20 +386,20 @@ static void nudge(struct temporal_host *host)
 void *host_keep(void *context)
 {
     struct temporal_host *host = context;
-    int64_t sweep_at = 0;
     pthread_setname_np(pthread_self(), "cairn-temporal");
     pthread_mutex_lock(&host->mutex);
     while (!atomic_load(&host->is_shut)) {
         int64_t now = os_now().mono_ms;
-        if (now >= sweep_at) {
-            sweep_at = now + SWEEP_MS;
+        if (now >= host->sweep_at) {
+            host->sweep_at = now + SWEEP_MS;
             pthread_mutex_unlock(&host->mutex);
             sweep(host, STR("WorkflowType = '" TEMPORAL_WORKFLOW "' AND ExecutionStatus = 'Running'"), false);
-            sweep(host, STR("WorkflowType = '" TEMPORAL_VALUE "' AND ExecutionStatus = 'Running'"), true);
+            host_sweep_values(host);
             pthread_mutex_lock(&host->mutex);
         }
         while (!atomic_load(&host->is_shut) && look_at_one(host, now)) continue;
         nudge(host);
+        posts_look(host);
         if (!atomic_load(&host->is_shut)) os_wait_until(&host->changed, &host->mutex, now + KEEP_MS);
     }
     pthread_mutex_unlock(&host->mutex);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HISTORY_ROOM = 256 << 20, FAIL_CAUSE = 14, PAUSE_MS = 200 };
+enum { FAIL_CAUSE = 14, FOREIGN_MS = 1000 };
 
 struct activity { // as history has it
     struct str id;
@@ -33,7 +33,7 @@ struct history {
     struct str *timers; // that have not ended
     size_t timer_count, timer_capacity;
     int64_t last, bytes; // event that was read; of the server's count
-    bool suggests, is_closed;
+    bool suggests;
     struct str original; // run of the workflow that these events were first written for: a reset copies them
 };
 
@@ -79,7 +79,8 @@ static bool add_signal(struct history *history, const struct temporal_event *eve
 {
     struct str bytes = {0};
     enum signal_type type = signal_parse(event->signaled->signal_name);
-    if (type == SIGNAL_NONE) return true; // a wake, or what nobody here knows
+    if (type == SIGNAL_NONE || type == SIGNAL_DELIVER_EVENT || type == SIGNAL_ESCALATE_ALERT)
+        return true; // a wake, what nobody here knows, or what no person sends
     if (!temporal_json_read(event->signaled->input, &bytes)) bytes = (struct str){0};
     struct str reason = STR("asked for in Temporal");
     return add_asked(history, event->event_id, type, reason, bytes);
@@ -150,43 +151,87 @@ static enum code fold_raw(struct history *history, const struct temporal_history
     return rc;
 }
 
-static enum code read_history(struct temporal_host *host, const struct temporal_workflow_task *task,
+// What is known of the workflow from the task before, so that only what is new must be read. False: it is not known, or no memory.
+static bool recall(struct temporal_host *host, struct hosted *run, const struct temporal_workflow_task *task, struct history *history)
+{
+    const struct temporal_history *page = task->history;
+    LOCKED(&host->mutex);
+    const struct workflow_task *known = run->cached;
+    bool follows = known && page && page->events_count > 0 && page->events[0].event_id > 1 && page->events[0].event_id <= known->events + 1;
+    if (!follows || !str_eq(known->run_id, task->execution->run_id)) return false;
+    for (size_t i = 0; i < known->pending_count; i++) {
+        const struct pending *pending = &known->pending[i];
+        struct str id = arena_copy(history->arena, pending->activity);
+        if (!id.ptr || !ARENA_ROOM(history->arena, history->activities, history->activity_count, &history->activity_capacity)) return false;
+        uint32_t index = (uint32_t)history->activity_count++;
+        history->activities[index] = (struct activity){.id = id, .scheduled = pending->scheduled, .is_cancelled = pending->is_cancelled};
+        if (!map_put(&history->by_id, id, index, NULL)) return false;
+    }
+    for (size_t i = 0; i < known->timer_count; i++) {
+        struct str id = arena_copy(history->arena, known->timers[i]);
+        if (!id.ptr || !add_timer(history, id)) return false;
+    }
+    history->original = arena_copy(history->arena, known->original);
+    history->last = known->events;
+    history->bytes = known->bytes;
+    return history->original.ptr != NULL;
+}
+
+static enum code read_page(struct temporal_host *host, const struct temporal_workflow_task *task, struct history *history,
+                           struct str *token, struct error *err)
+{
+    struct temporal_get_history request = {.namespace = temporal_settings_of(host->client)->namespace,
+                                           .execution = task->execution,
+                                           .next_page_token = *token};
+    struct temporal_history_page *page = ARENA_NEW(history->arena, struct temporal_history_page);
+    if (!page) return error_nomem(err);
+    struct temporal_call call = {.method = TEMPORAL_METHOD("GetWorkflowExecutionHistory"),
+                                 .in = &temporal_get_history,
+                                 .request = &request,
+                                 .out = &temporal_history_page,
+                                 .answer = page,
+                                 .retry = GRPC_SAFE};
+    enum code rc = temporal_ask(host->client, &call, history->arena, NULL, err);
+    if (!rc) rc = fold(history, page->history, err);
+    if (!rc) rc = fold_raw(history, page, err);
+    *token = page->next_page_token;
+    return rc;
+}
+
+static enum code read_history(struct temporal_host *host, struct hosted *run, const struct temporal_workflow_task *task,
                               struct history *history, struct error *err)
 {
-    enum code rc = fold(history, task->history, err);
-    struct str token = task->next_page_token;
-    while (!rc && token.len > 0 && history->last < task->started_event_id) {
-        struct temporal_get_history request = {.namespace = temporal_settings_of(host->client)->namespace,
-                                               .execution = task->execution,
-                                               .next_page_token = token};
-        struct temporal_history_page *page = ARENA_NEW(history->arena, struct temporal_history_page);
-        if (!page) return error_nomem(err);
-        struct temporal_call call = {.method = TEMPORAL_METHOD("GetWorkflowExecutionHistory"),
-                                     .in = &temporal_get_history,
-                                     .request = &request,
-                                     .out = &temporal_history_page,
-                                     .answer = page,
-                                     .retry = GRPC_SAFE};
-        rc = temporal_ask(host->client, &call, history->arena, NULL, err);
-        if (!rc) rc = fold(history, page->history, err);
-        if (!rc) rc = fold_raw(history, page, err);
-        token = page->next_page_token;
+    const struct temporal_history *first = task->history;
+    bool whole = first && first->events_count > 0 && first->events[0].event_id == 1;
+    struct str token = {0};
+    if (!whole && !recall(host, run, task, history)) { // what this process knew of it is gone: all of it is asked for
+        *history = (struct history){.arena = history->arena};
+        map_init(&history->by_id, history->arena);
+        enum code rc = read_page(host, task, history, &token, err);
+        if (rc) return rc;
+    } else {
+        enum code rc = fold(history, first, err);
+        if (rc) return rc;
+        token = task->next_page_token;
     }
+    enum code rc = OK;
+    while (!rc && token.len > 0 && history->last < task->started_event_id) rc = read_page(host, task, history, &token, err);
     return rc;
 }
 
 // ---- the task in hand
 
-static struct task *task_new(const struct temporal_workflow_task *from, const struct history *history)
+static struct workflow_task *task_new(const struct temporal_workflow_task *from, const struct history *history)
 {
     struct arena arena = arena_of(1024, (size_t)16 << 20);
-    struct task *task = ARENA_NEW(&arena, struct task);
+    struct workflow_task *task = ARENA_NEW(&arena, struct workflow_task);
     size_t open = 0;
     for (size_t i = 0; i < history->activity_count; i++) open += !history->activities[i].is_closed;
     struct pending *pending = task ? ARENA_ARRAY(&arena, open + 1, struct pending) : NULL;
     struct str token = pending ? arena_copy(&arena, from->task_token) : (struct str){0};
+    struct str run_id = arena_copy(&arena, from->execution->run_id), original = arena_copy(&arena, history->original);
     struct str *timers = token.ptr ? ARENA_ARRAY(&arena, history->timer_count + 1, struct str) : NULL;
-    bool made = timers != NULL;
+    bool made = timers && run_id.ptr && original.ptr;
     for (size_t i = 0; made && i < history->timer_count; i++) {
         timers[i] = arena_copy(&arena, history->timers[i]);
         made = timers[i].ptr != NULL;
@@ -204,7 +249,9 @@ static struct task *task_new(const struct temporal_workflow_task *from, const st
         arena_release(&arena);
         return NULL;
     }
-    *task = (struct task){.token = token,
+    *task = (struct workflow_task){.token = token,
+                          .run_id = run_id,
+                          .original = original,
                           .events = history->last,
                           .bytes = history->bytes,
                           .suggests = history->suggests,
@@ -226,8 +273,7 @@ static enum code read_ended(struct temporal_host *host, struct hosted *run, stru
     for (struct wanted *wanted = run->wanted; ended && wanted; wanted = wanted->next) {
         uint32_t index = map_get(&history->by_id, wanted->activity);
         if (index == MAP_NONE || !history->activities[index].is_closed) continue;
-        ended[count++] = (struct ended){.ticket = wanted->ticket,
-                                        .index = index,
+        ended[count++] = (struct ended){.index = index,
                                         .is_function = wanted->is_function,
                                         .timeout_ms = wanted->timeout_ms,
                                         .artifacts_dir = arena_copy(history->arena, wanted->artifacts_dir),
@@ -247,7 +293,7 @@ static enum code read_ended(struct temporal_host *host, struct hosted *run, stru
 }
 
 // With the lock. Results of attempts that have ended go to the engine; what it has cancelled and history does not have is over.
-static void take_task(struct temporal_host *host, struct hosted *run, struct history *history, struct task *task)
+static void take_task(struct temporal_host *host, struct hosted *run, struct history *history, struct workflow_task *task)
 {
     hosted_task_free(run->task);
     run->task = task;
@@ -307,43 +353,52 @@ static enum code post_asked(struct temporal_host *host, struct hosted *run, cons
     return OK;
 }
 
-// Pinned by `calls`, so that it stays while the lock is open. NULL: it is no run of this store, or there is no memory.
+// Pinned by `calls`, so that it stays while the lock is open. NULL: it is no run of this host (E_CONFLICT) or of this store, or there is
+// no memory.
 static struct hosted *find_run(struct temporal_host *host, struct str id, struct arena *arena, struct error *err)
 {
-    struct str tenant, name, plan = {0};
-    pthread_mutex_lock(&host->mutex);
-    struct hosted *run = hosted_find(host, id);
-    if (run) run->calls++;
-    pthread_mutex_unlock(&host->mutex);
-    if (run) return run;
-    enum run_status status = 0;
+    struct str tenant, name;
+    struct run_head head;
+    {
+        LOCKED(&host->mutex);
+        struct hosted *run = hosted_find(host, id);
+        if (run && !run->has_left) {
+            run->calls++;
+            return run;
+        }
+    }
     if (!temporal_workflow_parse(id, &tenant, &name)) {
         (void)error_set(err, E_INVALID, "the workflow id is not TENANT/RUN");
         return NULL;
     }
-    if (host_look_up(host, tenant, name, &status, &plan, arena, err)) return NULL;
-    pthread_mutex_lock(&host->mutex);
-    run = hosted_get(host, tenant, name);
-    if (run) {
-        run->calls++;
-        run->is_started = true;
-        run->checked_ms = os_now().mono_ms;
-        if (run->plan.len == 0) buf_add(&run->plan, plan);
-        if (run_status_terminal(status) && !run->has_ended) {
-            run->has_ended = true;
-            run->outcome = status;
-        }
+    if (host_look_up(host, tenant, name, arena, &head, err)) return NULL;
+    LOCKED(&host->mutex);
+    bool elsewhere = !head.terminal && (!host_serves(host, head.shard) || (head.shard == 0 && host->shards && head.owned));
+    struct hosted *run = elsewhere ? NULL : hosted_get(host, tenant, name);
+    if (elsewhere) (void)error_set(err, E_CONFLICT, "another host drives the run");
+    if (!run && !elsewhere) (void)error_nomem(err);
+    if (!run) return NULL;
+    run->calls++;
+    run->has_left = false;
+    run->shard = head.shard;
+    run->is_placed = true;
+    run->is_started = true;
+    run->checked_ms = os_now().mono_ms;
+    if (run->plan.len == 0) buf_add(&run->plan, head.ids.plan_id);
+    if (run_status_terminal(head.summary.status) && !run->has_ended) {
+        run->has_ended = true;
+        run->outcome = head.summary.status;
     }
-    pthread_mutex_unlock(&host->mutex);
-    if (!run) (void)error_nomem(err);
     return run;
 }
 
-// Said once: a server that hears it again and again only sends the task again and again.
+// Said once: a server that hears it again and again only sends the task again and again. One that another host is to have is given back
+// each time, after a moment.
 static void fail_task(struct temporal_host *host, const struct temporal_workflow_task *task, const struct error *why)
 {
     struct arena arena = arena_of(4096, 1 << 20);
     struct error err = {0};
+    bool foreign = why->code == E_CONFLICT;
     struct temporal_failure failure = {.message = str_from(why->message), .source = STR("cairn")};
     struct temporal_fail_workflow_task request = {.task_token = task->task_token,
                                                   .cause = FAIL_CAUSE,
@@ -355,8 +410,12 @@ static void fail_task(struct temporal_host *host, const struct temporal_workflow
                                  .request = &request,
                                  .retry = GRPC_ONCE};
     struct str id = task->execution ? task->execution->workflow_id : STR("");
-    os_log(LOG_WARN, "a task of Temporal cannot be answered workflow=%.*s why=\"%s\"", STR_ARG(id), why->message);
-    if (task->attempt <= 1) (void)!temporal_ask(host->client, &call, &arena, NULL, &err);
+    os_log(foreign ? LOG_INFO : LOG_WARN, "a task of Temporal cannot be answered workflow=%.*s why=\"%s\"", STR_ARG(id), why->message);
+    if (foreign && task->attempt > 1) {
+        LOCKED(&host->mutex);
+        if (!atomic_load(&host->is_shut)) os_wait_until(&host->changed, &host->mutex, os_now().mono_ms + FOREIGN_MS);
+    }
+    if (task->attempt <= 1 || foreign) (void)!temporal_ask(host->client, &call, &arena, NULL, &err);
     arena_release(&arena);
 }
 
@@ -376,7 +435,7 @@ static void refuse_query(struct temporal_host *host, const struct temporal_workf
     arena_release(&arena);
 }
 
-static void work_task(struct temporal_host *host, const struct temporal_workflow_task *task, struct arena *arena)
+void host_task(struct temporal_host *host, const struct temporal_workflow_task *task, struct arena *arena)
 {
     struct history history = {.arena = arena};
     struct error err = {0};
@@ -385,11 +444,15 @@ static void work_task(struct temporal_host *host, const struct temporal_workflow
         refuse_query(host, task);
         return;
     }
-    enum code rc = task->execution ? read_history(host, task, &history, &err) : error_set(&err, E_INVALID, "a task without a workflow");
-    struct hosted *run = rc ? NULL : find_run(host, task->execution->workflow_id, arena, &err);
-    if (run) rc = post_asked(host, run, &history, &err);
+    struct hosted *run = NULL;
+    if (task->execution)
+        run = find_run(host, task->execution->workflow_id, arena, &err);
+    else
+        (void)error_set(&err, E_INVALID, "a task without a workflow");
+    enum code rc = run ? read_history(host, run, task, &history, &err) : err.code;
+    if (run && !rc) rc = post_asked(host, run, &history, &err);
     if (run && !rc) rc = read_ended(host, run, &history, &err);
-    struct task *made = run && !rc ? task_new(task, &history) : NULL;
+    struct workflow_task *made = run && !rc ? task_new(task, &history) : NULL;
     pthread_mutex_lock(&host->mutex);
     if (run) run->calls--;
     if (made && !atomic_load(&host->is_shut))
@@ -403,34 +466,26 @@ static void work_task(struct temporal_host *host, const struct temporal_workflow
     }
 }
 
-void *host_poll(void *context)
+static void on_handed_back(void *context, const struct grpc_answer *got)
 {
-    struct temporal_host *host = context;
-    pthread_setname_np(pthread_self(), "cairn-tasks");
-    struct temporal_queue queue = {.name = host->runs_queue, .kind = TEMPORAL_QUEUE_NORMAL};
-    struct temporal_poll request = {.namespace = temporal_settings_of(host->client)->namespace,
-                                    .task_queue = &queue,
-                                    .identity = temporal_identity(host->client)};
-    while (!atomic_load(&host->is_shut)) {
-        struct arena arena = arena_of(65536, HISTORY_ROOM);
-        struct temporal_workflow_task task;
-        struct error err = {0};
-        struct temporal_call call = {.method = TEMPORAL_METHOD("PollWorkflowTaskQueue"),
-                                     .in = &temporal_poll,
-                                     .request = &request,
-                                     .out = &temporal_workflow_task,
-                                     .answer = &task,
-                                     .timeout_ms = TEMPORAL_POLL_MS,
-                                     .retry = GRPC_POLL};
-        enum code rc = temporal_ask(host->client, &call, &arena, NULL, &err);
-        if (!rc && task.task_token.len > 0) work_task(host, &task, &arena);
-        if (rc && !atomic_load(&host->is_shut)) {
-            os_log(LOG_WARN, "no tasks from Temporal why=\"%s\"", err.message);
-            pthread_mutex_lock(&host->mutex);
-            if (!atomic_load(&host->is_shut)) os_wait_until(&host->changed, &host->mutex, os_now().mono_ms + PAUSE_MS);
-            pthread_mutex_unlock(&host->mutex);
-        }
-        arena_release(&arena);
-    }
-    return NULL;
+    struct about *about = context;
+    struct hosted *run = about_back(about);
+    (void)got;
+    hosted_touch(about->host, run);
+    hosted_flush(about->host);
+    about_end(about, NULL);
+}
+
+void task_hand_back(struct temporal_host *host, struct hosted *run)
+{
+    struct temporal_respond_workflow request = {.task_token = run->task->token,
+                                                .identity = temporal_identity(host->client),
+                                                .namespace = temporal_settings_of(host->client)->namespace};
+    struct temporal_call call = {.method = TEMPORAL_METHOD("RespondWorkflowTaskCompleted"),
+                                 .in = &temporal_respond_workflow,
+                                 .request = &request,
+                                 .retry = GRPC_ONCE};
+    (void)!about_send(host, run, 0, &call, on_handed_back); // without commands; one that is lost comes again when its time is over
+    hosted_task_free(run->task);
+    run->task = NULL;
 }

@@ -1,9 +1,10 @@
 // Temporal, as Cairn uses it: a client of one namespace, and the words that hosts and workers of Cairn agree on.
 //
-// A run is a workflow of type cairn.run.v1 with the id TENANT/RUN; its tasks wait in the queue BASE.runs, which the host polls
-// (temporal/host.h). An attempt is an activity with the id STEP:LOGICAL:ENGINE. Its type is "cairn." and the kind of its step, its
-// input the task as workers know it (docs/format/worker.md); of a function of the host its type is the function's name and its input
-// the function's, so that any worker of any SDK can serve it. Activities wait in BASE, those of another pool than "default" in BASE.POOL.
+// A run is a workflow of type cairn.run.v1 with the id TENANT/RUN; its tasks wait in the queue BASE.runs, or BASE.runs.N where its store
+// has shards and it is of shard N. The host that drives the run polls it (temporal/host.h). An attempt is an activity with the id
+// STEP:LOGICAL:ENGINE. Its type is "cairn." and the kind of its step, its input the task as workers know it (docs/format/worker.md); of
+// a function of the host its type is the function's name and its input the function's, so that any worker of any SDK can serve it.
+// Activities wait in BASE, those of another pool than "default" in BASE.POOL.
 #ifndef CAIRN_TEMPORAL_TEMPORAL_H
 #define CAIRN_TEMPORAL_TEMPORAL_H
 
@@ -19,6 +20,7 @@
 #define TEMPORAL_WAKE "cairn.wake" // a signal that only asks for a workflow task
 #define TEMPORAL_QUEUE "cairn"     // the base, where nothing else is said
 #define TEMPORAL_NAMESPACE "default"
+#define TEMPORAL_ATTRIBUTES {"tenantId", "planId"} // search attributes of workflows, Keyword each
 
 enum {
     TEMPORAL_POLL_MS = 70000, // the server answers a poll after 60 s
@@ -26,6 +28,7 @@ enum {
     // The server ends a whole run whose activity has an input of 2 MiB; so what is sent is smaller, and that is checked before.
     TEMPORAL_VALUE_MAX = 3 << 19,
     TEMPORAL_ID_MAX = 1000,
+    TEMPORAL_CACHED_RUNS = 2000, // where nothing is said
     TEMPORAL_PAYLOAD_ROOM = 1 << 21
 };
 
@@ -38,9 +41,12 @@ struct temporal_settings { // texts live as long as the client
     struct str key_variable, key_file_path; // an API key by reference
     // Of a host: so long may a worker be silent (30 s), and so many events of a workflow's history are enough (1000). 0 = that.
     uint32_t heartbeat_s, history_events;
+    bool searchable;      // its workflows have the search attributes of TEMPORAL_ATTRIBUTES
+    uint32_t cached_runs; // of so many it knows the history and is sent only what is new of it; 0 = none
 };
 // {"address":"HOST:PORT","namespace":..,"queue":..,"tls":true|{"caFile":..,"certFile":..,"keyFile":..,"serverName":..},
-// "apiKeyVariable":..,"apiKeyFile":..,"heartbeatSeconds":..,"historyEvents":..}. Borrows `config`. E_INVALID names the place.
+// "apiKeyVariable":..,"apiKeyFile":..,"heartbeatSeconds":..,"historyEvents":..,"cachedRuns":..,
+// "searchAttributes":BOOL}. Borrows `config`. E_INVALID names the place.
 enum code temporal_settings_parse(const struct json *config, struct arena *arena, struct temporal_settings *out,
                                   struct error *err) MUST_CHECK;
 
@@ -68,9 +74,13 @@ struct temporal_call {
 // Waits. What the answer points to is in `arena`. *status (may be NULL) is gRPC's. As grpc_call; E_INVALID: the answer is no message.
 enum code temporal_ask(struct temporal *temporal, const struct temporal_call *call, struct arena *arena, int *status,
                        struct error *err) MUST_CHECK;
-// Does not wait; as grpc_send. `answer` is not looked at.
-enum code temporal_send(struct temporal *temporal, const struct temporal_call *call, grpc_done done, void *context,
+// Does not wait; as grpc_send. `answer` is not looked at. *id (may be NULL) names the call for temporal_cancel.
+enum code temporal_send(struct temporal *temporal, const struct temporal_call *call, grpc_done done, void *context, uint64_t *id,
                         struct error *err) MUST_CHECK;
+void temporal_cancel(struct temporal *temporal, uint64_t id); // grpc_cancel
+
+// Whether the namespace has the search attributes of TEMPORAL_ATTRIBUTES: E_NOT_FOUND names the first that it does not have.
+enum code temporal_attributes_look(struct temporal *temporal, struct error *err) MUST_CHECK;
 
 // ---- payloads: one JSON value
 struct temporal_json { // room for one
@@ -87,7 +97,7 @@ int64_t temporal_duration_ms(const struct temporal_duration *duration); // NULL:
 
 // ---- names, in `arena`; no ptr: out of memory
 struct str temporal_activity_queue(struct str base, struct str pool, struct arena *arena);
-struct str temporal_runs_queue(struct str base, struct arena *arena);
+struct str temporal_runs_queue(struct str base, uint32_t shard, struct arena *arena); // shard 0: of runs that have none
 // "TENANT/RUN" and "STEP:LOGICAL:ENGINE" taken apart. False: it is none.
 bool temporal_workflow_parse(struct str id, struct str *tenant, struct str *run);
 bool temporal_activity_parse(struct str id, struct str *step, uint32_t *logical, uint32_t *engine);

@@ -36,13 +36,12 @@ static enum code put_piece(struct temporal *temporal, struct str id, struct str 
 {
     const struct temporal_settings *settings = temporal_settings_of(temporal);
     char request_id[UUID_SIZE];
-    struct digest named = sha256(id);
-    uuid_format(named.b, request_id);
+    uuid_named(id, request_id);
     struct temporal_entry encoding = {STR("encoding"), STR("binary/plain")};
     struct temporal_payload payload = {.metadata = &encoding, .metadata_count = 1, .data = bytes};
     struct temporal_payloads input = {.payloads = &payload, .payloads_count = 1};
     struct temporal_name type = {STR(TEMPORAL_VALUE)};
-    struct temporal_queue queue = {.name = temporal_runs_queue(settings->queue, arena), .kind = TEMPORAL_QUEUE_NORMAL};
+    struct temporal_queue queue = {.name = temporal_runs_queue(settings->queue, 0, arena), .kind = TEMPORAL_QUEUE_NORMAL};
     struct temporal_duration delay = temporal_duration_of((LEFT_DAYS + 1) * DAY_MS), timeout = temporal_duration_of(LEFT_DAYS * DAY_MS);
     struct temporal_start request = {.namespace = settings->namespace,
                                      .workflow_id = id,
@@ -91,7 +90,7 @@ static enum code get_piece(struct temporal *temporal, struct str id, struct aren
     struct temporal_execution execution = {.workflow_id = id};
     struct temporal_get_history request = {
         .namespace = temporal_settings_of(temporal)->namespace, .execution = &execution, .maximum_page_size = 1};
-    struct temporal_history_page page;
+    struct temporal_history_page page = {0};
     struct temporal_history raw;
     struct temporal_call call = {.method = TEMPORAL_METHOD("GetWorkflowExecutionHistory"),
                                  .in = &temporal_get_history,

@@ -3,6 +3,7 @@
 
 #include "base/civil.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { ID_WIDTH_MAX = 40, DETAIL_LINES = 8 };
@@ -50,6 +51,8 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
 {
     if (step->logical > 1) buf_printf(out, "  Retry #%u", step->logical - 1); // as the contract words it (ES-1.3g)
     if (step->engine > 1) buf_printf(out, "  redispatched %u time%s", step->engine - 1, step->engine == 2 ? "" : "s");
+    if (step->engine > 1 && step->status == STEP_STATUS_RUNNING && step->due_ms > 0 && !step->child_run.len)
+        buf_text(out, ", rests"); // cairn why says until when
     if (step->iteration > 0) buf_printf(out, "  round %u", step->iteration);
     if (step->loop.known) buf_printf(out, "  %u of %u items", step->loop.done, step->loop.total);
     if (step->loop.failed > 0) buf_printf(out, ", %u failed", step->loop.failed);
@@ -93,14 +96,13 @@ static void write_more(struct console *console, struct buf *out, const struct st
         time_text(out, console, step->started_ms);
     }
     if (!step->value.type && !step->has_blob) return;
-    struct buf value = buf_of(TEXT_MAX);
+    struct buf value SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (step->value.type)
         json_write(&value, &step->value);
     else
         buf_printf(&value, "(%llu bytes)", (unsigned long long)step->blob_size);
     buf_text(out, "  = ");
     text_safe(out, buf_str(&value));
-    buf_release(&value);
 }
 
 static void write_step(struct console *console, struct buf *out, const struct term *term, const struct card *card,
@@ -130,6 +132,17 @@ void card_label(struct buf *out, const struct term *term, const char *name)
     text_pad(out, strlen(name), 10);
 }
 
+// Whether a step of a playbook was visited once more: what counts is its last visit, as in lists and in the log's own counts.
+static bool is_left_behind(const struct run_view *view, const struct step_view *step)
+{
+    struct buf next SCOPED(buf_release) = buf_of(4096);
+    char visit[24];
+    if (step->visit == 0) return false;
+    int own = step->visit > 1 ? snprintf(visit, sizeof(visit), ":run:%u", step->visit) : 0;
+    buf_printf(&next, "%.*s:run:%u", (int)step->id.len - own, step->id.ptr, step->visit + 1);
+    return buf_ok(&next) && view_step(view, buf_str(&next));
+}
+
 // Counted from the view, so that a moment of the past tells its own numbers.
 static void write_counts(struct buf *out, const struct run_view *view)
 {
@@ -137,7 +150,12 @@ static void write_counts(struct buf *out, const struct run_view *view)
                                       LOOK_RUNNING, LOOK_QUEUED,  LOOK_DELAYED, LOOK_WAITING, LOOK_CANCELLED, LOOK_NOT_RUN};
     uint32_t counts[LOOK_NOT_RUN + 1] = {0};
     bool first = true;
-    for (size_t i = 0; i < view->step_count; i++) counts[look_in_run(view, &view->steps[i])]++;
+    size_t steps = 0;
+    for (size_t i = 0; i < view->step_count; i++) {
+        if (is_left_behind(view, &view->steps[i])) continue;
+        counts[look_in_run(view, &view->steps[i])]++;
+        steps++;
+    }
     for (size_t i = 0; i < ARRAY_COUNT(order); i++) {
         bool idle = order[i] == LOOK_WAITING && first;
         if (counts[order[i]] == 0 || idle) continue;
@@ -145,9 +163,10 @@ static void write_counts(struct buf *out, const struct run_view *view)
         first = false;
     }
     if (first)
-        buf_printf(out, "none of %zu has started", view->step_count);
+        buf_printf(out, "none of %zu has started", steps);
     else
-        buf_printf(out, " of %zu", view->step_count);
+        buf_printf(out, " of %zu", steps);
+    if (steps < view->step_count) buf_printf(out, ", in %zu visits", view->step_count);
 }
 
 static void write_status(struct buf *out, const struct term *term, const struct run_view *view)
@@ -334,7 +353,7 @@ void card_summary(struct console *console, const struct card *card)
     const struct run_head *head = &card->head;
     const struct run_view *view = &card->view;
     if (console->quiet) return;
-    struct buf out = buf_of((size_t)4 << 20);
+    struct buf out SCOPED(buf_release) = buf_of((size_t)4 << 20);
     write_status(&out, &console->err, view);
     buf_text(&out, "  ");
     write_counts(&out, view);
@@ -348,5 +367,4 @@ void card_summary(struct console *console, const struct card *card)
         buf_printf(&out, "\n  look: %s\n", console_command(console, "get %.*s", STR_ARG(head->ids.run)));
     }
     console_talk(console, &out);
-    buf_release(&out);
 }

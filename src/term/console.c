@@ -17,10 +17,9 @@
 void print_data(struct console *console, struct buf *text)
 {
     if (console->out.tty) {
-        struct buf safe = buf_of(TEXT_MAX);
+        struct buf safe SCOPED(buf_release) = buf_of(TEXT_MAX);
         text_safe_json(&safe, buf_str(text));
         console_print(console, &safe);
-        buf_release(&safe);
         buf_clear(text);
     } else {
         console_print(console, text);
@@ -29,7 +28,7 @@ void print_data(struct console *console, struct buf *text)
 
 void print_json(struct console *console, enum format format, const struct json *value)
 {
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (format == FORMAT_YAML) {
         yaml_write(&text, value);
     } else {
@@ -40,7 +39,6 @@ void print_json(struct console *console, enum format format, const struct json *
         buf_byte(&text, '\n');
     }
     print_data(console, &text);
-    buf_release(&text);
 }
 
 void time_text(struct buf *out, const struct console *console, int64_t ms)
@@ -96,13 +94,12 @@ static void say(struct console *console, enum tone tone, const char *head, const
 static void say(struct console *console, enum tone tone, const char *head, const char *format, va_list list)
 {
     char message[2048];
-    struct buf line = buf_of(MESSAGE_MAX);
+    struct buf line SCOPED(buf_release) = buf_of(MESSAGE_MAX);
     vsnprintf(message, sizeof(message), format, list);
     tone_text(&line, &console->err, tone, head);
     text_safe_lines(&line, str_from(message));
     buf_byte(&line, '\n');
     console_talk(console, &line);
-    buf_release(&line);
 }
 
 int console_fail(struct console *console, enum exit_code code, const char *format, ...)
@@ -111,6 +108,7 @@ int console_fail(struct console *console, enum exit_code code, const char *forma
     va_start(list, format);
     say(console, TONE_BAD, "error: ", format, list);
     va_end(list);
+    console->failed = code;
     return (int)code;
 }
 
@@ -131,6 +129,7 @@ static enum exit_code exit_from_code(enum code code)
     case E_TIMEOUT:
         return EXIT_TIMEOUT;
     case E_UNREACHABLE:
+    case E_AWAY:
         return EXIT_UNREACHABLE;
     case E_CANCELLED:
         return EXIT_RUN_CANCELLED;
@@ -160,13 +159,13 @@ int console_nomem(struct console *console)
     return console_fail(console, EXIT_ERROR, "out of memory");
 }
 
-void console_hint(struct console *console, const char *format, ...)
+int console_hint(struct console *console, const char *format, ...)
 {
-    if (console->quiet) return;
     va_list list;
     va_start(list, format);
-    say(console, TONE_DIM, "  hint: ", format, list);
+    if (!console->quiet) say(console, TONE_DIM, "  hint: ", format, list);
     va_end(list);
+    return (int)console->failed;
 }
 
 static const char *command_line(struct console *console, const char *format, va_list list)
@@ -188,13 +187,14 @@ const char *console_command(struct console *console, const char *format, ...)
     return line;
 }
 
-void console_next(struct console *console, const char *format, ...)
+int console_next(struct console *console, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
     const char *line = command_line(console, format, list);
     va_end(list);
     if (!console->quiet) console_note(console, "  next: %s", line);
+    return (int)console->failed;
 }
 
 void console_note(struct console *console, const char *format, ...)

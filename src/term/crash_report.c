@@ -118,14 +118,13 @@ static uint32_t twice_of(const struct crash_report *report, struct str step)
 static void write_row(struct crash_show *show, struct buf *out, const struct crash_report *report, struct str name,
                       const char *kind, struct str step, size_t width)
 {
-    struct buf cell = buf_of(4096);
+    struct buf cell SCOPED(buf_release) = buf_of(4096);
     text_safe(&cell, name);
     buf_text(out, "  ");
     text_cut(out, buf_str(&cell), width, show->console->out.utf8);
     size_t shown = text_width(buf_str(&cell));
     text_pad(out, shown < width ? shown : width, width);
     buf_printf(out, "  %-8s", kind);
-    buf_release(&cell);
     for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
         uint32_t count = worlds_at(report, step, columns[i]);
         if (count)
@@ -212,11 +211,8 @@ static void write_effect(struct crash_show *show, struct buf *out, const struct 
     write_kill(out, report, example->first);
     buf_printf(out, "\n    tries   attempt %u, as engine attempts 1 to %u; on each CAIRN_IDEMPOTENCY_KEY=<run>:",
                effect->logical, effect->most);
-    struct str step = effect->path;
-    for (size_t i = 0; i < effect->path.len; i++)
-        if (effect->path.ptr[i] == '/') step = str_slice(effect->path, i + 1, effect->path.len);
-    text_safe(out, step);
-    buf_printf(out, ":%u\n", effect->logical);
+    text_safe(out, effect->key_step);
+    buf_printf(out, ":%u\n", effect->key_logical);
     if (guard_of(effect)) buf_printf(out, "    guard   %s\n", guard_of(effect));
     buf_text(out, "    replay  ");
     write_replay(show, out, example);
@@ -340,7 +336,7 @@ int crash_show_report(struct crash_show *show, const struct crash_report *report
     console_note(console, "%zu worlds in %.2f s (%.0f worlds/s), seed %s", report->world_count, seconds,
                  seconds > 0 ? (double)report->world_count / seconds : 0.0, show->seed.ptr);
     if (show->format == FORMAT_JSON) return report_json(show, report) ? EXIT_OK : console_nomem(console);
-    struct buf out = buf_of((size_t)64 << 20);
+    struct buf out SCOPED(buf_release) = buf_of((size_t)64 << 20);
     if (show->count++) buf_byte(&out, '\n');
     write_head(show, &out, report);
     write_early_end(&out, report);
@@ -351,26 +347,24 @@ int crash_show_report(struct crash_show *show, const struct crash_report *report
     if (show->strict && report->unguarded)
         buf_text(&out, "\n--strict: an effect without a guard can happen twice (exit 20)\n");
     console_print(console, &out);
-    buf_release(&out);
     return EXIT_OK;
 }
 
 void crash_show_line(struct crash_show *show, const char *text)
 {
-    struct buf out = buf_of(8192);
+    struct buf out SCOPED(buf_release) = buf_of(8192);
     bool mark = strncmp(text, "-----", 5) == 0 || strncmp(text, "BROKEN", 6) == 0;
     if (mark) tone_begin(&out, &show->console->out, TONE_BAD);
     text_safe(&out, str_from(text));
     if (mark) tone_end(&out, &show->console->out, TONE_BAD);
     buf_byte(&out, '\n');
     console_print(show->console, &out);
-    buf_release(&out);
 }
 
 void crash_show_world(struct crash_show *show, const struct crash_report *report)
 {
     const struct crash_world *world = &report->worlds[0];
-    struct buf out = buf_of(65536);
+    struct buf out SCOPED(buf_release) = buf_of(65536);
     buf_byte(&out, '\n');
     enum look look = world->failed ? LOOK_FAILED : LOOK_DONE;
     tone_text(&out, &show->console->out, look_tone(look), look_glyph(look, show->console->out.utf8));
@@ -399,7 +393,6 @@ void crash_show_world(struct crash_show *show, const struct crash_report *report
         buf_byte(&out, '\n');
     }
     console_print(show->console, &out);
-    buf_release(&out);
 }
 
 void crash_show_end(struct crash_show *show)

@@ -11,7 +11,6 @@ struct crash_show {
     struct str path, seed; // as given on the command line
     bool strict, sandbox;
     const struct trial_script *script;
-    const struct program *program;
     struct json all; // json: a report per case; an empty array at first
     size_t count;
 };

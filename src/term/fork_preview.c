@@ -59,6 +59,8 @@ static const char *reason_of(struct console *console, const struct fork *fork, u
         return console_format(console, "hangs on %.*s", STR_ARG(fork->program->steps[fate->cause].id));
     case AGAIN_NO_RESULT:
         return "has no result";
+    case AGAIN_UNDONE:
+        return "what it did was undone";
     case AGAIN_ALWAYS_RUN:
         return "is to run always";
     case AGAIN_NOTHING:
@@ -84,11 +86,10 @@ static void label(struct buf *out, const struct term *term, const char *text, en
 // The names behind their label, wrapped under each other.
 static void write_names(struct buf *out, const struct term *term, const char *text, enum tone tone, struct buf *names)
 {
-    struct buf wrapped = buf_of(TEXT_MAX);
+    struct buf wrapped SCOPED(buf_release) = buf_of(TEXT_MAX);
     text_wrap(&wrapped, buf_str(names), LABEL_WIDTH, columns_of(term));
     label(out, term, text, tone);
     buf_add(out, str_slice(buf_str(&wrapped), LABEL_WIDTH, wrapped.len));
-    buf_release(&wrapped);
 }
 
 static void add_name(struct buf *names, size_t *count, struct str name)
@@ -109,12 +110,11 @@ static void end_names(struct buf *names, size_t count)
 static void write_row(struct buf *out, const struct term *term, const struct fork *fork, enum row row)
 {
     size_t count = 0;
-    struct buf names = buf_of(TEXT_MAX);
+    struct buf names SCOPED(buf_release) = buf_of(TEXT_MAX);
     for (uint32_t i = 0; i < fork->program->top_count; i++)
         if (row_of(fork, i) == row) add_name(&names, &count, fork->program->steps[i].id);
     end_names(&names, count);
     if (count > 0) write_names(out, term, rows[row].label, rows[row].tone, &names);
-    buf_release(&names);
 }
 
 static size_t id_width(const struct fork *fork)
@@ -156,22 +156,20 @@ static bool is_gone(const struct fork *fork, uint32_t step)
 static void write_gone(struct buf *out, const struct term *term, const struct fork *fork)
 {
     size_t count = 0;
-    struct buf names = buf_of(TEXT_MAX);
+    struct buf names SCOPED(buf_release) = buf_of(TEXT_MAX);
     for (uint32_t i = 0; i < fork->before->top_count; i++)
         if (is_gone(fork, i)) add_name(&names, &count, fork->before->steps[i].id);
     end_names(&names, count);
     if (count > 0) write_names(out, term, "gone", TONE_DIM, &names);
-    buf_release(&names);
 }
 
 static void write_inputs(struct buf *out, const struct term *term, const struct fork *fork)
 {
     size_t count = 0;
-    struct buf names = buf_of(TEXT_MAX);
+    struct buf names SCOPED(buf_release) = buf_of(TEXT_MAX);
     for (uint32_t i = 0; i < fork->changed.count; i++) add_name(&names, &count, json_text(&fork->changed.items[i]));
     end_names(&names, count);
     if (count > 0) write_names(out, term, "inputs", TONE_DIM, &names);
-    buf_release(&names);
 }
 
 static void write_head(struct buf *out, const struct term *term, const struct fork *fork, const char *how)

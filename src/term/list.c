@@ -27,11 +27,10 @@ static bool read_fields(struct list *list, struct str rest)
             for (size_t i = 0; i < list->column_count; i++) names[i] = list->columns[i].key;
             const char *near = nearest_name(key, names, list->column_count);
             console_fail(console, EXIT_USAGE, "there is no field %.*s", STR_ARG(key));
-            struct buf all = buf_of(4096);
+            struct buf all SCOPED(buf_release) = buf_of(4096);
             for (size_t i = 0; i < list->column_count; i++) buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
             console_hint(console, "%s%s%sfields: %s", near ? "did you mean " : "", near ? near : "", near ? "? " : "",
                          all.ptr);
-            buf_release(&all);
             return false;
         }
         if (list->field_count < ARRAY_COUNT(list->fields)) list->fields[list->field_count++] = column->key;
@@ -85,7 +84,7 @@ static void human_text(const struct list *list, struct buf *out, const struct co
 {
     int64_t ms;
     char duration[24];
-    struct buf raw = buf_of(1 << 20);
+    struct buf raw SCOPED(buf_release) = buf_of(1 << 20);
     people_text(&raw, value);
     switch (column->cell) {
     case CELL_STATUS:
@@ -112,7 +111,6 @@ static void human_text(const struct list *list, struct buf *out, const struct co
         text_safe(out, buf_str(&raw));
         break;
     }
-    buf_release(&raw);
 }
 
 // One cell of a table, cut to its column. row NULL: the title.
@@ -120,20 +118,19 @@ static void table_cell(const struct list *list, struct buf *out, size_t field, c
 {
     const struct column *column = find_column(list, str_from(list->fields[field]));
     bool limited = column->width_max > 0 && list->format == FORMAT_TABLE;
-    struct buf whole = buf_of(TEXT_MAX);
+    struct buf whole SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (row)
         human_text(list, &whole, column, json_at(row, str_from(column->key)));
     else
         buf_text(&whole, column->title);
     buf_clear(out);
     text_cut(out, buf_str(&whole), limited ? column->width_max : SIZE_MAX, list->console->out.utf8);
-    buf_release(&whole);
 }
 
 static void table_row(struct list *list, const size_t *widths, struct buf *cell, const struct json *row)
 {
     const struct term *term = &list->console->out;
-    struct buf line = buf_of(TEXT_MAX);
+    struct buf line SCOPED(buf_release) = buf_of(TEXT_MAX);
     for (size_t f = 0; f < list->field_count; f++) {
         enum cell kind = find_column(list, str_from(list->fields[f]))->cell;
         bool right = kind == CELL_NUMBER || kind == CELL_MS;
@@ -148,13 +145,12 @@ static void table_row(struct list *list, const size_t *widths, struct buf *cell,
     text_cut(&list->text, buf_str(&line), term->tty && list->format == FORMAT_TABLE ? term->columns : SIZE_MAX,
              term->utf8);
     buf_byte(&list->text, '\n');
-    buf_release(&line);
 }
 
 static void write_table(struct list *list, const struct json *rows)
 {
     size_t *widths = list->widths;
-    struct buf cell = buf_of(TEXT_MAX);
+    struct buf cell SCOPED(buf_release) = buf_of(TEXT_MAX);
     for (size_t r = 0; r <= rows->count; r++)
         for (size_t f = 0; f < list->field_count; f++) {
             table_cell(list, &cell, f, r ? &rows->items[r - 1] : NULL);
@@ -163,7 +159,6 @@ static void write_table(struct list *list, const struct json *rows)
         }
     for (size_t r = list->headed ? 1 : 0; r <= rows->count; r++)
         table_row(list, widths, &cell, r ? &rows->items[r - 1] : NULL);
-    buf_release(&cell);
 }
 
 // RFC 4180; a text that a spreadsheet would take for a formula gets an apostrophe in front (H6).
@@ -188,7 +183,7 @@ static void csv_cell(struct buf *out, struct str text, bool is_text)
 static void write_separated(struct list *list, const struct json *rows)
 {
     bool csv = list->format == FORMAT_CSV;
-    struct buf raw = buf_of(TEXT_MAX);
+    struct buf raw SCOPED(buf_release) = buf_of(TEXT_MAX);
     for (size_t r = list->headed ? 1 : 0; r <= rows->count; r++)
         for (size_t f = 0; f < list->field_count; f++) {
             const struct json *value = r ? json_at(&rows->items[r - 1], str_from(list->fields[f])) : NULL;
@@ -204,7 +199,6 @@ static void write_separated(struct list *list, const struct json *rows)
             bool last = f + 1 == list->field_count;
             buf_text(&list->text, last ? (csv ? "\r\n" : "\n") : csv ? "," : "\t");
         }
-    buf_release(&raw);
 }
 
 // The row as it is, or only what --fields names.
@@ -247,11 +241,10 @@ void list_page(struct list *list, const struct json *rows)
         break;
     case FORMAT_NAME:
         for (uint32_t i = 0; i < rows->count; i++) {
-            struct buf raw = buf_of(1 << 16);
+            struct buf raw SCOPED(buf_release) = buf_of(1 << 16);
             raw_text(&raw, json_at(&rows->items[i], str_from(list->name_key)));
             text_safe(&list->text, buf_str(&raw));
             buf_byte(&list->text, '\n');
-            buf_release(&raw);
         }
         break;
     case FORMAT_JSON:

@@ -98,11 +98,10 @@ static void plain_begin(struct progress *progress, int64_t at_ms, struct str run
 
 static void plain_end(struct progress *progress)
 {
-    struct buf safe = buf_of((size_t)8 << 20);
+    struct buf safe SCOPED(buf_release) = buf_of((size_t)8 << 20);
     text_safe(&safe, buf_str(&progress->line));
     buf_byte(&safe, '\n');
     console_talk(progress->console, &safe);
-    buf_release(&safe);
 }
 
 // What a person has to do before the run goes on; a log of lines is often all that is seen of it.

@@ -10,7 +10,7 @@ enum { VALUE_LINES = 20, VALUE_LINE_MAX = 2000 };
 static void write_value(struct buf *out, const struct json *value)
 {
     size_t lines = 0;
-    struct buf text = buf_of(TEXT_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(TEXT_MAX);
     if (value->type == JSON_STRING)
         buf_add(&text, value->text);
     else
@@ -25,7 +25,6 @@ static void write_value(struct buf *out, const struct json *value)
     }
     if (lines == 0) buf_text(out, "  (empty)\n");
     if (rest.len > 0) buf_printf(out, "  ... %zu bytes more: -o json\n", rest.len);
-    buf_release(&text);
 }
 
 static void heading(struct buf *out, const struct term *term, const char *text)
@@ -71,14 +70,13 @@ static void write_needs(struct buf *out, const struct term *term, const struct c
     card_label(out, term, "needs");
     for (uint32_t i = 0; i < declared->dep_count; i++) {
         struct str id = card->program->steps[declared->deps[i]].id;
-        struct buf name = buf_of(1024);
+        struct buf name SCOPED(buf_release) = buf_of(1024);
         if (last) buf_printf(&name, "%.*s.", (int)last, path.ptr);
         buf_add(&name, id);
         const struct step_view *need = view_step(&card->view, buf_str(&name));
         if (i) buf_text(out, ", ");
         text_safe(out, id);
         buf_printf(out, " (%s)", look_word(need ? look_in_run(&card->view, need) : LOOK_WAITING));
-        buf_release(&name);
     }
     buf_byte(out, '\n');
 }

@@ -58,21 +58,6 @@ int look_width(enum run_status status); // of the words of the steps of a run, w
 // "✓ COMPLETED", coloured.
 void look_run(struct buf *out, const struct term *term, enum run_status status);
 
-enum time_style { TIME_RELATIVE = 0, TIME_ISO, TIME_UNIX };
-
-struct console {
-    struct arena arena;
-    struct term out, err;
-    bool out_closed;
-    bool out_failed; // what was asked for is not on stdout: no success
-    bool quiet;
-    size_t verbose;
-    enum time_style time;
-    int64_t now_ms;   // when the command began
-    const char *self; // how this program was called, for commands to paste
-    const char *tail; // " --store URL --tenant ID" as far as they are not the defaults
-};
-
 // X(name, number, meaning): stable, shown by `cairn help exit-codes`.
 #define EXIT_LIST(X)                                                                                                   \
     X(OK, 0, "done; for `run`: the run COMPLETED")                                                                     \
@@ -99,6 +84,22 @@ enum exit_code {
 #undef X
 };
 
+enum time_style { TIME_RELATIVE = 0, TIME_ISO, TIME_UNIX };
+
+struct console {
+    struct arena arena;
+    struct term out, err;
+    bool out_closed;
+    bool out_failed;       // what was asked for is not on stdout: no success
+    enum exit_code failed; // of the error that was printed last; EXIT_OK: none
+    bool quiet;
+    size_t verbose;
+    enum time_style time;
+    int64_t now_ms;   // when the command began
+    const char *self; // how this program was called, for commands to paste
+    const char *tail; // " --store URL --tenant ID" as far as they are not the defaults
+};
+
 // Prints what `text` holds on stdout and empties it.
 void console_print(struct console *console, struct buf *text);
 // The same on stderr: `text` is safe already.
@@ -108,11 +109,11 @@ int console_fail(struct console *console, enum exit_code code, const char *forma
 // From a struct error of a module below; the exit code follows its code.
 int console_error(struct console *console, const struct error *err);
 int console_nomem(struct console *console);
-// "  hint: ..." below an error or a result. Not shown with --quiet.
-void console_hint(struct console *console, const char *format, ...) PRINTF_LIKE(2, 3);
+// "  hint: ..." below an error or a result. Not shown with --quiet. Returns the code of the error.
+int console_hint(struct console *console, const char *format, ...) PRINTF_LIKE(2, 3);
 // A command to paste: console_command(c, "get %s", run) is "cairn get RUN --store URL"; console_next shows it as "  next: ...".
 const char *console_command(struct console *console, const char *format, ...) PRINTF_LIKE(2, 3);
-void console_next(struct console *console, const char *format, ...) PRINTF_LIKE(2, 3);
+int console_next(struct console *console, const char *format, ...) PRINTF_LIKE(2, 3);
 // A line of talk on stderr. Not shown with --quiet.
 void console_note(struct console *console, const char *format, ...) PRINTF_LIKE(2, 3);
 void console_warn(struct console *console, const char *format, ...) PRINTF_LIKE(2, 3);

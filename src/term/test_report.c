@@ -61,18 +61,17 @@ static void write_summary(struct test_report *report, struct buf *out, const str
     uint32_t ran = 0;
     for (size_t i = 0; i < result->story.step_count; i++) ran += result->story.steps[i].started > 0;
     duration_format(result->virtual_ms, virtual_time);
-    struct buf text = buf_of(256);
+    struct buf text SCOPED(buf_release) = buf_of(256);
     buf_printf(&text, "  %s, %u step%s, %s", run_status_name(result->story.runs[0].status), ran, ran == 1 ? "" : "s",
                virtual_time);
     tone_text(out, &report->console->out, TONE_DIM, text.ptr);
-    buf_release(&text);
 }
 
 static void write_text(struct test_report *report, const struct trial_script *script, const struct trial_result *result,
                        const struct error *err, bool ok)
 {
     struct console *console = report->console;
-    struct buf out = buf_of((size_t)16 << 20);
+    struct buf out SCOPED(buf_release) = buf_of((size_t)16 << 20);
     enum look look = ok ? LOOK_DONE : LOOK_FAILED;
     tone_text(&out, &console->out, look_tone(look), look_glyph(look, console->out.utf8));
     buf_byte(&out, ' ');
@@ -88,7 +87,6 @@ static void write_text(struct test_report *report, const struct trial_script *sc
     }
     for (size_t i = 0; i < result->fault_count; i++) write_fault(report, &out, script, &result->faults[i]);
     if (!ok || !console->quiet) console_print(console, &out);
-    buf_release(&out);
 }
 
 // ---- json
@@ -189,14 +187,13 @@ static void end_text(struct test_report *report)
 {
     struct console *console = report->console;
     char virtual_time[24];
-    struct buf out = buf_of(4096);
+    struct buf out SCOPED(buf_release) = buf_of(4096);
     duration_format(report->virtual_ms, virtual_time);
     buf_printf(&out, "%u passed, %u failed", report->passed, report->failed);
     if (report->invalid) buf_printf(&out, ", %u file%s invalid", report->invalid, report->invalid == 1 ? "" : "s");
     buf_printf(&out, " (%s of virtual time in %lld.%lld ms)\n", virtual_time, (long long)(report->took_us / 1000),
                (long long)(report->took_us % 1000 / 100));
     console_print(console, &out);
-    buf_release(&out);
 }
 
 void test_report_end(struct test_report *report)
@@ -214,7 +211,7 @@ void test_report_end(struct test_report *report)
         return;
     }
     if (report->format == FORMAT_JUNIT) {
-        struct buf out = buf_of((size_t)256 << 20);
+        struct buf out SCOPED(buf_release) = buf_of((size_t)256 << 20);
         buf_printf(&out,
                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"cairn\" tests=\"%u\" "
                    "failures=\"%u\" errors=\"%u\">\n",
@@ -222,7 +219,6 @@ void test_report_end(struct test_report *report)
         buf_add(&out, buf_str(&report->xml));
         buf_text(&out, "</testsuite>\n");
         console_print(console, &out);
-        buf_release(&out);
         return;
     }
     end_text(report);

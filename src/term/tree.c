@@ -117,6 +117,8 @@ static void sync_row(struct row *row, const struct run *run, uint32_t at)
     // Of the first attempt, as everywhere: what people wait for is the step.
     if (attempt.logical <= 1 || row->started_ms == 0) row->started_ms = attempt.started_ms;
     row->due_ms = attempt.due_ms;
+    uint32_t losses;
+    row->rests_ms = row->look == LOOK_RUNNING ? kernel_rests(run, at, &losses) : 0;
     if (!kernel_items(run, at, &row->loop)) row->loop = (struct loop_counts){0};
 }
 

@@ -22,6 +22,7 @@ struct row {
     uint32_t iteration, iteration_max; // playbooks: of its visits, without a limit
     struct loop_counts loop;           // playbooks; total 0 = none
     int64_t started_ms, ended_ms, due_ms;
+    int64_t rests_ms; // until when its attempt rests (kernel_rests); 0: it does not
     int64_t began_ms; // the work of its first attempt, which may have waited for a place; 0 = not known
     const uint32_t *deps;
     uint32_t dep_count;

@@ -139,6 +139,8 @@ static void write_note(struct tree *tree, const struct flow *flow, const struct 
     case LOOK_RUNNING:
         if (row->kind == STEP_WAIT)
             write_until(out, "  wakes in ", row->due_ms, now_ms);
+        else if (row->rests_ms > 0)
+            write_until(out, "  rests after losses, again in ", row->rests_ms, now_ms);
         else if (text && text->output[0])
             buf_printf(out, "  %s %s", term->utf8 ? "│" : "|", text->output);
         break;
@@ -169,10 +171,9 @@ static size_t id_width(const struct tree *tree, const struct flow *flow, uint32_
 static void write_id(struct tree *tree, struct str id, size_t width)
 {
     size_t start = tree->work.len;
-    struct buf safe = buf_of(4096);
+    struct buf safe SCOPED(buf_release) = buf_of(4096);
     text_safe(&safe, id);
     text_cut(&tree->work, buf_str(&safe), width, tree->term->utf8);
-    buf_release(&safe);
     text_pad(&tree->work, text_width(str_slice(buf_str(&tree->work), start, tree->work.len)), width);
 }
 

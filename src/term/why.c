@@ -30,12 +30,6 @@ static int64_t int_of(const struct json *object, const char *key)
     return json_integer(json_key(object, key), 0);
 }
 
-static bool bool_of(const struct json *object, const char *key)
-{
-    const struct json *value = json_key(object, key);
-    return json_is(value, JSON_BOOL) && value->boolean;
-}
-
 static const char *arrow(const struct page *p)
 {
     return p->term->utf8 ? "→" : "->";
@@ -194,7 +188,7 @@ static void write_rule(struct page *p)
         first = false;
     }
     if (outlook.len == 0)
-        buf_printf(&p->line, " %s it %s", arrow(p), bool_of(rule, "passes") ? "passes" : "does not pass");
+        buf_printf(&p->line, " %s it %s", arrow(p), json_true(json_key(rule, "passes")) ? "passes" : "does not pass");
     else if (!str_is(outlook, "open"))
         buf_text(&p->line,
                  str_is(outlook, "will_pass") ? "; it will pass whatever they do" : "; it can no longer pass");
@@ -229,14 +223,14 @@ static void write_when(struct page *p)
     if (!when) return;
     const struct json *atoms = json_key(when, "atoms"), *result = json_key(when, "result");
     for (uint32_t i = 0; atoms && i < atoms->count; i++)
-        write_atom(p, &atoms->items[i], i == 0, bool_of(when, "decided"));
+        write_atom(p, &atoms->items[i], i == 0, json_true(json_key(when, "decided")));
     if (atoms && atoms->count > 1 && json_is(result, JSON_BOOL)) {
         buf_printf(&p->line, "together %s %s", arrow(p), result->boolean ? "true" : "false");
         row(p, "");
     }
     if (atoms) return;
     add_member(p, "", when, "text");
-    bool held_back = !json_is(json_key(when, "decided"), JSON_BOOL) || !bool_of(when, "broken");
+    bool held_back = !json_is(json_key(when, "decided"), JSON_BOOL) || !json_true(json_key(when, "broken"));
     buf_printf(&p->line, "  %s %s", arrow(p),
                held_back ? "not reached: it is asked when the rule passes" : "cannot be read, which counts as false");
     row(p, "when");
@@ -247,7 +241,7 @@ static void write_when(struct page *p)
 static void add_values(struct page *p, const struct json *values)
 {
     for (uint32_t i = 0; json_is(values, JSON_OBJECT) && i < values->count; i++) {
-        struct buf text = buf_of((size_t)1 << 20);
+        struct buf text SCOPED(buf_release) = buf_of((size_t)1 << 20);
         json_write(&text, &values->members[i].value);
         buf_text(&p->line, i == 0 ? "  with " : ", ");
         add(p, values->members[i].key);
@@ -256,7 +250,6 @@ static void add_values(struct page *p, const struct json *values)
         if (shown.len > 120) shown.len = 120;
         add(p, shown);
         if (text.len > 120) buf_text(&p->line, "...");
-        buf_release(&text);
     }
 }
 
@@ -307,6 +300,23 @@ static void write_policy(struct page *p)
     }
 }
 
+// What a task, or a loop, was given that was not defined, and was nothing therefore.
+static void write_undefined(struct page *p)
+{
+    const struct json *list = json_key(p->answer, "undefined");
+    uint32_t count = json_is(list, JSON_ARRAY) ? list->count : 0, first = count > 8 ? count - 8 : 0;
+    for (uint32_t i = first; i < count; i++) {
+        const struct json *one = &list->items[i];
+        add(p, text_of(one, "task"));
+        if (json_key(one, "iteration")) buf_printf(&p->line, "[%lld]", (long long)int_of(one, "iteration"));
+        add_member(p, text_of(one, "task").len > 0 ? "  " : "", one, "path");
+        add_member(p, ": ", one, "text");
+        add_member(p, ", ", one, "why");
+        add_event(p, "  ", one, "");
+        row(p, i == first ? "undefined" : "");
+    }
+}
+
 static void write_gate(struct page *p)
 {
     const struct json *gate = json_key(p->answer, "gate"), *answer = gate ? json_key(gate, "answer") : NULL;
@@ -330,7 +340,7 @@ static void write_gate(struct page *p)
     }
     row(p, text_of(gate, "message").len > 0 ? "" : "gate");
     if (!answer) return;
-    buf_text(&p->line, bool_of(answer, "approved") ? "approved" : "not approved");
+    buf_text(&p->line, json_true(json_key(answer, "approved")) ? "approved" : "not approved");
     add_member(p, " by ", answer, "by");
     add_time(p, ", ", answer, "at");
     add_event(p, ", ", answer, "");
@@ -346,7 +356,7 @@ static void write_loop(struct page *p)
     if (until) {
         add_member(p, "; until ", until, "step");
         if (json_key(until, "holds"))
-            buf_printf(&p->line, " %s %s", arrow(p), bool_of(until, "holds") ? "true" : "false");
+            buf_printf(&p->line, " %s %s", arrow(p), json_true(json_key(until, "holds")) ? "true" : "false");
         else
             add_member(p, ", which is ", until, "state");
     }
@@ -537,7 +547,7 @@ static void write_owner(struct page *p)
 {
     const struct json *owner = json_key(p->answer, "owner");
     if (!owner) return;
-    if (bool_of(owner, "alive"))
+    if (json_true(json_key(owner, "alive")))
         buf_printf(&p->line, "process %lld", (long long)int_of(owner, "pid"));
     else
         buf_text(&p->line, "nobody: no process drives this run now");
@@ -631,6 +641,7 @@ static void write_step(struct page *p)
     write_attempts(p);
     write_retry(p);
     write_policy(p);
+    write_undefined(p);
     add_arcs(p, "routes", "to", "leads", "to ");
     const struct {
         const char *key, *label;

@@ -258,13 +258,14 @@ static enum code make_ruleset(const struct tool_confinement *confinement, int ve
 
 // Landlock does not know attributes and watches of files that a step cannot open. By a descriptor they are of files that it has opened.
 #define DENY_AS(number, error) EQUAL(number, 0, 1), ANSWER(error)
-enum { SYS_SETXATTRAT = 463, SYS_GETXATTRAT, SYS_LISTXATTRAT, SYS_REMOVEXATTRAT };
+enum { SYS_SETXATTRAT = 463, SYS_GETXATTRAT, SYS_LISTXATTRAT, SYS_REMOVEXATTRAT, SYS_FILE_GETATTR = 468, SYS_FILE_SETATTR };
 #define NO_ATTRIBUTES                                                                                                  \
     DENY_AS(SYS_setxattr, EOPNOTSUPP), DENY_AS(SYS_lsetxattr, EOPNOTSUPP), DENY_AS(SYS_SETXATTRAT, EOPNOTSUPP),        \
         DENY_AS(SYS_removexattr, EOPNOTSUPP), DENY_AS(SYS_lremovexattr, EOPNOTSUPP),                                   \
         DENY_AS(SYS_REMOVEXATTRAT, EOPNOTSUPP), DENY_AS(SYS_getxattr, EOPNOTSUPP),                                     \
         DENY_AS(SYS_lgetxattr, EOPNOTSUPP), DENY_AS(SYS_GETXATTRAT, EOPNOTSUPP), DENY_AS(SYS_listxattr, EOPNOTSUPP),   \
-        DENY_AS(SYS_llistxattr, EOPNOTSUPP), DENY_AS(SYS_LISTXATTRAT, EOPNOTSUPP)
+        DENY_AS(SYS_llistxattr, EOPNOTSUPP), DENY_AS(SYS_LISTXATTRAT, EOPNOTSUPP),                                     \
+        DENY_AS(SYS_FILE_GETATTR, EOPNOTSUPP), DENY_AS(SYS_FILE_SETATTR, EOPNOTSUPP)
 #define NO_WATCHES DENY(inotify_add_watch), DENY(name_to_handle_at)
 
 // Below version 3, Landlock does not know truncate; below 6, it does not know signals, and those of the same user are kept from the

@@ -195,10 +195,10 @@ struct job {
     struct job *same_ticket;     // chain of the table
     // under the mutex
     struct job *next_cancelled;
-    bool cancel_listed;
     int64_t cancel_grace_ms;
-    bool waits;       // it is in the list of those
     int64_t since_ms; // it waits, or has its place
+    bool cancel_listed;
+    bool waits; // it is in the list of those
     // owner: tool thread
     enum job_state state;
     struct heap_node timer;
@@ -206,10 +206,9 @@ struct job {
     struct process process;
     int exit_code, exit_signal; // after the main process has ended; one of them
     enum stop_reason stop;
+    bool killing, stubborn_told;
     int64_t kill_at_ms; // when TERM was not enough; 0 = nobody was asked to stop
-    bool killing;
     int64_t sweep_delay_ms, sweep_since_ms;
-    bool stubborn_told;
     pid_t termed[TERMED_MAX]; // leftovers that have had their TERM
     size_t termed_count;
     int64_t started_ms;
@@ -221,12 +220,12 @@ struct job {
     const struct tool_env *env;
     const struct secret_ref *secrets;
     const struct secret_value *hidden;
-    size_t argc, env_count, secret_count, hidden_count;
+    size_t env_count, secret_count, hidden_count;
     const struct str *reads;
     size_t read_count;
     uint64_t memory_max;
-    bool network;
     int report, report_as;
+    bool network;
     struct str input, home, cwd, artifacts_dir;
     const char *level;   // of its confinement; NULL: none
     const char *rule;    // of it, that the step has probably met; NULL: none

@@ -140,7 +140,6 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->ticket = request->ticket;
     job->logical = request->logical;
     job->engine = request->engine;
-    job->argc = request->argc;
     job->env_count = request->env_count;
     job->secret_count = request->secret_count;
     job->report_as = request->report;
@@ -160,7 +159,7 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
         job->spill.name = keep(&job->arena, request->artifacts[request->artifact_count - 1].path, &failed);
         job->out.spill = &job->spill;
     }
-    struct buf text = buf_of(MEMORY_MAX);
+    struct buf text SCOPED(buf_release) = buf_of(MEMORY_MAX);
     buf_printf(&text, "2:%s:%s:%u:%u:", mark, identity, request->logical, request->engine);
     mark_escape(&text, request->tenant);
     buf_byte(&text, ':');
@@ -168,20 +167,16 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     buf_byte(&text, ':');
     mark_escape(&text, request->step);
     job->mark = buf_ok(&text) ? keep(&job->arena, buf_str(&text), &failed) : (struct str){0};
-    buf_release(&text);
     if (failed || !job->mark.ptr) return false;
     return copy_lists(job, request);
 }
 
 struct job *job_new(const struct tool_request *request, const char *mark, const char *identity)
 {
-    struct arena arena = arena_of(BLOCK_SIZE, MEMORY_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(BLOCK_SIZE, MEMORY_MAX);
     struct job *job = ARENA_NEW(&arena, struct job);
-    if (!job) {
-        arena_release(&arena);
-        return NULL;
-    }
-    job->arena = arena;
+    if (!job) return NULL;
+    job->arena = arena_take(&arena);
     job->state = JOB_WAITING;
     job->tag = process_new_tag();
     job->process = (struct process){.pid = 0, .pidfd = -1, .out = -1, .err = -1};
@@ -209,8 +204,7 @@ void job_free(struct job *job)
     for (size_t i = 0; job->request.blocks && i < job->hidden_count; i++) secret_wipe(job->hidden[i].value);
     arena_release(&job->request);
     step_log_release(&job->log);
-    struct arena arena = job->arena;
-    arena_release(&arena);
+    arena_release(&job->arena);
 }
 
 void tool_result_free(struct tool_result *result)

@@ -101,10 +101,9 @@ static bool make_parent(struct step_log *log)
 {
     struct error why = {0};
     const char *slash = strrchr(log->path.ptr, '/');
-    struct buf parent = buf_of(4096);
+    struct buf parent SCOPED(buf_release) = buf_of(4096);
     buf_add(&parent, str_slice(log->path, 0, slash ? (size_t)(slash - log->path.ptr) : 0));
     enum code rc = parent.len ? os_make_dirs(parent.ptr, &why) : OK;
-    buf_release(&parent);
     if (rc == OK) return true;
     os_log(LOG_WARN, "the log of a step is lost why=\"%s\"", why.message);
     log->failed = true;

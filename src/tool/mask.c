@@ -256,7 +256,8 @@ static bool is_ascii(struct str value)
 // the same form in both.
 static void add_escaped_twice(struct mask *mask, struct str value)
 {
-    struct buf json = buf_of(8 * SECRET_SIZE_MAX), url = buf_of(8 * SECRET_SIZE_MAX);
+    struct buf json SCOPED(buf_release) = buf_of(8 * SECRET_SIZE_MAX),
+                    url SCOPED(buf_release) = buf_of(8 * SECRET_SIZE_MAX);
     json_write_string(&json, value);
     for (size_t i = 0; i < value.len; i++) {
         char c = value.ptr[i];
@@ -273,8 +274,6 @@ static void add_escaped_twice(struct mask *mask, struct str value)
     if (address.ptr && address.len != value.len) add_form(mask, FORM_URL, 0, address);
     secret_wipe(buf_str(&json));
     secret_wipe(buf_str(&url));
-    buf_release(&json);
-    buf_release(&url);
 }
 
 static void add_value(struct mask *mask, struct str value)

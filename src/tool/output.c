@@ -64,14 +64,13 @@ static void emit_line(struct stream *stream, const struct line_sink *sink)
     struct str line = buf_str(&stream->line);
     if (stream->line_cut) line.len -= text_unfinished(line);
     if (str_ends(line, STR("\r"))) line.len--;
-    struct buf clean = buf_of(LINE_MAX_SIZE * 3);
+    struct buf clean SCOPED(buf_release) = buf_of(LINE_MAX_SIZE * 3);
     if (!is_clean(line)) {
         text_add_clean(&clean, line);
         line = str_slice(buf_str(&clean), 0, LINE_MAX_SIZE);
         line.len -= text_unfinished(line);
     }
     sink->output(sink->context, sink->ticket, stream->is_stderr, line);
-    buf_release(&clean);
     buf_clear(&stream->line);
     stream->line_cut = false;
 }
@@ -117,7 +116,7 @@ static void keep_last(struct stream *stream, struct str text)
 
 static void take(struct stream *stream, struct str bytes, bool end, const struct line_sink *sink)
 {
-    struct buf masked = buf_of(MASKED_MAX);
+    struct buf masked SCOPED(buf_release) = buf_of(MASKED_MAX);
     mask_feed(&stream->mask, bytes, end, &masked);
     if (!buf_ok(&masked)) stream->truncated = true;
     struct str text = buf_str(&masked);
@@ -128,7 +127,6 @@ static void take(struct stream *stream, struct str bytes, bool end, const struct
         keep_first(stream, text);
     if (sink->output) add_lines(stream, text, sink);
     step_log_take(sink->log, stream->is_stderr, text);
-    buf_release(&masked);
 }
 
 bool stream_read(struct stream *stream, const struct line_sink *sink, unsigned rounds)

@@ -394,12 +394,11 @@ NO_SANITIZE static int rehearsal_main(void *context)
 bool process_rehearse(int (*act)(void *context), void *context)
 {
     struct rehearsal rehearsal = {act, context, -1};
-    struct arena arena = arena_of(STACK_SIZE + 1024, 1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(STACK_SIZE + 1024, 1 << 20);
     int pidfd = -1;
     char *stack = arena_alloc(&arena, STACK_SIZE);
     pid_t pid = stack ? give_birth(rehearsal_main, &rehearsal, stack, &pidfd) : -1;
     bury(pid, pidfd);
-    arena_release(&arena);
     return pid > 0 && rehearsal.error == 0;
 }
 

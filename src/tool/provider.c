@@ -21,18 +21,18 @@ bool provider_word(struct str word)
     return true;
 }
 
-bool provider_serves(const struct provider *provider, struct str name, struct str tenant, struct str environment)
+bool provider_serves(const struct secret_provider *provider, struct str name, struct str tenant, struct str environment)
 {
     if (!str_eq(provider->name, name)) return false;
     return !provider->tenant.len || (str_eq(provider->tenant, tenant) && str_eq(provider->environment, environment));
 }
 
 // One that is bound to the run's environment comes before one that gets it as an argument.
-static const struct provider *find(const struct secret_scope *scope, struct str name)
+static const struct secret_provider *find(const struct secret_scope *scope, struct str name)
 {
-    const struct provider *found = NULL;
+    const struct secret_provider *found = NULL;
     for (size_t i = 0; i < scope->providers->count; i++) {
-        const struct provider *provider = &scope->providers->providers[i];
+        const struct secret_provider *provider = &scope->providers->providers[i];
         if (!provider_serves(provider, name, scope->tenant, scope->environment)) continue;
         if (!found || provider->tenant.len) found = provider;
     }
@@ -51,7 +51,7 @@ static const char *format(struct arena *arena, const char *pattern, ...)
     return used > 0 && (size_t)used < sizeof(text) ? arena_copy(arena, str_from(text)).ptr : NULL;
 }
 
-static bool from_variable(const struct provider *provider, const struct secret_ref *ref, struct str id,
+static bool from_variable(const struct secret_provider *provider, const struct secret_ref *ref, struct str id,
                           struct arena *arena, struct str *value, struct error *why)
 {
     const char *name = format(arena, "%.*s%.*s", STR_ARG(provider->prefix), STR_ARG(id));
@@ -61,7 +61,7 @@ static bool from_variable(const struct provider *provider, const struct secret_r
     return value->ptr || secret_refuse(why, ref, "cannot be read: out of memory");
 }
 
-static bool from_credentials(const struct provider *provider, const struct secret_ref *ref, struct str id,
+static bool from_credentials(const struct secret_provider *provider, const struct secret_ref *ref, struct str id,
                              struct arena *arena, struct str *value, struct error *why)
 {
     const char *directory = getenv("CREDENTIALS_DIRECTORY");
@@ -72,7 +72,7 @@ static bool from_credentials(const struct provider *provider, const struct secre
 }
 
 // {"TENANT":{"ENVIRONMENT":{"NAME":"value"}}}
-static bool from_table(const struct provider *provider, const struct secret_scope *scope, const struct secret_ref *ref,
+static bool from_table(const struct secret_provider *provider, const struct secret_scope *scope, const struct secret_ref *ref,
                        struct str id, struct arena *arena, struct str *value, struct error *why)
 {
     struct str text;
@@ -91,7 +91,7 @@ static bool from_table(const struct provider *provider, const struct secret_scop
     return value->ptr || secret_refuse(why, ref, "cannot be read: out of memory");
 }
 
-static bool from_path(const struct provider *provider, const struct secret_scope *scope, const struct secret_ref *ref,
+static bool from_path(const struct secret_provider *provider, const struct secret_scope *scope, const struct secret_ref *ref,
                       struct str id, struct arena *arena, struct str *value, struct error *why)
 {
     struct stat stat_of;
@@ -104,7 +104,7 @@ static bool from_path(const struct provider *provider, const struct secret_scope
 }
 
 // Names of secrets may be paths, as clouds have them: projects/p/secrets/s. No part goes up.
-static bool is_secret_name(const struct provider *provider, struct str name)
+static bool is_secret_name(const struct secret_provider *provider, struct str name)
 {
     bool paths = provider->type == PROVIDER_FILE || provider->type == PROVIDER_EXEC;
     if (!paths) return provider_word(name);
@@ -125,7 +125,7 @@ bool provider_read(const struct secret_scope *scope, const struct secret_ref *re
     bool versioned = word.len < id.len;
     if (!provider_word(name) || word.len == 0 || (versioned && !provider_word(version)))
         return secret_refuse(why, ref, "is not secret://PROVIDER/NAME");
-    const struct provider *provider = scope->providers ? find(scope, name) : NULL;
+    const struct secret_provider *provider = scope->providers ? find(scope, name) : NULL;
     if (!provider) return secret_refuse(why, ref, "has no provider for this tenant and environment");
     if (!is_secret_name(provider, word)) return secret_refuse(why, ref, "is not secret://PROVIDER/NAME");
     if (!provider_word(scope->tenant) || !provider_word(scope->environment))

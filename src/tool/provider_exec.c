@@ -90,7 +90,7 @@ static bool ended_well(pid_t pid, int64_t due_ms)
     return well;
 }
 
-static bool run(const struct provider *provider, char **argv, char **environment, char *bytes, size_t *size,
+static bool run(const struct secret_provider *provider, char **argv, char **environment, char *bytes, size_t *size,
                 const char **reason)
 {
     int ends[2];
@@ -109,7 +109,7 @@ static bool run(const struct provider *provider, char **argv, char **environment
     return ended_well(pid, due_ms) && whole;
 }
 
-bool provider_exec(const struct provider *provider, const struct secret_scope *scope, const struct secret_ref *ref,
+bool provider_exec(const struct secret_provider *provider, const struct secret_scope *scope, const struct secret_ref *ref,
                    struct str name, struct str version, struct arena *arena, struct str *value, struct error *why)
 {
     char **argv = ARENA_ARRAY(arena, provider->argc + 1, char *);

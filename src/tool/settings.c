@@ -78,7 +78,7 @@ enum code tool_confinement_parse(const struct json *config, struct arena *arena,
 
 // ---- providers
 
-static void check_provider(struct form *form, const struct provider *provider)
+static void check_provider(struct form *form, const struct secret_provider *provider)
 {
     bool bound = provider->tenant.len && provider->environment.len;
     if (!provider_word(provider->name)) form_fail(form, "name", "must be letters, digits, '.', '_' and '-'");
@@ -93,14 +93,14 @@ static void check_provider(struct form *form, const struct provider *provider)
         form_fail(form, "argv", "must begin with the absolute path of a program");
 }
 
-static enum code read_provider(const struct json *config, struct arena *arena, struct provider *out, struct error *err)
+static enum code read_provider(const struct json *config, struct arena *arena, struct secret_provider *out, struct error *err)
 {
     static const char *const types[] = {
         "", [PROVIDER_ENV] = "env", [PROVIDER_FILE] = "file", [PROVIDER_SYSTEMD] = "systemd", [PROVIDER_EXEC] = "exec",
         NULL};
     struct form form;
     int type = 0;
-    *out = (struct provider){.name = STR(""),
+    *out = (struct secret_provider){.name = STR(""),
                              .tenant = STR(""),
                              .environment = STR(""),
                              .prefix = STR(""),
@@ -135,10 +135,10 @@ enum code tool_secrets_parse(const struct json *config, struct arena *arena, str
     if (rc) return rc;
     struct tool_secrets *secrets = ARENA_NEW(arena, struct tool_secrets);
     size_t count = list ? list->count : 0;
-    if (secrets) secrets->providers = ARENA_ARRAY(arena, count + 1, struct provider);
+    if (secrets) secrets->providers = ARENA_ARRAY(arena, count + 1, struct secret_provider);
     if (!secrets || !secrets->providers) return error_nomem(err);
     for (size_t i = 0; !rc && i < count; i++) {
-        struct provider *provider = &secrets->providers[i];
+        struct secret_provider *provider = &secrets->providers[i];
         rc = read_provider(&list->items[i], arena, provider, err);
         for (size_t k = 0; !rc && k < i; k++)
             if (provider_serves(&secrets->providers[k], provider->name, provider->tenant, provider->environment))

@@ -140,13 +140,12 @@ static void tell_places(struct tools *base, tool_place_visit visit, void *contex
 {
     struct process_tools *tools = of(base);
     size_t position = 0;
-    pthread_mutex_lock(&tools->mutex);
+    LOCKED(&tools->mutex);
     for (const struct job *job = tools->waiting.first; job; job = job->next)
         tell_place(tools, job, ++position, visit, context);
     for (size_t i = 0; i < TABLE_SIZE; i++)
         for (const struct job *job = tools->table[i]; job; job = job->same_ticket)
             if (!job->waits) tell_place(tools, job, 0, visit, context);
-    pthread_mutex_unlock(&tools->mutex);
 }
 
 static void destroy(struct process_tools *tools)
@@ -157,8 +156,7 @@ static void destroy(struct process_tools *tools)
     arena_release(&tools->scratch);
     if (tools->epoll >= 0) close(tools->epoll);
     if (tools->wake >= 0) close(tools->wake);
-    struct arena arena = tools->arena;
-    arena_release(&arena);
+    arena_release(&tools->arena);
 }
 
 static void close_tools(struct tools *base)
@@ -202,7 +200,7 @@ static void drain(struct process_tools *tools, struct job *job, struct stream *s
 
 static void forget(struct process_tools *tools, struct job *job)
 {
-    pthread_mutex_lock(&tools->mutex);
+    LOCKED(&tools->mutex);
     struct job **place = find_job(tools, job->ticket);
     INVARIANT(*place == job);
     *place = job->same_ticket;
@@ -212,7 +210,6 @@ static void forget(struct process_tools *tools, struct job *job)
             break;
         }
     }
-    pthread_mutex_unlock(&tools->mutex);
 }
 
 static void leave_running(struct process_tools *tools, struct job *job)
@@ -363,14 +360,13 @@ static void launch(struct process_tools *tools, struct job *job)
 
 static struct job *take_waiting(struct process_tools *tools)
 {
-    pthread_mutex_lock(&tools->mutex);
+    LOCKED(&tools->mutex);
     struct job *job = tools->closing ? NULL : tools->waiting.first;
     if (job) {
         job_list_remove(&tools->waiting, job);
         job->waits = false;
         job->since_ms = os_now().mono_ms;
     }
-    pthread_mutex_unlock(&tools->mutex);
     return job;
 }
 
@@ -389,7 +385,7 @@ static bool fill_slots(struct process_tools *tools)
 
 static struct job *take_cancelled(struct process_tools *tools, int64_t *grace_ms)
 {
-    pthread_mutex_lock(&tools->mutex);
+    LOCKED(&tools->mutex);
     struct job *job = tools->cancelled;
     if (job) {
         tools->cancelled = job->next_cancelled;
@@ -398,7 +394,6 @@ static struct job *take_cancelled(struct process_tools *tools, int64_t *grace_ms
         if (job->waits) job_list_remove(&tools->waiting, job);
         job->waits = false;
     }
-    pthread_mutex_unlock(&tools->mutex);
     return job;
 }
 
@@ -462,10 +457,8 @@ static void run_timers(struct process_tools *tools)
 
 static bool is_closing(struct process_tools *tools)
 {
-    pthread_mutex_lock(&tools->mutex);
-    bool closing = tools->closing;
-    pthread_mutex_unlock(&tools->mutex);
-    return closing;
+    LOCKED(&tools->mutex);
+    return tools->closing;
 }
 
 static void discard(struct process_tools *tools, struct job *job)
@@ -526,26 +519,13 @@ static void keep_statuses(void)
         signal(SIGCHLD, SIG_DFL);
 }
 
-static int start_thread(struct process_tools *tools)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&tools->thread, NULL, tool_thread, tools);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 enum code tools_open(const struct tool_options *options, struct tools **out, struct error *err)
 {
     INVARIANT(options->mark && options->deliver && options->process_max > 0);
-    struct arena arena = arena_of(sizeof(struct process_tools), SCRATCH_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(sizeof(struct process_tools), SCRATCH_MAX);
     struct process_tools *tools = ARENA_NEW(&arena, struct process_tools);
     struct str mark = tools ? arena_copy(&arena, str_from(options->mark)) : (struct str){NULL, 0};
-    if (!mark.ptr) {
-        arena_release(&arena);
-        return error_nomem(err);
-    }
+    if (!mark.ptr) return error_nomem(err);
     tools->base.ops = &ops;
     tools->options = *options;
     tools->log = os_log_through((struct os_log_route){0});
@@ -555,7 +535,7 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
     heap_init(&tools->timers);
     arena_init(&tools->scratch, 65536, SCRATCH_MAX);
     family_init(&tools->family);
-    tools->arena = arena;
+    tools->arena = arena_take(&arena);
     keep_statuses();
     tools->epoll = epoll_create1(EPOLL_CLOEXEC);
     tools->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -569,7 +549,7 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
         workdir_sweep(options->confinement);
     }
-    if (ready) errno = start_thread(tools);
+    if (ready) errno = os_thread(&tools->thread, NULL, tool_thread, tools);
     if (!ready || errno) {
         enum code rc = os_errno(err, "start the tools", NULL);
         destroy(tools);

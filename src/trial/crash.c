@@ -357,7 +357,9 @@ static bool is_external(const struct story *story, const struct story_step *step
     const struct net_step *net = net_step_of(story->runs[step->run].program, step->step);
     for (uint32_t i = 0; net && i < net->task_count; i++) {
         const struct net_task *task = &net->tasks[i];
-        if (!task->in_process && !str_is(task->kind, "wait") && !str_is(task->kind, "playbook")) return true;
+        if (!task->in_process && !str_is(task->kind, "wait") && !str_is(task->kind, "event") &&
+            !str_is(task->kind, "playbook"))
+            return true;
     }
     return kind_is_external(step->step->kind);
 }
@@ -373,6 +375,8 @@ static bool list_effects(struct testing *t)
         report->effects[report->effect_count++] =
             (struct crash_effect){.path = seen->path,
                                   .logical = seen->attempt,
+                                  .key_step = seen->named,
+                                  .key_logical = seen->logical,
                                   .step = seen->step,
                                   .program = seen->program,
                                   .does = seen->does,

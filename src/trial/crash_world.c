@@ -110,45 +110,10 @@ static void blame(struct crash_verdict *out, const char *rule, const char *forma
     va_end(arguments);
 }
 
-bool same_value(const struct json *a, const struct json *b)
-{
-    return a->type == 0 || b->type == 0 ? a->type == b->type : json_equal(a, b);
-}
-
-static void compare_step(const struct story_step *calm, const struct story_step *now, struct crash_verdict *out)
-{
-    const char *was = step_status_name(calm->status);
-    if (!now) {
-        blame(out, "LOST", "%.*s was %s undisturbed and is not in the log at all", STR_ARG(calm->path), was);
-        return;
-    }
-    if (calm->status == STEP_STATUS_SUCCESS && now->status != STEP_STATUS_SUCCESS)
-        blame(out, "LOST", "%.*s was done undisturbed and is %s", STR_ARG(calm->path), step_status_name(now->status));
-    else if (calm->status != now->status)
-        blame(out, "PATH", "%.*s was %s undisturbed and is %s", STR_ARG(calm->path), was,
-              step_status_name(now->status));
-    else if (calm->attempt_count != now->attempt_count)
-        blame(out, "PATH", "%.*s took %zu attempts undisturbed and took %zu", STR_ARG(calm->path), calm->attempt_count,
-              now->attempt_count);
-    else if (!str_eq(calm->fault.code, now->fault.code) || !str_eq(calm->skip_reason, now->skip_reason))
-        blame(out, "PATH", "%.*s ended for another reason than undisturbed", STR_ARG(calm->path));
-    else if (!calm->varies && !same_value(&calm->value, &now->value))
-        blame(out, "OUTPUT", "the output of %.*s is another one than undisturbed", STR_ARG(calm->path));
-}
-
 static void compare(const struct story *calm, const struct story *now, struct crash_verdict *out)
 {
-    for (size_t i = 0; i < calm->step_count; i++)
-        compare_step(&calm->steps[i], story_find(now, calm->steps[i].path), out);
-    for (size_t i = 0; i < now->step_count; i++)
-        if (!story_find(calm, now->steps[i].path))
-            blame(out, "PATH", "%.*s is in the log and was not undisturbed", STR_ARG(now->steps[i].path));
-    if (calm->run_count != now->run_count)
-        blame(out, "LOST", "there are %zu runs, undisturbed there were %zu", now->run_count, calm->run_count);
-    for (size_t i = 0; i < calm->run_count && i < now->run_count; i++)
-        if (calm->runs[i].status != now->runs[i].status)
-            blame(out, "PATH", "run %.*s is %s, undisturbed it was %s", STR_ARG(now->runs[i].id),
-                  run_status_name(now->runs[i].status), run_status_name(calm->runs[i].status));
+    struct story_parting parting;
+    if (!story_same_end(calm, now, &parting)) blame(out, parting.rule, "%s", parting.message);
 }
 
 static void verify(struct stage *stage, struct crash_verdict *out)

@@ -130,18 +130,16 @@ static const struct story_step *next_started(const struct expectations *j, const
 
 static struct str names_of(struct arena *arena, const struct json *list)
 {
-    struct buf text = buf_of(65536);
+    struct buf text SCOPED(buf_release) = buf_of(65536);
     for (uint32_t i = 0; i < list->count; i++) buf_printf(&text, "%s%.*s", i ? ", " : "", STR_ARG(list->items[i].text));
-    struct str copy = arena_copy(arena, list->count ? buf_str(&text) : STR("(none)"));
-    buf_release(&text);
-    return copy;
+    return arena_copy(arena, list->count ? buf_str(&text) : STR("(none)"));
 }
 
 static void judge_path(struct expectations *j)
 {
     const struct json *list = expected(j, "path");
     if (!list) return;
-    struct buf got = buf_of(65536);
+    struct buf got SCOPED(buf_release) = buf_of(65536);
     uint32_t run = 0, after = 0, count = 0;
     bool same = true;
     for (const struct story_step *step; (step = next_started(j, list, &run, &after)); count++) {
@@ -153,7 +151,6 @@ static void judge_path(struct expectations *j)
         fault->expected = names_of(j->arena, list);
         fault->got = arena_copy(j->arena, got.len ? buf_str(&got) : STR("(none)"));
     }
-    buf_release(&got);
 }
 
 static const char *status_of(const struct story_step *step)
@@ -165,7 +162,7 @@ static void judge_set(struct expectations *j, const char *name, enum set set)
 {
     const struct json *list = expected(j, name);
     if (!list) return;
-    struct buf more = buf_of(65536);
+    struct buf more SCOPED(buf_release) = buf_of(65536);
     for (uint32_t i = 0; i < list->count; i++) {
         const struct story_step *step = story_find(j->story, list->items[i].text);
         if (step && in_set(step, set)) continue;
@@ -185,7 +182,6 @@ static void judge_set(struct expectations *j, const char *name, enum set set)
         fault->expected = names_of(j->arena, list);
         fault->more = arena_copy(j->arena, buf_str(&more));
     }
-    buf_release(&more);
 }
 
 // ---- facts of single steps

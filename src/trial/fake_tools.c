@@ -84,5 +84,8 @@ void fake_deliver(struct fake_tools *fake, size_t index)
         memmove(answer, answer + 1, (fake->count - index - 1) * sizeof(*answer));
         fake->count--;
     }
-    engine_deliver(fake->engine, &result);
+    if (fake->hand)
+        fake->hand(fake->context, &result);
+    else
+        engine_deliver(fake->engine, &result);
 }

@@ -14,6 +14,7 @@ struct fake_answer {
     uint64_t order; // among those that are due together, the smallest goes first
     bool ok, twice, cancelled;
     bool lost;         // nobody knows what came out
+    bool late;         // it does not stop when it is asked to
     bool is_json;      // the output is a function's
     struct str output; // borrowed until it is handed in
     struct fault fault;
@@ -30,6 +31,7 @@ struct fake_tools {
     enum code (*decide)(void *context, const struct tool_request *request, struct fake_answer *answer,
                         struct error *err);
     void (*cancelled)(void *context, struct fake_answer *answer, int64_t grace_ms);
+    void (*hand)(void *context, struct tool_result *result); // who gets results instead of the engine; NULL: nobody
     struct fake_answer *answers;
     size_t count, capacity;
     uint64_t start_count;

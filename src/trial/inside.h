@@ -18,6 +18,8 @@ bool key_split(struct str key, struct str *path, uint32_t *attempt);
 // *program (may be NULL) gets the program it is of.
 const struct program_step *key_step(const struct program *program, struct str key, const struct program **owner);
 const struct program_step *path_step(const struct program *program, struct str path); // inside one run
+// The document of the child run that what the path names begins; NULL: it begins none that is known before it runs.
+const struct program *path_child(const struct program *program, struct str path);
 bool kind_is_external(enum step_kind kind);                                           // acts outside of the engine
 const struct trial_mock *script_mock(const struct trial_script *script, struct str path, uint32_t attempt,
                                      struct str kind);
@@ -47,6 +49,7 @@ void check_key(struct diagnostics *diagnostics, const struct trial_script *scrip
 struct stage_run {
     struct str id, prefix;
     const struct program *program;
+    struct replay_cursor heard; // of a host's run
     uint64_t *told; // hash of each record that was reported, by number - 1
     size_t told_count, told_capacity;
 };
@@ -66,10 +69,12 @@ struct letter {
 // An attempt that was handed to a tool.
 struct effect_seen {
     struct str path;
+    struct str named; // as its run calls it: what idempotency keys are made of
     uint32_t logical, engine;
     uint32_t attempt; // as documents count: the logical one; of a playbook that of the run of its task
     struct str kind;  // as documents have it
-    uint32_t starts;
+    uint32_t starts, lost; // how often it was begun; how often its executor was gone
+    bool again;            // the executor that had it is gone: the next one takes its own time
     int64_t due_ms; // of its answer
     uint64_t order;
     bool done; // the completion of the step was reported
@@ -122,10 +127,16 @@ struct stage {
     struct buf batch;  // words of the batch under way
     struct str batch_step;
     uint32_t lives;
+    size_t killed;             // of options->kills
+    const struct trial_host *host; // NULL: the engine is in this process
+    struct trial_news news;    // of the host's last settle
+    bool down;                 // killed, and not up again
+    bool over;                 // nothing dies any more
 };
 
 enum code stage_open(struct stage *stage, const struct trial_options *options, struct trial_result *result);
 void stage_close(struct stage *stage);
+struct store *stage_store(const struct stage *stage);
 // Until nothing happens any more, over deaths and recoveries. Afterwards the story is in the result.
 enum code stage_play(struct stage *stage, struct error *err);
 void stage_break(struct stage *stage, const char *rule, const char *format, ...) PRINTF_LIKE(3, 4);
@@ -134,12 +145,24 @@ bool stage_point(struct stage *stage, enum boundary boundary, struct str step, s
 struct stage_run *stage_run_of(const struct stage *stage, struct str id); // NULL: not heard of
 struct str stage_path(struct stage *stage, struct str run, struct str step);
 
+// The script's run and all below it, parents first: ids of children do not always tell whose they are, and others may be in the store.
+enum code stage_family(struct stage *stage, struct arena *arena, struct run_heads *out, struct error *err) MUST_CHECK;
+void stage_hear(struct stage *stage, struct stage_run *run, const struct record *record, const struct moment *moment);
+struct stage_run *stage_learn(struct stage *stage, struct str id, const struct start_facts *start); // NULL: not known yet
+
+// ---- stage_host.c: the same stage with an engine in another process
+enum code host_turns(struct stage *stage, struct error *err); // until nothing moves
+enum code host_begin(struct stage *stage, const struct start_request *request, struct error *err);
+void host_send(struct stage *stage, struct letter *letter, struct str run);
+void host_enter(struct stage *stage);
+
 // ---- stage_people.c
 void people_start(struct stage *stage); // schedules what the script says
 void people_hear(struct stage *stage, const struct stage_run *run, const struct moment *moment);
 int64_t people_due(const struct stage *stage); // INT64_MAX: nobody wants anything
 void people_send(struct stage *stage);         // what is due
 void people_decided(struct stage *stage, const struct engine_decision *decision);
+void people_refused(struct stage *stage, const struct letter *letter, const char *why); // it could not even be sent
 void people_again(struct stage *stage); // people who got no answer before the crash ask again
 void people_end(struct stage *stage);   // what was never sent is a fault
 

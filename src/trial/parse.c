@@ -5,12 +5,15 @@
 
 #include <string.h>
 
+enum { LOST_MAX = 100 };
+
 static const char *const script_fields[] = {"run",     "name",   "document", "inputs", "arguments",
                                             "at",      "seed",   "defaults", "mocks",  "approvals",
                                             "signals", "expect", "golden",   "cases",  NULL};
 static const char *const case_fields[] = {"name",  "inputs",    "arguments", "at",     "seed",   "defaults",
                                           "mocks", "approvals", "signals",   "expect", "golden", NULL};
-static const char *const mock_fields[] = {"output", "outcome", "exit", "fail", "takes", "real", "idempotent", NULL};
+static const char *const mock_fields[] = {"output", "outcome", "exit", "fail", "takes", "real", "idempotent",
+                                          "lost", "late", NULL};
 static const char *const fail_fields[] = {"code", "message", "detail", "exit", "retryable", "category", NULL};
 static const char *const gate_fields[] = {"answer", "by", "reason", "fields", "takes", NULL};
 static const char *const signal_fields[] = {"after", "at",     "wait",   "send",     "step",
@@ -33,7 +36,7 @@ static void set_fault(struct trial_mock *mock, struct str code, struct str messa
     mock->fails = true;
     mock->fault.code = code;
     mock->fault.message = message;
-    bool final = str_is(code, "COMMAND_NOT_FOUND") || str_is(code, "SECRET_NOT_FOUND") || str_is(code, "CANCELLED");
+    bool final = STR_AMONG(code, "COMMAND_NOT_FOUND", "SECRET_NOT_FOUND", "CANCELLED");
     mock->fault.retryable = !final;
     if (str_is(code, "TIMEOUT")) mock->fault.category = STR("timeout");
     if (str_is(code, "SPAWN_FAILED")) mock->fault.category = STR("infrastructure");
@@ -84,6 +87,16 @@ static void read_flag(struct kit *kit, const struct json *object, const char *na
     if (value && kit_is(kit, value, JSON_BOOL, name)) *out = value->boolean;
 }
 
+static void read_lost(struct kit *kit, const struct json *lost, struct trial_mock *mock)
+{
+    if (!lost) return;
+    int64_t times = json_integer(lost, 0);
+    if (times < 1 || times > LOST_MAX)
+        kit_fault(kit, "E0206", lost, "`lost` is how often the step's executor is gone before it answers: 1 to %d", LOST_MAX);
+    else
+        mock->lost = (uint32_t)times;
+}
+
 static void read_mock(struct kit *kit, const struct json_member *member, struct trial_mock *mock)
 {
     const struct json *value = &member->value;
@@ -110,6 +123,8 @@ static void read_mock(struct kit *kit, const struct json_member *member, struct 
     if (takes) (void)kit_ms(kit, takes, "takes", &mock->takes_ms);
     read_flag(kit, value, "real", &mock->real);
     read_flag(kit, value, "idempotent", &mock->idempotent);
+    read_flag(kit, value, "late", &mock->late);
+    read_lost(kit, json_key(value, "lost"), mock);
     if (fail && output) kit_fault(kit, "E0207", fail, "a mock has `output` or `fail`, not both");
     if (mock->real && (fail || output || exit))
         kit_fault(kit, "E0207", value, "a step that really runs has its own result: no `output`, `exit` or `fail`");
@@ -335,7 +350,7 @@ enum code trial_parse(struct str text, struct str file, struct arena *arena, str
     struct kit kit = {.arena = arena, .diagnostics = diagnostics, .file = file};
     uint32_t errors = diagnostics->error_count;
     struct json *tree = ARENA_NEW(arena, struct json);
-    *out = (struct trial_file){.file = file, .text = text};
+    *out = (struct trial_file){0};
     if (!tree) return E_NOMEM;
     enum code rc = doc_tree(text, file, &doc_limits_default, arena, tree, diagnostics);
     if (rc) return rc;

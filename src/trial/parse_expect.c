@@ -206,6 +206,8 @@ static const char *why_not_mocked(const struct program_step *step)
     switch (step->kind) {
     case STEP_APPROVAL:
         return "it waits for a person: answer it under `approvals`";
+    case STEP_EVENT:
+        return "it waits for an event: give its data as `fields` under `approvals`";
     case STEP_WAIT:
         return "it waits in virtual time, which costs nothing";
     case STEP_SUBRUN:
@@ -250,7 +252,7 @@ static void check_gates(const struct trial_script *script, const struct program 
         if (str_is(gate->key, "RUN")) continue;
         const struct program_step *step = key_step(program, gate->key, NULL);
         check_key(diagnostics, script, program, gate->key, gate->line, gate->column, "the answer");
-        if (step && step->kind != STEP_APPROVAL)
+        if (step && step->kind != STEP_APPROVAL && step->kind != STEP_EVENT)
             diagnose(diagnostics, SEVERITY_ERROR, "E0702", "", script->file, gate->line, gate->column,
                      (uint32_t)gate->key.len, "\"%.*s\" is a step of kind %s, not an approval", STR_ARG(gate->key),
                      step_kind_name(step->kind));

@@ -99,14 +99,37 @@ struct str task_path(struct arena *arena, struct str prefix, const struct moment
     return path.ptr ? path : STR("?");
 }
 
+// Of a playbook: "each", "each:run:2", "each[3]".
+static const struct program_step *net_step_named(const struct program *program, struct str name)
+{
+    if (str_ends(name, STR("]")))
+        for (size_t at = name.len; at-- > 0;)
+            if (name.ptr[at] == '[') name.len = at;
+    uint32_t index = program_find(program, PROGRAM_TOP, name);
+    if (index == PROGRAM_TOP) index = program_find(program, PROGRAM_TOP, without_run(name));
+    return index == PROGRAM_TOP ? NULL : &program->steps[index];
+}
+
+// The step that a path of a playbook begins with; *rest is what follows it. Names of steps may have slashes: the longest counts.
+static const struct program_step *net_step_of(const struct program *program, struct str path, struct str *rest)
+{
+    for (size_t end = path.len; end > 0; end--) {
+        if (end < path.len && path.ptr[end] != '/') continue;
+        const struct program_step *step = net_step_named(program, str_slice(path, 0, end));
+        *rest = end < path.len ? str_slice(path, end + 1, path.len) : (struct str){0};
+        if (step) return step;
+    }
+    return NULL;
+}
+
 const struct program_step *path_step(const struct program *program, struct str path)
 {
     uint32_t scope = PROGRAM_TOP;
-    if (program->net) path = str_slice(path, 0, str_find(path, '/', 0));
+    struct str rest;
+    if (program->net) return net_step_of(program, path, &rest);
     while (path.len > 0) {
-        struct str rest, id = outermost(path, &rest);
+        struct str id = outermost(path, &rest);
         uint32_t index = program_find(program, scope, id);
-        if (index == PROGRAM_TOP && program->net) index = program_find(program, scope, without_run(id));
         if (index == PROGRAM_TOP) return NULL;
         if (rest.len == 0) return &program->steps[index];
         if (program->steps[index].kind != STEP_LOOP) return NULL;
@@ -125,22 +148,47 @@ static const struct net_task *task_named(const struct program *program, const st
     return NULL;
 }
 
+const struct program *path_child(const struct program *program, struct str path)
+{
+    struct str rest;
+    const struct program_step *step = program->net ? net_step_of(program, path, &rest) : path_step(program, path);
+    const struct net_task *task = step && program->net ? task_named(program, step, rest) : NULL;
+    return task ? task->child : step ? step->child : NULL;
+}
+
+// The same of a key, whose parts may have attempts: "each#2/fetch#1".
+static const struct program_step *key_begin(const struct program *program, struct str key, struct str *rest)
+{
+    for (size_t end = key.len; end > 0; end--) {
+        struct str path;
+        uint32_t attempt;
+        if (end < key.len && key.ptr[end] != '/') continue;
+        if (!key_split(str_slice(key, 0, end), &path, &attempt)) continue;
+        const struct program_step *step = net_step_named(program, path);
+        *rest = end < key.len ? str_slice(key, end + 1, key.len) : (struct str){0};
+        if (step) return step;
+    }
+    return NULL;
+}
+
 const struct program_step *key_step(const struct program *program, struct str key, const struct program **owner)
 {
     while (program) {
-        struct str rest, path;
+        struct str rest, path, name;
         uint32_t attempt;
-        if (!key_split(str_cut(key, '/', &rest), &path, &attempt)) return NULL;
-        const struct program_step *step = path_step(program, path);
+        const struct program_step *step;
         if (owner) *owner = program;
-        if (!step || rest.len == 0) return step;
-        if (program->net) { // the next part is a task of the step
-            struct str name;
-            if (!key_split(str_cut(rest, '/', &rest), &name, &attempt)) return NULL;
+        if (program->net) {
+            step = key_begin(program, key, &rest);
+            if (!step || rest.len == 0) return step;
+            if (!key_split(str_cut(rest, '/', &rest), &name, &attempt)) return NULL; // a task of the step
             const struct net_task *task = task_named(program, step, name);
             if (!task || rest.len == 0) return task ? step : NULL;
             program = task->child;
         } else {
+            if (!key_split(str_cut(key, '/', &rest), &path, &attempt)) return NULL;
+            step = path_step(program, path);
+            if (!step || rest.len == 0) return step;
             program = step->child;
         }
         key = rest;

@@ -18,11 +18,10 @@ struct real_tools {
 static void deliver(void *context, struct tool_result *result)
 {
     struct real_tools *real = context;
-    pthread_mutex_lock(&real->mutex);
+    LOCKED(&real->mutex);
     real->result = *result;
     real->there = true;
     pthread_cond_signal(&real->arrived);
-    pthread_mutex_unlock(&real->mutex);
 }
 
 static enum code open_real(struct stage *stage, struct error *err)
@@ -51,12 +50,6 @@ void real_close(struct real_tools *real)
     free(real);
 }
 
-static bool copy_text(struct arena *arena, struct str *text)
-{
-    *text = arena_copy(arena, *text);
-    return text->ptr != NULL;
-}
-
 enum code real_run(struct stage *stage, const struct tool_request *request, struct fake_answer *answer,
                    struct error *err)
 {
@@ -72,10 +65,7 @@ enum code real_run(struct stage *stage, const struct tool_request *request, stru
     answer->ok = real->result.ok;
     answer->output = real->result.output;
     answer->fault = real->result.fault;
-    struct str *texts[] = {&answer->output, &answer->fault.code, &answer->fault.message, &answer->fault.category,
-                           &answer->fault.detail};
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
-        if (!copy_text(stage->arena, texts[i])) rc = error_nomem(err);
+    if (!ARENA_KEEP(stage->arena, &answer->output) || !fault_keep(stage->arena, &answer->fault)) rc = error_nomem(err);
     tool_result_free(&real->result);
     return rc;
 }

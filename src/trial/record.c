@@ -201,12 +201,11 @@ static void write_fault(struct writer *w, const struct fault *fault)
 
 static bool write_attempt(struct writer *w, const struct story_step *step, const struct story_attempt *attempt)
 {
-    struct buf key = buf_of(4096);
+    struct buf key SCOPED(buf_release) = buf_of(4096);
     buf_add(&key, step->path);
     if (step->attempt_count > 1) buf_printf(&key, "#%u", attempt->logical);
     buf_text(w->out, "  ");
     write_key(w->out, buf_str(&key));
-    buf_release(&key);
     bool stopped = !attempt->ended || str_is(attempt->fault.code, "CANCELLED");
     if (stopped) { // whatever ended it does so again
         buf_text(w->out, ": {takes: " FOREVER "}\n");
@@ -269,7 +268,8 @@ static bool is_asked(const struct program *program, const struct moment *m)
     const struct net_step *net = step ? &program->net->steps[step - program->steps] : NULL;
     for (uint32_t i = 0; net && i < net->task_count; i++) {
         const struct net_task *task = &net->tasks[i];
-        bool own = task->in_process || str_is(task->kind, "wait") || str_is(task->kind, "playbook");
+        bool own = task->in_process || str_is(task->kind, "wait") || str_is(task->kind, "event") ||
+                   str_is(task->kind, "playbook");
         if (str_eq(task->label, m->task)) return !own;
     }
     return false;
@@ -407,6 +407,7 @@ static const char *send_word(enum signal_type type)
     case SIGNAL_INJECT_OVERRIDE:
     case SIGNAL_UPDATE_TARGET:
     case SIGNAL_ESCALATE_ALERT:
+    case SIGNAL_DELIVER_EVENT:
     case SIGNAL_NONE:
         break;
     }
@@ -416,7 +417,7 @@ static const char *send_word(enum signal_type type)
 static void write_signal(struct writer *w, const struct story_event *before, const struct moment *m, const char *send)
 {
     enum trial_occasion occasion = occasion_of(before->moment.kind);
-    struct buf after = buf_of(4096);
+    struct buf after SCOPED(buf_release) = buf_of(4096);
     if (occasion >= AFTER_RUN_QUEUED)
         buf_text(&after, "run");
     else
@@ -425,7 +426,6 @@ static void write_signal(struct writer *w, const struct story_event *before, con
     buf_printf(&after, " %s", occasion_word(occasion));
     buf_text(w->out, "  - {after: ");
     json_write_string(w->out, buf_str(&after));
-    buf_release(&after);
     buf_printf(w->out, ", send: %s", send);
     if (m->signal_step.len) {
         buf_text(w->out, ", step: ");

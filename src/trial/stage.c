@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #define ACTS_MAX 4000000
+#define VISITS_MAX 10000 // of one step of a playbook
 #define JOURNAL_SMALL ((uint64_t)256 << 10)
 #define JOURNAL_LARGE ((uint64_t)4 << 20)
 #define SMALL_STEPS 100
@@ -39,8 +40,16 @@ void stage_break(struct stage *stage, const char *rule, const char *format, ...)
 
 bool stage_point(struct stage *stage, enum boundary boundary, struct str step, struct str label)
 {
-    if (stage->died || !stage->hooks.point) return stage->died;
-    if (!stage->hooks.point(stage->hooks.context, stage, boundary, step, label)) return false;
+    if (stage->died || stage->over) return stage->died;
+    const struct trial_options *options = stage->options;
+    uint64_t number = ++stage->result->points;
+    bool dies = stage->killed < options->kill_count && number >= options->kills[stage->killed];
+    if (dies) {
+        stage->killed++;
+        stage->cut = boundary;
+    }
+    if (!dies && stage->hooks.point) dies = stage->hooks.point(stage->hooks.context, stage, boundary, step, label);
+    if (!dies) return false;
     stage->died = true;
     if (stage->disk) sim_disk_stop_after(stage->disk, 0);
     return true;
@@ -71,12 +80,12 @@ static uint32_t attempt_of_child(struct str id)
     return str_int64(str_slice(id, at, id.len), &n) && n > 0 && n < 1000000 ? (uint32_t)n : 1;
 }
 
-static struct stage_run *learn_run(struct stage *stage, struct str id, const struct start_facts *start)
+struct stage_run *stage_learn(struct stage *stage, struct str id, const struct start_facts *start)
 {
     struct stage_run *run = stage_run_of(stage, id);
     if (run || !start) return run;
     const struct stage_run *parent = start->parent_run.len ? stage_run_of(stage, start->parent_run) : NULL;
-    const struct program_step *step = parent ? path_step(parent->program, start->parent_step) : NULL;
+    const struct program *child = parent ? path_child(parent->program, start->parent_step) : NULL;
     struct str prefix = STR("");
     if (parent) {
         uint32_t attempt = attempt_of_child(id);
@@ -89,7 +98,7 @@ static struct stage_run *learn_run(struct stage *stage, struct str id, const str
     run = &stage->runs[stage->run_count++];
     *run = (struct stage_run){.id = arena_copy(stage->arena, id),
                               .prefix = prefix,
-                              .program = step && step->child ? step->child : stage->options->program};
+                              .program = child ? child : stage->options->program};
     return run;
 }
 
@@ -130,12 +139,24 @@ static void label_moment(struct stage *stage, const struct stage_run *run, const
                m->step.len ? (int)run->prefix.len : 0, run->prefix.ptr, STR_ARG(m->step));
 }
 
+// What tools and people of the script learn of it.
+static void hear(struct stage *stage, struct stage_run *run, const struct moment *m)
+{
+    if (m->kind == MOMENT_STEP_STARTED && m->visit > VISITS_MAX)
+        stage_break(stage, "STUCK", "%.*s was visited %d times, and the run goes on: a mock of what its arcs ask for can end it",
+                    STR_ARG(m->step), VISITS_MAX);
+    if (m->kind == MOMENT_STEP_COMPLETED) tool_told(stage, stage_path(stage, run->id, m->step), m);
+    if (m->task.len && (m->kind == MOMENT_ATTEMPT_DONE || m->kind == MOMENT_ATTEMPT_FAILED))
+        tool_told_task(stage, task_path(stage->arena, stage_path(stage, run->id, STR("")), m), m);
+    people_hear(stage, run, m);
+}
+
 static void on_event(void *context, const struct engine_event *event)
 {
     struct stage *stage = context;
     if (stage->died) return;
     const struct moment *m = event->moment;
-    struct stage_run *run = learn_run(stage, event->run, m->start);
+    struct stage_run *run = stage_learn(stage, event->run, m->start);
     if (!run) return;
     if (stage->writing) { // the first one after a commit
         stage->writing = stage->synced = false;
@@ -144,10 +165,7 @@ static void on_event(void *context, const struct engine_event *event)
     if (event->item->in_log) remember(stage, run, event->item->seq, event->item->bytes);
     say_moment(stage, run, m, event->item->seq);
     label_moment(stage, run, m);
-    if (m->kind == MOMENT_STEP_COMPLETED) tool_told(stage, stage_path(stage, event->run, m->step), m);
-    if (m->task.len && (m->kind == MOMENT_ATTEMPT_DONE || m->kind == MOMENT_ATTEMPT_FAILED))
-        tool_told_task(stage, task_path(stage->arena, stage_path(stage, event->run, STR("")), m), m);
-    people_hear(stage, run, m);
+    hear(stage, run, m);
 }
 
 static void on_decision(void *context, const struct engine_decision *decision)
@@ -211,6 +229,7 @@ static uint32_t pick_fate(void *context, uint32_t n)
 // What became of the disk when the process died
 static void stage_cut(struct stage *stage, enum boundary how)
 {
+    if (!stage->disk) return;
     struct cut cut = {.how = how, .left = sim_disk_unsynced(stage->disk)};
     sim_disk_heal(stage->disk);
     if (how == BOUNDARY_KEPT)
@@ -242,7 +261,8 @@ static enum code open_store(struct stage *stage, struct error *err)
                                     .entropy = &stage->entropy,
                                     .journal_size = large ? JOURNAL_LARGE : JOURNAL_SMALL,
                                     .artifacts = artifacts.ptr};
-    if (!stage->on_disk) return store_open(STR("memory:"), &options, &stage->store, err);
+    struct str url = stage->options->store;
+    if (!stage->on_disk) return store_open(url.len ? url : STR("memory:"), &options, &stage->store, err);
     if (!stage->disk) {
         stage->disk = sim_disk_new();
         sim_disk_watch(stage->disk, on_disk, stage);
@@ -288,9 +308,10 @@ static enum code start_run(struct stage *stage, struct error *err)
         .inputs = script->inputs,
         .arguments = script->arguments,
         .work_dir = str_from(stage->options->work_dir ? stage->options->work_dir : stage->options->scratch),
-        .triggered_by = STR("tester")};
+        .triggered_by = STR("tester"),
+        .target_adapter = stage->options->profile};
     char id[129];
-    return engine_start(stage->engine, &request, id, err);
+    return stage->host ? host_begin(stage, &request, err) : engine_start(stage->engine, &request, id, err);
 }
 
 struct relearn {
@@ -300,13 +321,21 @@ struct relearn {
     uint64_t count;
 };
 
+void stage_hear(struct stage *stage, struct stage_run *run, const struct record *record, const struct moment *m)
+{
+    bool untold = m && !record->ledger_seq && record->seq > run->told_count;
+    if (!record->ledger_seq) remember(stage, run, record->seq, record->bytes);
+    if (untold) say_moment(stage, run, m, record->seq);
+    if (m) hear(stage, run, m);
+}
+
 static enum code relearn_record(void *context, const struct record *record, const struct moment *m,
                                 const struct seal *seal)
 {
     (void)seal;
     struct relearn *relearn = context;
     struct stage *stage = relearn->stage;
-    if (m) relearn->run = learn_run(stage, relearn->head->ids.run, m->start);
+    if (m) relearn->run = stage_learn(stage, relearn->head->ids.run, m->start);
     struct stage_run *run = relearn->run;
     if (!run) return OK;
     if (!record->ledger_seq) {
@@ -315,14 +344,45 @@ static enum code relearn_record(void *context, const struct record *record, cons
             stage_break(stage, "LOST", "event %llu of %.*s is another one than was acknowledged before the crash",
                         (unsigned long long)record->seq, STR_ARG(run->id));
     }
-    bool untold = m && !record->ledger_seq && record->seq > run->told_count;
-    if (!record->ledger_seq) remember(stage, run, record->seq, record->bytes);
-    if (untold) say_moment(stage, run, m, record->seq);
-    if (!m) return OK;
-    if (m->kind == MOMENT_STEP_COMPLETED) tool_told(stage, stage_path(stage, run->id, m->step), m);
-    if (m->task.len && (m->kind == MOMENT_ATTEMPT_DONE || m->kind == MOMENT_ATTEMPT_FAILED))
-        tool_told_task(stage, task_path(stage->arena, stage_path(stage, run->id, STR("")), m), m);
-    people_hear(stage, run, m);
+    stage_hear(stage, run, record, m);
+    return OK;
+}
+
+static bool is_listed(const struct run_heads *heads, struct str run)
+{
+    for (size_t i = 0; i < heads->count; i++)
+        if (str_eq(heads->items[i].ids.run, run)) return true;
+    return false;
+}
+
+enum code stage_family(struct stage *stage, struct arena *arena, struct run_heads *out, struct error *err)
+{
+    struct str root = stage->options->script->run;
+    struct run_filter filter = {.limit = 500};
+    struct run_heads newest = {0}, page;
+    size_t capacity = 0;
+    bool reached = false;
+    *out = (struct run_heads){0};
+    do { // newest first: what is older than the root is not of it
+        enum code rc = store_list(stage_store(stage), &filter, arena, &page, err);
+        if (rc) return rc;
+        for (size_t i = 0; i < page.count && !reached; i++) {
+            if (!ARENA_ROOM(arena, newest.items, newest.count, &capacity)) return error_nomem(err);
+            newest.items[newest.count++] = page.items[i];
+            reached = str_eq(page.items[i].ids.run, root);
+        }
+        filter.before = page.next;
+    } while (!reached && page.next);
+    struct map family;
+    map_init(&family, arena);
+    out->items = ARENA_ARRAY(arena, newest.count + 1, struct run_head);
+    if (!out->items) return error_nomem(err);
+    for (size_t i = newest.count; reached && i > 0; i--) {
+        const struct run_head *head = &newest.items[i - 1];
+        if (!str_eq(head->ids.run, root) && map_get(&family, head->parent_run) == MAP_NONE) continue;
+        if (!map_put(&family, head->ids.run, (uint32_t)out->count, NULL)) return error_nomem(err);
+        out->items[out->count++] = *head;
+    }
     return OK;
 }
 
@@ -330,11 +390,10 @@ static enum code relearn_record(void *context, const struct record *record, cons
 // heard of now.
 static enum code relearn(struct stage *stage, struct error *err)
 {
-    struct run_filter filter = {.limit = 100000};
     struct run_heads heads = {0};
-    enum code rc = store_list(stage->store, &filter, stage->arena, &heads, err);
-    for (size_t i = heads.count; !rc && i > 0; i--) {
-        struct run_head *head = &heads.items[i - 1];
+    enum code rc = stage_family(stage, stage->arena, &heads, err);
+    for (size_t i = 0; !rc && i < heads.count; i++) {
+        struct run_head *head = &heads.items[i];
         struct relearn one = {.stage = stage, .head = head, .run = stage_run_of(stage, head->ids.run)};
         rc = store_replay(stage->store, head->ids.tenant, head->ids.run, relearn_record, &one, err);
         if (!rc && one.run && one.count < one.run->told_count)
@@ -343,20 +402,16 @@ static enum code relearn(struct stage *stage, struct error *err)
         if (!rc && !head->terminal) rc = engine_adopt(stage->engine, head->ids.tenant, head->ids.run, err);
     }
     for (size_t i = 0; !rc && i < stage->run_count; i++) {
-        bool found = stage->runs[i].told_count == 0;
-        for (size_t k = 0; k < heads.count; k++) found = found || str_eq(heads.items[k].ids.run, stage->runs[i].id);
+        bool found = stage->runs[i].told_count == 0 || is_listed(&heads, stage->runs[i].id);
         if (!found) stage_break(stage, "LOST", "run %.*s is gone after the crash", STR_ARG(stage->runs[i].id));
     }
-    bool stored = false;
-    for (size_t i = 0; i < heads.count; i++)
-        stored = stored || str_eq(heads.items[i].ids.run, stage->options->script->run);
-    if (!rc && !stored) rc = start_run(stage, err); // its caller got no answer and asks again
+    if (!rc && heads.count == 0) rc = start_run(stage, err); // its caller got no answer and asks again
     return rc;
 }
 
 static void end_life(struct stage *stage)
 {
-    engine_close(stage->engine);
+    if (stage->engine) engine_close(stage->engine);
     stage->engine = NULL;
     stage->fake.count = 0;
     if (stage->store) store_close(stage->store);
@@ -368,6 +423,7 @@ static void crash(struct stage *stage)
     end_life(stage);
     stage_cut(stage, stage->cut);
     stage->died = stage->writing = stage->synced = false;
+    stage->down = true;
     stage->batch_step = (struct str){0};
     buf_clear(&stage->batch);
     stage->lives++;
@@ -375,6 +431,8 @@ static void crash(struct stage *stage)
 
 static enum code next_life(struct stage *stage, struct error *err)
 {
+    stage->down = false;
+    if (stage->host) return stage->host->kill(stage->host->context, err);
     stage_say(stage, "----- restarted; stored before the kill and not reported: -----");
     enum code rc = open_store(stage, err);
     if (!rc) rc = open_engine(stage, err);
@@ -394,6 +452,7 @@ static enum code next_life(struct stage *stage, struct error *err)
 static enum code turns(struct stage *stage, struct error *err)
 {
     bool worked = true;
+    if (stage->host) return host_turns(stage, err);
     while (worked && !stage->died && !stage->broken) {
         struct moment_in_time now = {.wall_ms = stage->wall_ms, .mono_ms = stage->mono_ms};
         stage->writing = stage->synced = false;
@@ -414,8 +473,12 @@ static void deliver(struct stage *stage)
     size_t index = fake_first(&stage->fake);
     const struct effect_seen *effect = &stage->effects[stage->fake.answers[index].tag];
     struct str path = effect->path,
-               label = trial_format(stage->arena, "%.*s (attempt %u)", STR_ARG(path), effect->logical);
+               label = trial_format(stage->arena, "%.*s (attempt %u)", STR_ARG(path), effect->attempt);
     if (stage_point(stage, BOUNDARY_ANSWER, path, label)) return;
+    if (stage->fake.answers[index].lost) {
+        stage->effects[stage->fake.answers[index].tag].lost++;
+        stage->effects[stage->fake.answers[index].tag].again = true;
+    }
     fake_deliver(&stage->fake, index);
     stage_point(stage, BOUNDARY_ANSWERED, path, label);
 }
@@ -430,7 +493,8 @@ static void pass_until(struct stage *stage, int64_t mono_ms)
 // False when nothing happens by itself any more.
 static bool act(struct stage *stage)
 {
-    int64_t due = fake_due(&stage->fake), people = people_due(stage), timer = engine_deadline(stage->engine);
+    int64_t due = fake_due(&stage->fake), people = people_due(stage);
+    int64_t timer = stage->host ? stage->news.deadline_ms : engine_deadline(stage->engine);
     int64_t next = due < people ? due : people;
     if (timer < next) next = timer;
     if (next == INT64_MAX) return false;
@@ -456,9 +520,13 @@ enum code stage_open(struct stage *stage, const struct trial_options *options, s
     stage->entropy.fill = fill;
     buf_init(&stage->batch, 4096);
     fake_init(&stage->fake, &stage->mono_ms);
+    stage->host = options->host;
+    stage->on_disk = stage->on_disk || options->on_disk;
+    stage->result->points = 0;
     tool_open(stage);
-    enum code rc = open_store(stage, &stage->err);
-    if (!rc) rc = open_engine(stage, &stage->err);
+    if (stage->host) host_enter(stage);
+    enum code rc = stage->host ? OK : open_store(stage, &stage->err);
+    if (!rc && !stage->host) rc = open_engine(stage, &stage->err);
     if (!rc) rc = start_run(stage, &stage->err);
     if (!rc) people_start(stage);
     return rc;
@@ -466,12 +534,27 @@ enum code stage_open(struct stage *stage, const struct trial_options *options, s
 
 void stage_close(struct stage *stage)
 {
-    stage->hooks = (struct stage_hooks){0}; // closing a store in peace is no part of the story
+    stage->hooks = (struct stage_hooks){0};
+    stage->over = true; // closing a store in peace is no part of the story
     end_life(stage);
     if (stage->disk) sim_disk_free(stage->disk);
     real_close(stage->real);
     fake_release(&stage->fake);
     buf_release(&stage->batch);
+}
+
+static bool keep_order(struct stage *stage)
+{
+    struct trial_begun *begun = ARENA_ARRAY(stage->arena, stage->effect_count + 1, struct trial_begun);
+    for (size_t i = 0; begun && i < stage->effect_count; i++)
+        begun[i] = (struct trial_begun){.path = stage->effects[i].path, .logical = stage->effects[i].logical};
+    stage->result->order = (struct trial_order){begun, begun ? stage->effect_count : 0};
+    return begun != NULL;
+}
+
+struct store *stage_store(const struct stage *stage)
+{
+    return stage->host ? stage->host->store(stage->host->context) : stage->store;
 }
 
 enum code stage_play(struct stage *stage, struct error *err)
@@ -483,8 +566,8 @@ enum code stage_play(struct stage *stage, struct error *err)
             stage_break(stage, "STUCK", "the run has not ended after %d acts", ACTS_MAX);
             break;
         }
-        if (!stage->engine) rc = next_life(stage, err);
-        if (!rc && !stage->died && stage->engine) rc = turns(stage, err);
+        if (stage->host ? stage->down : !stage->engine) rc = next_life(stage, err);
+        if (!rc && !stage->died && (stage->host || stage->engine)) rc = turns(stage, err);
         if (!rc && !stage->died && !stage->broken) more = act(stage);
         if (stage->died) {
             crash(stage);
@@ -492,9 +575,11 @@ enum code stage_play(struct stage *stage, struct error *err)
         }
     }
     stage->result->virtual_ms = stage->mono_ms - stage->start_mono_ms;
+    stage->result->kills = stage->lives;
     if (rc || stage->broken) return rc;
     people_end(stage);
-    return story_read(stage->store, STR("default"), stage->options->script->run, stage->options->program, stage->arena,
+    if (!keep_order(stage)) return error_nomem(err);
+    return story_read(stage_store(stage), STR("default"), stage->options->script->run, stage->options->program, stage->arena,
                       &stage->result->story, err);
 }
 
@@ -507,17 +592,47 @@ struct trial_fault *result_fault(struct trial_result *result, uint32_t line, uin
     return fault;
 }
 
-enum code trial_play(const struct trial_options *options, struct arena *arena, struct trial_result *out,
-                     struct error *err)
+struct trial_world {
+    struct stage stage;
+    struct trial_options options;
+};
+
+enum code trial_stay(const struct trial_options *options, struct arena *arena, struct trial_result *out,
+                     struct trial_world **world, struct error *err)
 {
     *out = (struct trial_result){.arena = arena, .story = {.arena = arena}};
-    struct stage *stage = calloc(1, sizeof(*stage));
-    if (!stage) return error_nomem(err);
-    enum code rc = stage_open(stage, options, out);
+    *world = calloc(1, sizeof(**world));
+    if (!*world) return error_nomem(err);
+    struct stage *stage = &(*world)->stage;
+    (*world)->options = *options;
+    enum code rc = stage_open(stage, &(*world)->options, out);
     if (rc) *err = stage->err;
     if (!rc) rc = stage_play(stage, err);
     if (!rc && stage->broken) rc = error_set(err, E_INVALID, "%s", stage->message);
-    stage_close(stage);
-    free(stage);
+    if (rc) {
+        trial_leave(*world);
+        *world = NULL;
+    }
+    return rc;
+}
+
+struct store *trial_store(struct trial_world *world)
+{
+    return stage_store(&world->stage);
+}
+
+void trial_leave(struct trial_world *world)
+{
+    if (!world) return;
+    stage_close(&world->stage);
+    free(world);
+}
+
+enum code trial_play(const struct trial_options *options, struct arena *arena, struct trial_result *out,
+                     struct error *err)
+{
+    struct trial_world *world;
+    enum code rc = trial_stay(options, arena, out, &world, err);
+    trial_leave(world);
     return rc;
 }

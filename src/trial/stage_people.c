@@ -1,6 +1,9 @@
 // People in a world: they answer gates as the script says and send its signals, each under one id however often it is sent.
 #include "trial/inside.h"
 
+#include "base/text.h"
+#include "json/make.h"
+
 static struct letter *letter_add(struct stage *stage, enum signal_type type, struct str run, struct str step)
 {
     if (!ARENA_ROOM(stage->arena, stage->letters, stage->letter_count, &stage->letter_capacity)) return NULL;
@@ -107,6 +110,32 @@ static void answer_gate(struct stage *stage, const struct stage_run *run, struct
     add_fields(stage, letter, &gate->fields);
 }
 
+static bool delivered_before(const struct stage *stage, const struct stage_run *run, struct str id)
+{
+    for (size_t i = 0; i < stage->letter_count; i++) {
+        const struct letter *letter = &stage->letters[i];
+        if (str_eq(letter->run, run->id) && str_eq(json_text(json_key(&letter->signal.payload, "id")), id)) return true;
+    }
+    return false;
+}
+
+// The world outside: what is waited for happens, with what the script says, or with nothing.
+static void deliver_event(struct stage *stage, const struct stage_run *run, const struct moment *m, struct str path)
+{
+    const struct trial_gate *gate = script_gate(stage->options->script, path);
+    if ((!gate && !stage->options->script->lenient) || (gate && !gate->yes)) return; // it never happens
+    struct str id = arena_format(stage->arena, "%.*s.%u.%u.%u", STR_ARG(path), m->visit, m->iteration, m->logical);
+    if (!id.ptr || delivered_before(stage, run, id)) return;
+    struct letter *letter = letter_add(stage, SIGNAL_DELIVER_EVENT, run->id, (struct str){0});
+    struct str name = arena_copy(stage->arena, m->reason), correlation = arena_copy(stage->arena, m->detail);
+    if (!letter || !name.ptr) return;
+    letter->signal.payload = JSON_OF(stage->arena, {"event", json_string(name)}, {"id", json_string(id)},
+                                     {"correlation", json_some(correlation)},
+                                     {"data", gate && gate->fields.type == JSON_OBJECT ? gate->fields : json_object()});
+    letter->state = LETTER_DUE;
+    letter->due_ms = stage->mono_ms + (gate ? gate->takes_ms : 0);
+}
+
 void people_hear(struct stage *stage, const struct stage_run *run, const struct moment *m)
 {
     call_signals(stage, run, m);
@@ -114,6 +143,7 @@ void people_hear(struct stage *stage, const struct stage_run *run, const struct 
         const struct program_step *step = path_step(run->program, m->step);
         if (step && step->kind == STEP_APPROVAL) answer_gate(stage, run, m->step, stage_path(stage, run->id, m->step));
     }
+    if (m->kind == MOMENT_EVENT_AWAITED) deliver_event(stage, run, m, stage_path(stage, run->id, m->step));
     if (m->kind == MOMENT_RUN_QUEUED && run->program->requires_approval)
         answer_gate(stage, run, STR(""), stage_path(stage, run->id, STR("RUN")));
 }
@@ -143,12 +173,23 @@ static struct str address(struct stage *stage, struct letter *letter)
     return letter->run;
 }
 
-static void could_not(struct stage *stage, const struct letter *letter, const char *why)
+void people_refused(struct stage *stage, const struct letter *letter, const char *why)
 {
     if (!letter->of || stage->lives > 0) return;
     struct trial_fault *fault = result_fault(stage->result, letter->of->line, letter->of->column, STR("signals"));
     fault->expected = trial_format(stage->arena, "%s is decided", signal_name(letter->signal.type));
     fault->got = trial_format(stage->arena, "%s", why);
+}
+
+// As it comes out of any door: written down and read again, so that it is the same wherever it is decided. One that no door would let in
+// stays as it is.
+static void seal(struct stage *stage, struct signal *signal)
+{
+    struct error ignored = {0};
+    struct signal sealed;
+    struct str bytes;
+    if (signal_encode(signal, stage->arena, &bytes, &ignored)) return;
+    if (signal_decode(stage->options->contract, bytes, stage->arena, &sealed, &ignored) == OK) *signal = sealed;
 }
 
 void people_send(struct stage *stage)
@@ -161,10 +202,17 @@ void people_send(struct stage *stage)
         letter->signal.id = (struct str){letter->id, UUID_SIZE - 1};
         stage_say(stage, "      %.*s sends %s %.*s", STR_ARG(letter->signal.actor), signal_name(letter->signal.type),
                   STR_ARG(letter->signal.step));
-        enum code rc = engine_signal(stage->engine, STR("default"), address(stage, letter), &letter->signal, &err);
+        struct str run = address(stage, letter);
+        if (stage->options->actor.len) letter->signal.actor = stage->options->actor;
+        seal(stage, &letter->signal);
+        if (stage->host) {
+            host_send(stage, letter, run);
+            continue;
+        }
+        enum code rc = engine_signal(stage->engine, STR("default"), run, &letter->signal, &err);
         if (!rc || stage->died) continue;
         letter->state = LETTER_DECIDED;
-        could_not(stage, letter, err.message);
+        people_refused(stage, letter, err.message);
     }
 }
 

@@ -60,16 +60,23 @@ void tool_told_task(struct stage *stage, struct str path, const struct moment *m
             stage->effects[i].done = true;
 }
 
-static bool know_attempt(struct stage *stage, const struct tool_request *request, struct effect_seen *effect)
+// Which attempt it is as documents count; of a playbook it stands in the request.
+static uint32_t attempt_of(struct stage *stage, const struct program *program, const struct tool_request *request,
+                           struct json *told)
 {
-    struct json told;
     struct error ignored = {0};
-    effect->attempt = request->logical;
+    *told = json_null();
+    if (!program || !program->net || json_parse(request->input, NULL, stage->arena, told, &ignored)) return request->logical;
+    return (uint32_t)json_integer(json_key(told, "attempt"), 1);
+}
+
+static bool know_attempt(struct stage *stage, const struct tool_request *request, const struct json *told,
+                         struct effect_seen *effect)
+{
     effect->kind = arena_copy(stage->arena, request->kind);
-    if (!effect->program || !effect->program->net) return effect->kind.ptr != NULL;
-    if (json_parse(request->input, NULL, stage->arena, &told, &ignored) == OK)
-        effect->attempt = (uint32_t)json_integer(json_key(&told, "attempt"), 1);
-    const struct json *with = json_key(&told, "with");
+    effect->named = arena_copy(stage->arena, request->step);
+    if (!effect->kind.ptr || !effect->named.ptr) return false;
+    const struct json *with = json_key(told, "with");
     static const char *const says[] = {"code", "cmds", "command", "url", "query", "sql"};
     for (size_t i = 0; stage->hooks.point && effect->does.len == 0 && i < ARRAY_COUNT(says); i++) {
         struct str rest = str_trim(json_text(json_key(with, says[i]))), line = str_cut(rest, '\n', &rest);
@@ -77,7 +84,7 @@ static bool know_attempt(struct stage *stage, const struct tool_request *request
             effect->does = trial_format(stage->arena, "%.*s: %.*s", STR_ARG(request->kind),
                                         (int)(line.len < 400 ? line.len : 400), line.ptr);
     }
-    return effect->kind.ptr != NULL;
+    return true;
 }
 
 // ---- answers
@@ -95,6 +102,7 @@ static void apply_mock(struct stage *stage, const struct tool_request *request, 
     answer->ok = true;
     answer->output = mock ? mock->output : (struct str){0};
     answer->is_json = request->function.len > 0 && (!mock || mock->is_json);
+    answer->late = mock && mock->late;
     if (mock && mock->fails) fail(answer, &mock->fault);
     if (request->timeout_ms > 0 && takes >= request->timeout_ms) {
         char duration[24];
@@ -171,6 +179,11 @@ static enum code make_answer(struct stage *stage, const struct tool_request *req
     const struct trial_script *script = stage->options->script;
     const struct trial_mock *mock = script_mock(script, effect->path, effect->attempt, effect->kind);
     if (!mock && !script->lenient) no_mock(stage, effect->path, effect->attempt);
+    if (mock && mock->lost > effect->lost) {
+        answer->lost = true;
+        answer->due_ms += mock->takes_ms;
+        return OK;
+    }
     bool real = (mock && mock->real) || (stage->sandbox && !(mock && mock->fails));
     apply_mock(stage, request, mock, answer);
     if (real && !request->function.len) return real_run(stage, request, answer, err);
@@ -198,15 +211,18 @@ static enum code decide(void *context, const struct tool_request *request, struc
     answer->ok = true;
     if (stage->died) return OK; // dead processes start nothing
     struct str path = stage_path(stage, request->run, request->step);
-    struct str label = trial_format(stage->arena, "%.*s (attempt %u)", STR_ARG(path), request->logical);
-    if (stage_point(stage, BOUNDARY_DISPATCH, path, label)) return OK;
     const struct stage_run *run = stage_run_of(stage, request->run);
     const struct program *program = run ? run->program : stage->options->program;
+    struct json told;
+    uint32_t attempt = attempt_of(stage, program, request, &told);
+    struct str label = trial_format(stage->arena, "%.*s (attempt %u)", STR_ARG(path), attempt);
+    if (stage_point(stage, BOUNDARY_DISPATCH, path, label)) return OK;
     struct effect_seen *effect = effect_find(stage, path, request->logical);
     bool first = !effect;
     if (first) effect = effect_add(stage, path, request->logical, path_step(program, request->step), program);
     if (!effect) return error_nomem(err);
-    if (first && !know_attempt(stage, request, effect)) return error_nomem(err);
+    if (first) effect->attempt = attempt;
+    if (first && !know_attempt(stage, request, &told, effect)) return error_nomem(err);
     judge_start(stage, effect, request);
     effect->starts++;
     effect->engine = request->engine;
@@ -215,7 +231,8 @@ static enum code decide(void *context, const struct tool_request *request, struc
               effect->starts > 1 ? "  <- happens again" : "");
     enum code rc = make_answer(stage, request, effect, answer, err);
     if (rc) return rc;
-    if (first) {
+    if (first || effect->again) {
+        effect->again = false;
         effect->due_ms = answer->due_ms;
         effect->order = answer->order;
     } else {
@@ -231,6 +248,7 @@ static void cancelled(void *context, struct fake_answer *answer, int64_t grace_m
     (void)grace_ms;
     struct stage *stage = context;
     struct fault fault = {.code = STR("CANCELLED"), .message = STR("cancelled")};
+    if (answer->late) return;
     answer->due_ms = stage->mono_ms;
     fail(answer, &fault);
 }

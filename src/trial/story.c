@@ -33,25 +33,12 @@ struct str json_line(struct arena *arena, const struct json *value)
     return copy.ptr ? copy : STR("");
 }
 
-static bool keep(struct arena *arena, struct str *text)
-{
-    if (text->len == 0) return true;
-    *text = arena_copy(arena, *text);
-    return text->ptr != NULL;
-}
-
-static bool keep_fault(struct arena *arena, struct fault *fault)
-{
-    return keep(arena, &fault->code) && keep(arena, &fault->message) && keep(arena, &fault->category) &&
-           keep(arena, &fault->detail);
-}
-
 // ---- steps
 
 static struct story_step *step_for(struct story *story, uint32_t run, struct str step)
 {
     struct story_run *owner = &story->runs[run];
-    struct buf key = buf_of(4096);
+    struct buf key SCOPED(buf_release) = buf_of(4096);
     buf_printf(&key, "%.*s%.*s", STR_ARG(owner->prefix), STR_ARG(step));
     uint32_t at = map_get(&story->index, buf_str(&key));
     struct story_step *found = at == MAP_NONE ? NULL : &story->steps[at];
@@ -65,7 +52,6 @@ static struct story_step *step_for(struct story *story, uint32_t run, struct str
             found->inner = owner->prefix.len > 0 || str_find(step, '[', 0) < step.len;
         }
     }
-    buf_release(&key);
     return found;
 }
 
@@ -101,7 +87,6 @@ static enum code take_step(struct reading *r, const struct moment *m)
     if (start || failure || m->kind == MOMENT_STEP_COMPLETED) {
         attempt = attempt_for(story, step, run->program->net ? m->visit : m->logical);
         if (!attempt) return error_nomem(r->err);
-        attempt->engine = m->engine;
     }
     if (start) {
         step->status = STEP_STATUS_RUNNING;
@@ -119,8 +104,6 @@ static enum code take_step(struct reading *r, const struct moment *m)
         attempt->value = step->value;
         attempt->ended = attempt->ok = true;
         attempt->ended_ms = m->at_ms;
-        attempt->actor = m->actor;
-        step->reused_from = m->run_ref;
     } else if (m->kind == MOMENT_STEP_SKIPPED) {
         step->status = STEP_STATUS_SKIPPED;
         step->skip_reason = m->reason;
@@ -130,26 +113,14 @@ static enum code take_step(struct reading *r, const struct moment *m)
 
 // ---- runs
 
-static bool keep_start(struct arena *arena, const struct start_facts *from, struct start_facts *to)
-{
-    *to = *from;
-    struct str *texts[] = {
-        &to->document_sha256, &to->document_kind, &to->document_file, &to->schema_version, &to->name,
-        &to->arguments,       &to->work_dir,      &to->artifacts_dir, &to->triggered_by,   &to->trigger_source,
-        &to->original_run,    &to->parent_run,    &to->parent_step,   &to->engine_type,    &to->engine_place,
-        &to->plan_uri};
-    bool ok = true;
-    for (size_t i = 0; ok && i < ARRAY_COUNT(texts); i++) ok = keep(arena, texts[i]);
-    to->parts = (struct json){0};
-    return ok && (from->inputs.type == 0 || json_copy(arena, &from->inputs, &to->inputs));
-}
-
 static enum code take_run(struct reading *r, const struct moment *m)
 {
     struct story_run *run = &r->story->runs[r->run];
     if (m->start && run->start.document_sha256.len == 0) {
         run->queued_ms = m->at_ms;
-        if (!keep_start(r->story->arena, m->start, &run->start)) return error_nomem(r->err);
+        run->start = *m->start;
+        run->start.parts = (struct json){0};
+        if (!start_keep(r->story->arena, &run->start, NULL, 0)) return error_nomem(r->err);
     }
     switch ((int)m->kind) {
     case MOMENT_RUN_QUEUED:
@@ -189,13 +160,9 @@ static bool keep_moment(struct arena *arena, const struct moment *from, struct m
 {
     *to = *from;
     to->start = NULL;
-    struct str *texts[] = {&to->step,        &to->reason, &to->detail, &to->signal_id,   &to->signal_type, &to->task,
-                           &to->signal_step, &to->actor,  &to->role,   &to->decision_id, &to->run_ref};
-    bool ok = keep_fault(arena, &to->fault);
-    for (size_t i = 0; ok && i < ARRAY_COUNT(texts); i++) ok = keep(arena, texts[i]);
-    if (ok && from->value.type) ok = json_copy(arena, &from->value, &to->value);
-    if (ok && from->artifacts.type) ok = json_copy(arena, &from->artifacts, &to->artifacts);
-    return ok;
+    return fault_keep(arena, &to->fault) && json_keep(arena, &to->value) && json_keep(arena, &to->artifacts) &&
+           ARENA_KEEP(arena, &to->step, &to->reason, &to->detail, &to->signal_id, &to->signal_type, &to->task,
+                      &to->signal_step, &to->actor, &to->role, &to->decision_id, &to->run_ref);
 }
 
 static enum code visit(void *context, const struct record *record, const struct moment *m, const struct seal *seal)

@@ -13,6 +13,7 @@
 #define CAIRN_TRIAL_TRIAL_H
 
 #include "doc/doc.h"
+#include "engine/engine.h"
 #include "program/program.h"
 #include "store/store.h"
 
@@ -24,6 +25,8 @@ struct trial_mock {
     struct str output; // text as a process would have written it
     bool is_json;      // `output` is the text of a value that is no text: a function gives it as it is
     bool whole;        // `output` is all that a task of a playbook gave, failed or not (docs/format/task.md)
+    bool late;         // it does not stop when it is asked to: what it gives comes when it would have come anyway
+    uint32_t lost;     // so often its executor is gone before it says what came out; then it does
     struct fault fault;
     int64_t takes_ms;
     uint32_t line, column;
@@ -87,7 +90,6 @@ struct trial_script {
 };
 
 struct trial_file {
-    struct str file, text;
     struct trial_script *scripts;
     size_t count;
 };
@@ -106,12 +108,11 @@ enum code trial_script_default(const struct program *program, struct arena *aren
 // ---- stories
 
 struct story_attempt {
-    uint32_t logical, engine; // engine: the last one
+    uint32_t logical;
     int64_t started_ms, ended_ms;
     bool ended, ok;
     struct json value; // type 0 = none
     struct fault fault;
-    struct str actor;
 };
 
 struct story_step {
@@ -124,7 +125,7 @@ struct story_step {
     struct json value;  // type 0 = none
     bool varies;        // crash_test: two undisturbed worlds differ in its value
     struct fault fault; // last one
-    struct str skip_reason, reused_from;
+    struct str skip_reason;
     struct story_attempt *attempts;
     size_t attempt_count, attempt_capacity;
 };
@@ -164,10 +165,27 @@ struct story {
 enum code story_read(struct store *store, struct str tenant, struct str run, const struct program *program,
                      struct arena *arena, struct story *out, struct error *err) MUST_CHECK;
 const struct story_step *story_find(const struct story *story, struct str path); // NULL when there is none
+struct story_parting {
+    const char *rule;  // LOST, PATH or OUTPUT, as of crash tests
+    struct str step;   // path; empty: a run
+    char message[400];
+};
+// Whether `now` came to the end that `calm` came to: the same status of every run and step, as many attempts, the same reasons and values.
+bool story_same_end(const struct story *calm, const struct story *now, struct story_parting *out);
 // One line of JSON per moment, without what differs between two plays of the same script.
 bool story_golden(const struct story *story, struct buf *out) MUST_CHECK;
 
 // ---- playing
+
+struct trial_host;
+
+struct trial_order { // attempts in the order in which another play began them
+    const struct trial_begun {
+        struct str path;
+        uint32_t logical;
+    } *items;
+    size_t count;
+};
 
 struct trial_options {
     const struct contract *contract;
@@ -175,6 +193,15 @@ struct trial_options {
     const struct trial_script *script;
     const char *scratch;  // a directory of the caller's: artifacts, and the working directory of real steps
     const char *work_dir; // of real steps; NULL: scratch
+    // Where it is played; all of these may be empty.
+    struct str store;               // URL of a store instead of one in memory
+    bool on_disk;                   // files on a simulated disk, which loses at a kill what was not synced
+    const struct trial_host *host;  // instead of an engine in this process
+    struct str profile;             // whose behaviour it has (C-07)
+    struct str actor;               // who sends all signals, instead of those whom the script names
+    const struct trial_order *order; // attempts that begin together are known to have begun in this order
+    const uint64_t *kills;          // numbers of points at which it is killed, rising; points count on over kills
+    size_t kill_count;
 };
 
 struct trial_fault { // one thing that is not as it should be
@@ -186,6 +213,9 @@ struct trial_fault { // one thing that is not as it should be
 
 struct trial_result {
     struct story story;
+    struct trial_order order; // in which attempts began
+    uint64_t points;          // at which it could have been killed
+    uint32_t kills;           // how often it was
     struct trial_fault *faults;
     size_t fault_count, fault_capacity;
     struct arena *arena;
@@ -197,6 +227,40 @@ struct trial_result {
 // were decided otherwise than expected are faults of the result; the expectations are not looked at.
 enum code trial_play(const struct trial_options *options, struct arena *arena, struct trial_result *out,
                      struct error *err) MUST_CHECK;
+// The same, and the world stays as it is at the end, so that its store can be read: trial_leave ends it. NULL after an error.
+struct trial_world;
+enum code trial_stay(const struct trial_options *options, struct arena *arena, struct trial_result *out,
+                     struct trial_world **world, struct error *err) MUST_CHECK;
+struct store *trial_store(struct trial_world *world);
+void trial_leave(struct trial_world *world); // NULL is fine
+
+// A host outside: an engine in another process, whose clock is the player's and whose attempts come to the player. Between two calls of
+// `settle` it stands still. All calls are the player's, from one thread.
+struct trial_news { // what came of a settle; lives until the next one
+    const struct tool_request *requests; // attempts that are to be begun; tickets are the host's
+    size_t request_count;
+    const uint64_t *stops; // tickets that are asked to stop
+    size_t stop_count;
+    int64_t deadline_ms; // when its engine wants to work by itself; INT64_MAX: never
+};
+struct trial_now {
+    int64_t mono_ms, wall_ms;
+};
+struct trial_host {
+    void *context;
+    // All return when what they asked for is durable.
+    enum code (*start)(void *context, const struct start_request *request, struct trial_now now, struct error *err);
+    // Whether it was accepted, and what it was refused with; texts in `arena`.
+    enum code (*signal)(void *context, struct str run, const struct signal *signal, struct trial_now now, struct arena *arena,
+                        struct engine_decision *out, struct error *err);
+    void (*deliver)(void *context, const struct tool_result *result, struct trial_now now);
+    // Until nothing moves at this time. `held` attempts are with the player, `stopping` of them were asked to stop.
+    enum code (*settle)(void *context, struct trial_now now, size_t held, size_t stopping, struct trial_news *out,
+                        struct error *err);
+    enum code (*kill)(void *context, struct error *err); // as kill -9 would; and brings up what comes after
+    struct store *(*store)(void *context);               // its runs, for reading
+};
+
 // Adds a fault for every expectation that does not hold.
 void trial_judge(const struct trial_script *script, struct trial_result *result);
 // `golden` is the text of the golden log, `got` that of story_golden.
@@ -258,7 +322,9 @@ struct crash_world {
 
 struct crash_effect { // one attempt of a step that acts outside
     struct str path;
-    uint32_t logical;
+    uint32_t logical;    // as documents count
+    struct str key_step; // CAIRN_IDEMPOTENCY_KEY is <run>:key_step:key_logical
+    uint32_t key_logical;
     const struct program_step *step;
     const struct program *program;
     struct str does; // command line

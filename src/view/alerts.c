@@ -35,8 +35,7 @@ int alert_priority(enum alert_name name)
 
 static bool is_destructive(struct str signal_type)
 {
-    return str_is(signal_type, "UPDATE_PARAMS") || str_is(signal_type, "INJECT_OVERRIDE") ||
-           str_is(signal_type, "UPDATE_TARGET") || str_is(signal_type, "EMERGENCY_STOP");
+    return STR_AMONG(signal_type, "UPDATE_PARAMS", "INJECT_OVERRIDE", "UPDATE_TARGET", "EMERGENCY_STOP");
 }
 
 bool alerts_init(struct alerts *alerts, struct arena *arena, size_t max)

@@ -12,7 +12,7 @@ static bool copy_attempts(struct run_view *to, const struct step_view *from, str
     if (!step->attempts) return false;
     for (size_t i = 0; i < from->attempt_count; i++) {
         step->attempts[i] = from->attempts[i];
-        if (!view_keep_fault(to, &from->attempts[i].fault, &step->attempts[i].fault)) return false;
+        if (!fault_keep(to->arena, &step->attempts[i].fault)) return false;
     }
     return true;
 }
@@ -26,9 +26,7 @@ static bool copy_tasks(struct run_view *to, const struct step_view *from, struct
     if (!step->tasks) return false;
     for (size_t i = 0; i < from->task_count; i++) {
         step->tasks[i] = from->tasks[i];
-        if (!view_keep(to, from->tasks[i].label, &step->tasks[i].label) ||
-            !view_keep_fault(to, &from->tasks[i].fault, &step->tasks[i].fault))
-            return false;
+        if (!ARENA_KEEP(to->arena, &step->tasks[i].label) || !fault_keep(to->arena, &step->tasks[i].fault)) return false;
     }
     return true;
 }
@@ -44,11 +42,9 @@ static bool copy_waits(struct run_view *to, const struct step_view *from, struct
 static bool copy_step(struct run_view *to, const struct step_view *from, struct step_view *step)
 {
     *step = *from;
-    return view_keep(to, from->id, &step->id) && view_keep_fault(to, &from->fault, &step->fault) &&
-           view_keep(to, from->skip_reason, &step->skip_reason) &&
-           view_keep(to, from->skip_detail, &step->skip_detail) && view_keep_json(to, &from->value, &step->value) &&
-           view_keep_json(to, &from->artifacts, &step->artifacts) && view_keep(to, from->child_run, &step->child_run) &&
-           view_keep(to, from->actor, &step->actor) && view_keep(to, from->reused_from, &step->reused_from) &&
+    return ARENA_KEEP(to->arena, &step->id, &step->skip_reason, &step->skip_detail, &step->child_run, &step->event_name,
+                      &step->event_correlation, &step->actor, &step->reused_from) &&
+           fault_keep(to->arena, &step->fault) && json_keep(to->arena, &step->value) && json_keep(to->arena, &step->artifacts) &&
            copy_attempts(to, from, step) && copy_tasks(to, from, step) && copy_waits(to, from, step);
 }
 
@@ -72,9 +68,7 @@ bool view_copy(const struct run_view *from, struct arena *arena, struct run_view
     *to = *from;
     to->arena = arena;
     map_init(&to->step_index, arena);
-    return view_keep_ids(to, &from->ids) && view_keep_start(to, &from->start) &&
-           view_keep_fault(to, &from->fault, &to->fault) && view_keep(to, from->failed_step, &to->failed_step) &&
-           view_keep(to, from->cancel_reason, &to->cancel_reason) && view_keep(to, from->cancel_actor, &to->cancel_actor) &&
-           view_keep(to, from->pause_actor, &to->pause_actor) &&
-           view_keep(to, from->pause_reason, &to->pause_reason) && copy_steps(from, to);
+    return ids_keep(arena, &to->ids) && start_keep(arena, &to->start, NULL, 0) && fault_keep(arena, &to->fault) &&
+           ARENA_KEEP(arena, &to->failed_step, &to->cancel_reason, &to->cancel_actor, &to->pause_actor, &to->pause_reason) &&
+           copy_steps(from, to);
 }

@@ -10,7 +10,7 @@
 enum { DETAIL_MAX = 240 };
 
 // What steps are doing, by what a reader has to know first.
-enum doing { DOING_HELD, DOING_GATE, DOING_AGAIN, DOING_RUN, DOING_COUNT };
+enum doing { DOING_HELD, DOING_GATE, DOING_AGAIN, DOING_RUN, DOING_EVENT, DOING_COUNT };
 static const struct {
     const char *state, *one, *many, *role;
 } doings[DOING_COUNT] = {
@@ -18,6 +18,7 @@ static const struct {
     [DOING_GATE] = {"approval", "waits for a person", "wait for a person", "Operator"},
     [DOING_AGAIN] = {"retrying", "is tried again", "are tried again", NULL},
     [DOING_RUN] = {"running", "runs", "run", NULL},
+    [DOING_EVENT] = {"event", "waits for an event", "wait for an event", NULL},
 };
 
 struct group {
@@ -31,6 +32,7 @@ static enum doing doing_of(const struct step_view *step)
     if (view_tried_again(step)) return DOING_AGAIN;
     if (step->status != STEP_STATUS_RUNNING) return DOING_COUNT;
     if (step->gate) return DOING_GATE;
+    if (step->event) return DOING_EVENT;
     return step->around ? DOING_COUNT : DOING_RUN; // what runs in a loop is said, not the loop
 }
 
@@ -47,7 +49,7 @@ static void gather(const struct run_view *view, struct group groups[DOING_COUNT]
 // The first line that says something, without the colours of terminals and without what the other members say.
 static struct json detail_json(struct arena *arena, struct str text)
 {
-    struct buf plain = buf_of(64 * 1024);
+    struct buf plain SCOPED(buf_release) = buf_of(64 * 1024);
     buf_unstyled(&plain, text);
     struct str line = {"", 0}, rest = buf_str(&plain);
     while (line.len == 0 && rest.len > 0) line = str_trim(str_cut(rest, '\n', &rest));
@@ -57,9 +59,7 @@ static struct json detail_json(struct arena *arena, struct str text)
         if (said.len > 0 && str_int64(str_slice(before, sizeof("exit ") - 1, before.len), &code)) line = str_trim(said);
     }
     struct str copy = arena_copy(arena, str_head(line, DETAIL_MAX));
-    struct json out = copy.ptr && buf_ok(&plain) ? json_some(copy) : json_failed();
-    buf_release(&plain);
-    return out;
+    return copy.ptr && buf_ok(&plain) ? json_some(copy) : json_failed();
 }
 
 static uint32_t attempts_of(const struct run_view *view, const struct step_view *step)

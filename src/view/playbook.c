@@ -23,6 +23,8 @@ static void fold_attempt(struct task_view *task, const struct moment *moment)
     task->attempts += begins;
     task->in_flight += begins;
     task->in_flight -= ends && task->in_flight > 0;
+    task->events += moment->kind == MOMENT_EVENT_AWAITED;
+    task->events -= ends && task->events > 0;
 }
 
 static bool wait_begins(struct run_view *view, struct step_view *step, uint32_t iteration)
@@ -72,12 +74,15 @@ static bool fold_task(struct run_view *view, struct step_view *step, const struc
     task->done += moment->kind == MOMENT_TASK_DONE;
     if (!fold_files(view, step, &moment->artifacts)) return false;
     task->failed += moment->kind == MOMENT_TASK_FAILED;
-    if (moment->kind == MOMENT_TASK_DECIDED || moment->kind == MOMENT_ATTEMPT_STARTED) step->due_ms = moment->due_ms;
-    if (moment->kind == MOMENT_STEP_REDISPATCHED && moment->engine > step->engine) step->engine = moment->engine;
+    bool again = moment->kind == MOMENT_STEP_REDISPATCHED, rests = moment->kind == MOMENT_ATTEMPT_RESTS;
+    if (moment->kind == MOMENT_TASK_DECIDED || moment->kind == MOMENT_ATTEMPT_STARTED || again || rests)
+        step->due_ms = moment->due_ms;
+    if (again && moment->engine > step->engine) step->engine = moment->engine;
     if (moment->kind == MOMENT_ATTEMPT_STARTED && moment->run_ref.len)
         return view_keep(view, moment->run_ref, &step->child_run);
     bool failed = moment->kind == MOMENT_ATTEMPT_FAILED || moment->kind == MOMENT_TASK_FAILED;
-    return !failed || view_keep_fault(view, &moment->fault, &task->fault);
+    if (failed) task->fault = moment->fault;
+    return !failed || fault_keep(view->arena, &task->fault);
 }
 
 static void fold_loop(struct step_view *step, const struct moment *moment)
@@ -108,6 +113,7 @@ bool view_fold_playbook(struct run_view *view, struct step_view *step, const str
 {
     step->visit = moment->visit;
     if (!fold_wait(view, step, moment)) return false;
+    if (moment->kind == MOMENT_EVENT_AWAITED && !view_fold_awaited(view, step, moment)) return false;
     if (moment->task.len) return fold_task(view, step, moment);
     if (moment->kind == MOMENT_ADMIT_EVALUATED) return fold_admitted(view, step, moment);
     fold_loop(step, moment);

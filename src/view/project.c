@@ -61,10 +61,8 @@ struct snapshot *draft_of(const struct snapshot *snapshot)
 
 bool draft_seal(struct snapshot *draft)
 {
-    struct arena scratch = arena_of(BLOCK, SNAPSHOT_MAX);
-    bool ok = view_hash(&draft->view, &scratch, &draft->hash);
-    arena_release(&scratch);
-    return ok;
+    struct arena scratch SCOPED(arena_release) = arena_of(BLOCK, SNAPSHOT_MAX);
+    return view_hash(&draft->view, &scratch, &draft->hash);
 }
 
 const struct run_view *snapshot_view(const struct snapshot *snapshot)

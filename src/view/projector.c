@@ -187,12 +187,11 @@ struct projector *projector_open(const struct run_ids *ids, const struct program
     *projector = (struct projector){
         .arena = arena, .program = program, .sink = *sink, .want = PROJECT_FETCH, .since_ms = now_ms};
     map_init(&projector->noticed, &projector->arena);
-    struct run_view keeper = {.arena = &projector->arena};
-    if (!view_keep_ids(&keeper, ids)) {
+    projector->ids = *ids;
+    if (!ids_keep(&projector->arena, &projector->ids)) {
         projector_close(projector);
         return NULL;
     }
-    projector->ids = keeper.ids;
     projector->current = from ? snapshot_keep(from) : NULL;
     projector->head_seq = projector->unknown_seq = watermark(projector);
     return projector;
@@ -203,8 +202,7 @@ void projector_close(struct projector *projector)
     if (!projector) return;
     snapshot_release(projector->current);
     snapshot_release(projector->draft);
-    struct arena arena = projector->arena; // the struct itself is in it
-    arena_release(&arena);
+    arena_release(&projector->arena); // the struct itself is in it
 }
 
 const struct snapshot *projector_snapshot(const struct projector *projector)
@@ -317,7 +315,7 @@ bool projector_fetched(struct projector *projector, const struct project_event *
 {
     projector->retry_ms = 0;
     projector->failures = 0;
-    struct arena scratch = arena_of(4096, PROJECTOR_MAX);
+    struct arena scratch SCOPED(arena_release) = arena_of(4096, PROJECTOR_MAX);
     const struct project_event **order = ordered(events, count, &scratch);
     bool ok = order != NULL;
     for (size_t i = 0; ok && i < count; i++) projector_head(projector, order[i]->seq, order[i]->persisted_ms);
@@ -327,7 +325,6 @@ bool projector_fetched(struct projector *projector, const struct project_event *
     else if (ok)
         take_meanwhile(projector, order, count, now_ms);
     if (ok) projector_time(projector, now_ms);
-    arena_release(&scratch);
     return ok;
 }
 

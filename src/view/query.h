@@ -30,7 +30,7 @@ struct query_facts {
     int64_t created_ms, started_ms, ended_ms, updated_ms; // 0 = not yet
     uint64_t events;
     uint32_t running, failed, completed, skipped;
-    bool owned, terminal;
+    bool owned;
     // of the document and of the log; NULL: not read yet
     const struct program *program;
     const struct run_view *view; // made with view_plan

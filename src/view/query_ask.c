@@ -209,13 +209,12 @@ static enum query_answer ask_input(const struct query_clause *clause, const stru
         return answer(is_number && compares(clause->op, json_number_cmp(input, &clause->values[0].number)));
     for (size_t i = 0; is_number && i < clause->count; i++)
         any = any || (clause->values[i].is_number && json_number_cmp(input, &clause->values[i].number) == 0);
-    struct buf text = buf_of((size_t)1 << 20);
+    struct buf text SCOPED(buf_release) = buf_of((size_t)1 << 20);
     if (input->type == JSON_STRING)
         buf_add(&text, input->text);
     else
         json_write(&text, input);
     any = any || text_fits(clause, buf_str(&text));
-    buf_release(&text);
     return answer(any != is_negative(clause->op));
 }
 

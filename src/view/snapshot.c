@@ -50,6 +50,13 @@ static void add_playbook(const struct step_view *step, struct arena *arena, stru
     JSON_ADD(arena, out, {"tasks", json_filled(tasks_json(step, arena))}, {"visit", json_int(step->visit)});
 }
 
+// What it waits for now.
+static struct json awaited_json(const struct step_view *step, struct arena *arena)
+{
+    if (step->status != STEP_STATUS_RUNNING || step->event_name.len == 0) return json_none();
+    return JSON_OF(arena, {"name", json_string(step->event_name)}, {"correlation", json_some(step->event_correlation)});
+}
+
 static struct json step_json(const struct step_view *step, struct arena *arena)
 {
     struct json blob = json_none();
@@ -59,6 +66,7 @@ static struct json step_json(const struct step_view *step, struct arena *arena)
         JSON_OF(arena, {"actor", json_some(step->actor)},
                 {"artifacts", step->artifacts.type ? step->artifacts : json_array()},
                 {"attempts", attempts_json(step, arena)}, {"childRunId", json_some(step->child_run)},
+                {"awaitedEvent", awaited_json(step, arena)},
                 {"completedAt", json_time_some(arena, step->ended_ms)}, {"dueAt", json_time_some(arena, step->due_ms)},
                 {"durationMs", json_when(step->ended_ms > 0 && step->began_ms > 0, json_int(step->ended_ms - step->began_ms))},
                 {"engineAttemptId", json_int(step->engine)}, {"error", fault_json(&step->fault, arena)},
@@ -183,10 +191,9 @@ bool view_hash(const struct run_view *view, struct arena *arena, struct digest *
                                  {"startedAt", json_time_some(arena, view->started_ms)},
                                  {"status", json_word(run_status_name(view->status))},
                                  {"steps", hashed_steps(view, arena)});
-    struct buf buf = buf_of(SIZE_MAX / 4);
+    struct buf buf SCOPED(buf_release) = buf_of(SIZE_MAX / 4);
     json_canon(&buf, &hashed);
     bool ok = buf_ok(&buf);
     if (ok) *out = sha256(buf_str(&buf));
-    buf_release(&buf);
     return ok;
 }

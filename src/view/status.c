@@ -19,12 +19,20 @@ static const struct step_view *find_retried(const struct run_view *view)
     return found;
 }
 
+static uint32_t awaited(const struct step_view *step)
+{
+    uint32_t count = step->event;
+    if (step->status != STEP_STATUS_RUNNING) return 0;
+    for (size_t i = 0; i < step->task_count; i++) count += step->tasks[i].events;
+    return count;
+}
+
 // Attempts of it: a loop is a container of what runs in it, and so is a step of a playbook.
 static uint32_t in_flight(const struct step_view *step)
 {
-    uint32_t count = step->visit == 0 && step->iteration == 0 && !step->gate && !step->around;
+    uint32_t count = step->visit == 0 && step->iteration == 0 && !step->gate && !step->event && !step->around;
     if (step->status != STEP_STATUS_RUNNING) return 0;
-    for (size_t i = 0; i < step->task_count; i++) count += step->tasks[i].in_flight;
+    for (size_t i = 0; i < step->task_count; i++) count += step->tasks[i].in_flight - step->tasks[i].events;
     return count;
 }
 
@@ -44,6 +52,7 @@ struct standing_in view_standing_in(const struct run_view *view)
         in.retrying += !step->held && view_tried_again(step);
         in.delayed += step->status == STEP_STATUS_PENDING && step->due_ms > 0;
         in.gates += step->status == STEP_STATUS_RUNNING && step->gate;
+        in.events += awaited(step);
         in.busy += in_flight(step);
     }
     return in;
@@ -135,10 +144,8 @@ static void tell(const struct run_view *view, struct str substatus, struct buf *
 
 bool view_message(const struct run_view *view, struct str substatus, struct arena *arena, struct str *out)
 {
-    struct buf message = buf_of(4096);
+    struct buf message SCOPED(buf_release) = buf_of(4096);
     tell(view, substatus, &message);
     *out = message.len > 0 ? arena_copy(arena, buf_str(&message)) : (struct str){"", 0};
-    bool ok = buf_ok(&message) && out->ptr;
-    buf_release(&message);
-    return ok;
+    return buf_ok(&message) && out->ptr;
 }

@@ -93,7 +93,7 @@ static bool fold_redispatched(struct run_view *view, struct step_view *step, con
     if (!attempt) return false;
     attempt->started_ms = attempt->began_ms = moment->at_ms;
     step->engine = moment->engine;
-    if (moment->due_ms) step->due_ms = moment->due_ms;
+    if (moment->due_ms || !step->child_run.len) step->due_ms = moment->due_ms; // a rest is over
     return !moment->run_ref.len || view_keep(view, moment->run_ref, &step->child_run);
 }
 
@@ -156,9 +156,12 @@ static bool fold_completed(struct run_view *view, struct step_view *step, const 
     step->blob_size = moment->blob_size;
     step->truncated = moment->truncated;
     bool of_tasks = step->task_count > 0 && moment->artifacts.type == 0; // they have recorded their files themselves
-    return view_keep_json(view, &moment->value, &step->value) &&
-           (of_tasks || view_keep_json(view, &moment->artifacts, &step->artifacts)) && view_keep(view, moment->actor, &step->actor) &&
-           view_keep(view, moment->run_ref, &step->reused_from);
+    step->value = moment->value;
+    if (!of_tasks) step->artifacts = moment->artifacts;
+    step->actor = moment->actor;
+    step->reused_from = moment->run_ref;
+    return json_keep(view->arena, &step->value) && (of_tasks || json_keep(view->arena, &step->artifacts)) &&
+           ARENA_KEEP(view->arena, &step->actor, &step->reused_from);
 }
 
 static bool fold_failed(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
@@ -169,7 +172,8 @@ static bool fold_failed(struct run_view *view, struct step_view *step, const str
     step->retrying = moment->kind == MOMENT_ATTEMPT_FAILED;
     step->held = !step->retrying && step->holds;
     step->failed_seq = step->retrying ? 0 : seq;
-    if (!view_keep_fault(view, &moment->fault, &step->fault)) return false;
+    step->fault = moment->fault;
+    if (!fault_keep(view->arena, &step->fault)) return false;
     if (!step->fault.code.len) step->fault.code = STR("UNKNOWN");
     attempt->fault = step->fault;
     return view_keep(view, moment->actor, &step->actor);
@@ -222,6 +226,25 @@ static bool fold_iteration(struct run_view *view, struct step_view *step, const 
     return true;
 }
 
+static bool fold_rests(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
+{
+    (void)view, (void)seq;
+    if (step->status == STEP_STATUS_RUNNING && step->logical == moment->logical) step->due_ms = moment->due_ms;
+    return true;
+}
+
+bool view_fold_awaited(struct run_view *view, struct step_view *step, const struct moment *moment)
+{
+    return view_keep(view, moment->reason, &step->event_name) &&
+           view_keep(view, moment->detail, &step->event_correlation);
+}
+
+static bool fold_awaited(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
+{
+    (void)seq;
+    return view_fold_awaited(view, step, moment);
+}
+
 bool view_fold_step(struct run_view *view, const struct moment *moment, uint64_t seq)
 {
     typedef bool (*step_fold)(struct run_view *, struct step_view *, const struct moment *, uint64_t);
@@ -235,6 +258,8 @@ bool view_fold_step(struct run_view *view, const struct moment *moment, uint64_t
         [MOMENT_LATE_RESULT] = fold_late,
         [MOMENT_STEP_DELAYED] = fold_delayed,
         [MOMENT_ITERATION_STARTED] = fold_iteration,
+        [MOMENT_EVENT_AWAITED] = fold_awaited,
+        [MOMENT_ATTEMPT_RESTS] = fold_rests,
     };
     step_fold fold = folds[moment->kind];
     if (!fold && !moment->visit) return true;

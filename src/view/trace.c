@@ -353,13 +353,7 @@ bool trace_task_fold(struct trace_tasks *tasks, const struct moment *m)
     int64_t began = m->at_ms - m->duration_ms; // before that it waited for a place
     if (began > task->started_ms) task->started_ms = began;
     task->fault = m->fault;
-    struct str *texts[] = {&task->fault.code, &task->fault.message, &task->fault.category, &task->fault.detail};
-    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
-        if (texts[i]->len == 0) continue;
-        *texts[i] = arena_copy(tasks->arena, *texts[i]);
-        if (!texts[i]->ptr) return false;
-    }
-    return true;
+    return fault_keep(tasks->arena, &task->fault);
 }
 
 static void task_span(const struct run_view *view, const struct trace_task *task, struct arena *arena,

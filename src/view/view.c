@@ -4,69 +4,15 @@
 
 bool view_keep(struct run_view *view, struct str text, struct str *out)
 {
-    if (!text.len) {
-        *out = STR("");
-        return true;
-    }
-    *out = arena_copy(view->arena, text);
-    return out->ptr != NULL;
-}
-
-bool view_keep_json(struct run_view *view, const struct json *value, struct json *out)
-{
-    if (!value->type) {
-        *out = (struct json){0};
-        return true;
-    }
-    return json_copy(view->arena, value, out);
-}
-
-bool view_keep_fault(struct run_view *view, const struct fault *fault, struct fault *out)
-{
-    *out = *fault;
-    return view_keep(view, fault->code, &out->code) && view_keep(view, fault->message, &out->message) &&
-           view_keep(view, fault->category, &out->category) && view_keep(view, fault->detail, &out->detail);
-}
-
-bool view_keep_ids(struct run_view *view, const struct run_ids *ids)
-{
-    struct run_ids *own = &view->ids;
-    return view_keep(view, ids->tenant, &own->tenant) && view_keep(view, ids->project, &own->project) &&
-           view_keep(view, ids->environment, &own->environment) && view_keep(view, ids->run, &own->run) &&
-           view_keep(view, ids->plan_id, &own->plan_id) && view_keep(view, ids->plan_version, &own->plan_version);
-}
-
-bool view_keep_start(struct run_view *view, const struct start_facts *start)
-{
-    struct start_facts *own = &view->start;
-    if (!start) return true;
-    *own = *start;
-    return view_keep(view, start->document_sha256, &own->document_sha256) &&
-           view_keep(view, start->document_kind, &own->document_kind) &&
-           view_keep(view, start->document_file, &own->document_file) &&
-           view_keep(view, start->schema_version, &own->schema_version) && view_keep(view, start->name, &own->name) &&
-           view_keep_json(view, &start->inputs, &own->inputs) && view_keep(view, start->arguments, &own->arguments) &&
-           view_keep(view, start->work_dir, &own->work_dir) &&
-           view_keep(view, start->artifacts_dir, &own->artifacts_dir) &&
-           view_keep(view, start->triggered_by, &own->triggered_by) &&
-           view_keep(view, start->trigger_source, &own->trigger_source) &&
-           view_keep(view, start->original_run, &own->original_run) &&
-           view_keep(view, start->forked_run, &own->forked_run) &&
-           view_keep(view, start->parent_run, &own->parent_run) &&
-           view_keep(view, start->parent_step, &own->parent_step) && view_keep_json(view, &start->parts, &own->parts) &&
-           view_keep_json(view, &start->reuse, &own->reuse) && view_keep(view, start->admission, &own->admission) &&
-           view_keep(view, start->queue, &own->queue) && view_keep(view, start->profile, &own->profile) &&
-           view_keep(view, start->engine_type, &own->engine_type) &&
-           view_keep(view, start->engine_place, &own->engine_place) &&
-           view_keep(view, start->plan_uri, &own->plan_uri) &&
-           view_keep(view, start->report, &own->report) && view_keep_json(view, &start->warnings, &own->warnings);
+    *out = text;
+    return ARENA_KEEP(view->arena, out);
 }
 
 bool view_init(struct run_view *view, struct arena *arena, const struct run_ids *ids)
 {
-    *view = (struct run_view){.arena = arena, .status = RUN_STATUS_PENDING};
+    *view = (struct run_view){.arena = arena, .status = RUN_STATUS_PENDING, .ids = *ids};
     map_init(&view->step_index, arena);
-    return view_keep_ids(view, ids);
+    return ids_keep(arena, &view->ids);
 }
 
 enum vocabulary view_vocabulary(const struct run_view *view)
@@ -109,6 +55,7 @@ struct step_view *view_step_make(struct run_view *view, struct str id)
     const struct program_step *declared = view->program ? view_declared(view->program, id) : NULL;
     if (declared) {
         step->gate = declared->kind == STEP_APPROVAL;
+        step->event = declared->kind == STEP_EVENT;
         step->cancels = declared->kind == STEP_CANCEL;
         step->around = declared->kind == STEP_LOOP;
         step->holds = declared->on_failure == ON_FAILURE_HOLD;
@@ -176,6 +123,13 @@ static bool first_time(struct run_view *view, uint32_t bit)
     return first;
 }
 
+static bool keep_start(struct run_view *view, const struct start_facts *start)
+{
+    if (!start) return true;
+    view->start = *start;
+    return start_keep(view->arena, &view->start, NULL, 0);
+}
+
 static bool fold_queued(struct run_view *view, const struct moment *moment)
 {
     if (!first_time(view, SEEN_QUEUED)) return true;
@@ -184,7 +138,7 @@ static bool fold_queued(struct run_view *view, const struct moment *moment)
         return true;
     }
     view->queued_ms = moment->at_ms;
-    return view_keep_start(view, moment->start);
+    return keep_start(view, moment->start);
 }
 
 static void fold_approved(struct run_view *view)
@@ -208,7 +162,7 @@ static bool fold_started(struct run_view *view, const struct moment *moment)
     view->seen |= SEEN_STARTED;
     view->status = RUN_STATUS_RUNNING;
     view->started_ms = moment->at_ms;
-    return view_keep_start(view, moment->start);
+    return keep_start(view, moment->start);
 }
 
 // The pause cycle in `logical` tells a second pause from the first one seen again (C-23).
@@ -250,7 +204,8 @@ static bool keep_root_cause(struct run_view *view, const struct moment *moment)
         view->fault = first->fault;
         return true;
     }
-    return view_keep_fault(view, &moment->fault, &view->fault);
+    view->fault = moment->fault;
+    return fault_keep(view->arena, &view->fault);
 }
 
 static enum run_status end_status(enum moment_kind kind)

@@ -35,6 +35,7 @@ struct task_view {
     struct str label;
     uint32_t runs, attempts, done, failed;
     uint32_t in_flight; // attempts under way
+    uint32_t events;    // of these, waiting for an event
     struct fault fault; // of the last that failed
 };
 
@@ -72,7 +73,8 @@ struct step_view {
     size_t wait_count, wait_capacity;
     bool held;           // failed for good, run waits for an operator (known after view_plan)
     bool retrying;       // FAILED, and another attempt follows by itself
-    bool gate, holds;    // from the program: an approval step; on_failure is hold
+    bool gate, event, holds; // from the program: an approval step, one that waits for an event; on_failure is hold
+    struct str event_name, event_correlation; // what its last attempt waits, or waited, for; empty: it did not
     bool cancels, around; // from the program: its end is that of the run; a loop
     uint64_t failed_seq; // number of the moment that failed it for good; 0 = none
 };

@@ -114,16 +114,14 @@ void link_pause(struct link_of *link)
     if (pause > PAUSE_MAX_MS) pause = PAUSE_MAX_MS;
     link->tries++;
     int64_t until = os_now().mono_ms + pause;
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     while (!worker->stopping && os_now().mono_ms < until) channel_wait(link->channel, &link->channel->changed, until);
-    pthread_mutex_unlock(&worker->mutex);
 }
 
 void worker_give_up(struct worker *worker, enum code code, const char *why)
 {
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     if (!worker->fatal.code) error_set(&worker->fatal, code, "%s", why);
-    pthread_mutex_unlock(&worker->mutex);
 }
 
 // What the server says when it refuses a whole call.
@@ -145,20 +143,18 @@ void worker_refused(struct worker *worker, const char *call, const struct fetch_
 static size_t free_slots(struct channel *channel) // waits for one; 0: no more tasks are wanted
 {
     struct worker *worker = channel->worker;
-    pthread_mutex_lock(&worker->mutex);
-    while (!channel->free && !worker->stopping && !worker->draining) channel_wait(channel, &channel->room, os_now().mono_ms + 1000);
-    size_t count = worker->stopping || worker->draining ? 0 : channel->slots - channel->busy;
-    pthread_mutex_unlock(&worker->mutex);
-    return count;
+    LOCKED(&worker->mutex);
+    while ((!channel->free || worker->holding) && !worker->stopping && !worker->draining)
+        channel_wait(channel, &channel->room, os_now().mono_ms + 1000);
+    return worker->stopping || worker->draining ? 0 : channel->slots - channel->busy;
 }
 
 static struct attempt *take_slot(struct channel *channel)
 {
-    pthread_mutex_lock(&channel->worker->mutex);
+    LOCKED(&channel->worker->mutex);
     struct attempt *attempt = channel->free;
     if (attempt) channel->free = attempt->next;
     channel->busy += attempt != NULL;
-    pthread_mutex_unlock(&channel->worker->mutex);
     return attempt;
 }
 
@@ -212,9 +208,9 @@ void *worker_poll(void *context)
 {
     struct channel *channel = context;
     struct worker *worker = channel->worker;
-    struct link_of link;
+    struct link_of link SCOPED(link_close) = {0};
     struct error err = {0};
-    struct buf body = buf_of(1 << 16);
+    struct buf body SCOPED(buf_release) = buf_of(1 << 16);
     if (link_open(channel, &link, &err)) worker_give_up(worker, err.code, err.message);
     for (size_t max; link.link && (max = free_slots(channel)) > 0;) {
         struct fetch_answer answer;
@@ -229,8 +225,6 @@ void *worker_poll(void *context)
             worker_refused(worker, "a poll", &answer, &link.arena);
         if (rc || answer.status != 200) link_pause(&link);
     }
-    buf_release(&body);
-    link_close(&link);
     return NULL;
 }
 
@@ -281,17 +275,23 @@ static void take_beat(struct channel *channel, const struct kept *kept, const st
         int64_t grace = -1;
         pthread_mutex_lock(&worker->mutex);
         struct tools *tools = attempt->tools;
+        bool held = attempt->state == ATTEMPT_HELD, told = attempt->dropped, tell = false;
         if (attempt->state != ATTEMPT_NONE && attempt_ticket(worker, attempt) == kept[i].ticket) {
             bool gone = answers[i].state == REMOTE_STALE || answers[i].state == REMOTE_DENIED;
             if (gone || (answers[i].state == REMOTE_CANCEL && !attempt->stopping)) {
                 grace = gone ? 0 : answers[i].grace_ms;
                 attempt->stopping = true;
-                attempt->dropped = attempt->dropped || (gone && attempt->state == ATTEMPT_RUNNING); // a result gets that answer itself
+                attempt->dropped = attempt->dropped || (gone && attempt->state != ATTEMPT_DONE); // a result gets that answer itself
             }
             if (!gone) attempt->lease_until = asked_ms + attempt->lease_ms;
+            tell = gone && attempt->dropped && !told;
         }
         pthread_mutex_unlock(&worker->mutex);
-        if (grace >= 0) tools->ops->cancel(tools, kept[i].ticket, grace);
+        if (tell) worker_say(worker, true, "an attempt is over for the server: it is stopped, and its result dropped");
+        if (grace >= 0 && held)
+            held_cancel(worker, kept[i].ticket);
+        else if (grace >= 0)
+            tools->ops->cancel(tools, kept[i].ticket, grace);
     }
 }
 
@@ -304,26 +304,29 @@ static void drop_overdue(struct channel *channel)
         struct attempt *attempt = &channel->attempts[i];
         pthread_mutex_lock(&worker->mutex);
         struct tools *tools = attempt->tools;
-        bool overdue = attempt->state == ATTEMPT_RUNNING && !attempt->dropped && now > attempt->lease_until;
+        bool held = attempt->state == ATTEMPT_HELD;
+        bool overdue = (held || attempt->state == ATTEMPT_RUNNING) && !attempt->dropped && now > attempt->lease_until;
         uint64_t ticket = attempt_ticket(worker, attempt);
         if (overdue) attempt->dropped = attempt->stopping = true;
         pthread_mutex_unlock(&worker->mutex);
         if (!overdue) continue;
         worker_say(worker, true, "a lease could not be renewed in time: its step is stopped");
-        tools->ops->cancel(tools, ticket, 0);
+        if (held)
+            held_cancel(worker, ticket);
+        else
+            tools->ops->cancel(tools, ticket, 0);
     }
 }
 
 static void wait_for_old(struct channel *channel) // until a attempt has been here long enough
 {
-    pthread_mutex_lock(&channel->worker->mutex);
+    LOCKED(&channel->worker->mutex);
     int64_t until = os_now().mono_ms + 1000;
     for (uint32_t i = 0; channel->busy > 0 && i < channel->slots; i++) {
         const struct attempt *attempt = &channel->attempts[i];
         if (attempt->state != ATTEMPT_NONE && !attempt->dropped && beat_from(attempt) < until) until = beat_from(attempt);
     }
     if (!channel->worker->stopping) channel_wait(channel, &channel->changed, until);
-    pthread_mutex_unlock(&channel->worker->mutex);
 }
 
 // An early answer that says nothing about the tasks in the call is about one that was not in it: the next call has all. When
@@ -333,9 +336,8 @@ static void note_early(struct channel *channel, const struct remote_answer *answ
     bool early = os_boot_ms() - asked < channel->wait_ms / 2;
     for (size_t i = 0; early && i < count; i++) early = answers[i].state == REMOTE_OK;
     if (early && channel->hurry) {
-        pthread_mutex_lock(&channel->worker->mutex);
+        LOCKED(&channel->worker->mutex);
         if (!channel->worker->stopping) channel_wait(channel, &channel->changed, os_now().mono_ms + BEAT_AFTER_MS);
-        pthread_mutex_unlock(&channel->worker->mutex);
     }
     channel->hurry = early && !channel->hurry;
 }
@@ -369,10 +371,10 @@ void *worker_beat(void *context)
 {
     struct channel *channel = context;
     struct worker *worker = channel->worker;
-    struct link_of link;
+    struct link_of link SCOPED(link_close) = {0};
     struct error err = {0};
     struct kept *kept = calloc(REMOTE_BATCH_MAX, sizeof(*kept));
-    struct buf body = buf_of(4 << 20);
+    struct buf body SCOPED(buf_release) = buf_of(4 << 20);
     if (link_open(channel, &link, &err))
         worker_give_up(worker, err.code, err.message);
     else if (!kept)
@@ -384,7 +386,5 @@ void *worker_beat(void *context)
         go = go && beat_once(&link, kept, &body);
     }
     free(kept);
-    buf_release(&body);
-    link_close(&link);
     return NULL;
 }

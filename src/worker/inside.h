@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-enum attempt_state { ATTEMPT_NONE = 0, ATTEMPT_RUNNING, ATTEMPT_DONE };
+enum attempt_state { ATTEMPT_NONE = 0, ATTEMPT_HELD /* by the carrier */, ATTEMPT_RUNNING, ATTEMPT_DONE };
 
 struct attempt {
     enum attempt_state state;
@@ -19,6 +19,8 @@ struct attempt {
     struct tools *tools;  // its executor
     uint32_t generation;
     bool stopping, dropped; // asked to stop; the server does not want its result
+    bool losing;            // whatever comes out: it is given back without an outcome
+    struct str task;        // held: as remote_task_write has it
     bool has_dir;
     struct str token;
     uint64_t epoch;
@@ -55,7 +57,7 @@ struct worker {
     struct tasks *tasks; // NULL: none are executed
     struct attempt *attempts;
     struct channel *channels;
-    bool draining, stopping;
+    bool draining, stopping, holding;
     bool away[WORKER_SERVERS_MAX];
     struct error fatal;
     uint64_t count;
@@ -72,6 +74,14 @@ void attempts_free(struct channel *channel, struct attempt **attempts, size_t co
 // Executes a task in a free slot. Without the lock. What is wrong with it becomes its result. Its lease is counted from asked_ms, when
 // the poll was sent (os_boot_ms), and what the poll waited at the server; a task whose lease is over is not begun.
 void attempt_start(struct worker *worker, struct attempt *attempt, const struct remote_task *task, int64_t asked_ms);
+void attempt_ended(struct worker *worker, struct tool_result *result); // takes it
+void attempt_execute(struct worker *worker, struct attempt *attempt, struct tool_request *request);
+struct attempt *attempt_with(struct worker *worker, uint64_t ticket); // with the lock; NULL: none such
+// carry.c: an attempt that waits for the carrier. Without the lock.
+bool attempt_hold(struct attempt *attempt, const struct remote_task *task);
+void held_cancel(struct worker *worker, uint64_t ticket);
+// The carrier hears that it is over.
+void attempt_over(const struct worker *worker, const struct attempt *attempt, enum remote_state state);
 
 // calls.c
 struct link_of { // one thread's

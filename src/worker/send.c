@@ -67,7 +67,7 @@ static size_t logs_body(struct channel *channel, struct buf *body, struct piece 
 
 static void logs_taken(struct worker *worker, const struct piece *pieces, size_t count)
 {
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     for (size_t i = 0; i < count; i++) {
         struct attempt *attempt = pieces[i].attempt;
         if (attempt->state == ATTEMPT_NONE || attempt_ticket(worker, attempt) != pieces[i].ticket) continue;
@@ -77,7 +77,6 @@ static void logs_taken(struct worker *worker, const struct piece *pieces, size_t
         log->ptr[log->len] = '\0';
         attempt->log_offset[pieces[i].is_stderr] += pieces[i].len;
     }
-    pthread_mutex_unlock(&worker->mutex);
 }
 
 // False: the server is away. Whatever it says about the pieces, they are done with: a log never holds up a result.
@@ -107,16 +106,14 @@ static bool send_artifact(struct link_of *link, const struct attempt *attempt, s
     enum code rc = reach_read(root, name, ARTIFACT_MAX, &link->arena, &bytes, &err);
     close(root);
     if (rc) return true;
-    struct buf uri = buf_of(16384);
+    struct buf uri SCOPED(buf_release) = buf_of(16384);
     buf_printf(&uri, "/v1/worker/artifacts/%.*s/", STR_ARG(attempt->token));
     for (struct str rest = name; rest.len > 0;) {
         http_percent_encode(&uri, str_cut(rest, '/', &rest));
         if (rest.len > 0) buf_byte(&uri, '/');
     }
     struct fetch_call call = {.method = STR("PUT"), .uri = buf_str(&uri), .body = bytes, .timeout_ms = CALL_MS};
-    bool sent = buf_ok(&uri) && link_call(link, &call, &answer, &err) == OK;
-    buf_release(&uri);
-    return sent;
+    return buf_ok(&uri) && link_call(link, &call, &answer, &err) == OK;
 }
 
 static bool send_artifacts(struct link_of *link, struct attempt **attempts, size_t count)
@@ -142,7 +139,7 @@ enum code worker_read_result(void *context, const struct tool_request *request, 
     struct fetch_link_options options = server_link(worker, server);
     enum code rc = fetch_link_open(&options, &link, err);
     if (rc) return rc;
-    struct buf uri = buf_of(16384);
+    struct buf uri SCOPED(buf_release) = buf_of(16384);
     buf_printf(&uri, "/v1/worker/results/%.*s?ref=", STR_ARG(token));
     http_percent_encode(&uri, ref);
     struct fetch_call call = {.method = STR("GET"), .uri = buf_str(&uri), .timeout_ms = CALL_MS, .repeatable = true};
@@ -153,7 +150,6 @@ enum code worker_read_result(void *context, const struct tool_request *request, 
     else if (!rc && answer.status != 200)
         rc = error_set(err, E_IO, "the server answered %d", answer.status);
     if (!rc) *out = answer.body;
-    buf_release(&uri);
     fetch_link_close(link);
     return rc;
 }
@@ -174,6 +170,7 @@ static size_t done_attempts(struct channel *channel, struct attempt **attempts)
             attempts[count++] = attempt;
     }
     pthread_mutex_unlock(&channel->worker->mutex);
+    for (size_t i = 0; i < dropped; i++) attempt_over(channel->worker, gone[i], REMOTE_STALE);
     attempts_free(channel, gone, dropped);
     return count;
 }
@@ -202,6 +199,7 @@ static bool settle(struct channel *channel, struct attempt **attempts, const str
         if (answers[i].state != REMOTE_OK)
             worker_say(worker, true, "the server did not take a result: the attempt is over");
         taken += answers[i].state == REMOTE_OK;
+        attempt_over(worker, attempts[i], answers[i].state);
         over[settled++] = attempts[i];
     }
     pthread_mutex_lock(&worker->mutex);
@@ -245,22 +243,20 @@ static bool send_results(struct link_of *link, struct attempt **attempts, size_t
 static bool wait_for_news(struct channel *channel) // false: the worker stops
 {
     struct worker *worker = channel->worker;
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     if (channel->done == 0 && !worker->stopping) channel_wait(channel, &channel->results, os_now().mono_ms + LOG_EVERY_MS);
-    bool go = !worker->stopping;
-    pthread_mutex_unlock(&worker->mutex);
-    return go;
+    return !worker->stopping;
 }
 
 void *worker_send(void *context)
 {
     struct channel *channel = context;
     struct worker *worker = channel->worker;
-    struct link_of link;
+    struct link_of link SCOPED(link_close) = {0};
     struct error err = {0};
     struct attempt *attempts[REMOTE_BATCH_MAX];
     struct piece *pieces = calloc(REMOTE_BATCH_MAX, sizeof(*pieces));
-    struct buf body = buf_of((size_t)128 << 20);
+    struct buf body SCOPED(buf_release) = buf_of((size_t)128 << 20);
     if (link_open(channel, &link, &err))
         worker_give_up(worker, err.code, err.message);
     else if (!pieces)
@@ -272,8 +268,6 @@ void *worker_send(void *context)
         if (!sent) link_pause(&link);
     }
     free(pieces);
-    buf_release(&body);
-    link_close(&link);
     return NULL;
 }
 
@@ -290,7 +284,7 @@ void worker_give_back(struct channel *channel)
     struct error err = {0};
     struct fetch_answer answer;
     bool first = true;
-    struct buf body = buf_of(8 << 20);
+    struct buf body SCOPED(buf_release) = buf_of(8 << 20);
     body_begin(worker, &body);
     body_list(&body, "results");
     for (uint32_t i = 0; i < channel->slots; i++) {
@@ -308,5 +302,4 @@ void worker_give_back(struct channel *channel)
             worker_say(worker, true, "what was at hand could not be given back: %s", err.message);
         link_close(&link);
     }
-    buf_release(&body);
 }

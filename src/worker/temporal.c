@@ -27,21 +27,19 @@ static struct str namespace_of(const struct worker *worker)
 static struct attempt *take_slot(struct channel *channel) // waits for one; NULL: no more tasks are wanted
 {
     struct worker *worker = channel->worker;
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     while (!channel->free && !worker->stopping && !worker->draining)
         channel_wait(channel, &channel->room, os_now().mono_ms + IDLE_MS);
     struct attempt *attempt = worker->stopping || worker->draining ? NULL : channel->free;
     if (attempt) channel->free = attempt->next;
-    pthread_mutex_unlock(&worker->mutex);
     return attempt;
 }
 
 static void give_slot_back(struct channel *channel, struct attempt *attempt)
 {
-    pthread_mutex_lock(&channel->worker->mutex);
+    LOCKED(&channel->worker->mutex);
     attempt->next = channel->free;
     channel->free = attempt;
-    pthread_mutex_unlock(&channel->worker->mutex);
 }
 
 // A function by its own name: what it is called with is the whole input.
@@ -98,23 +96,21 @@ static enum code read_activity(const struct worker *worker, const struct tempora
 
 enum code temporal_lay_out(struct worker *worker, struct attempt *attempt, struct error *err)
 {
-    struct arena arena = arena_of(65536, (size_t)TEMPORAL_LARGE_MAX * 2);
+    struct arena arena SCOPED(arena_release) = arena_of(65536, (size_t)TEMPORAL_LARGE_MAX * 2);
     struct json files;
-    attempt->workflow = arena_copy(&attempt->arena, attempt->workflow); // what came with the poll goes with it
-    attempt->files = arena_copy(&attempt->arena, attempt->files);
-    enum code rc = attempt->workflow.ptr && attempt->files.ptr ? OK : error_nomem(err);
+    // What came with the poll goes with it.
+    enum code rc = ARENA_KEEP(&attempt->arena, &attempt->workflow, &attempt->files) ? OK : error_nomem(err);
     if (!rc && attempt->files.len > 0 && attempt->has_dir) {
         rc = json_parse(attempt->files, &json_limits_result, &arena, &files, err);
         if (!rc) rc = parcel_unpack(worker->temporal, attempt->workflow, &files, attempt->dir.ptr, err);
     }
-    arena_release(&arena);
     return rc;
 }
 
 static void respond_failed(struct worker *worker, struct str token, struct str code, struct str message, struct str json,
                            int64_t budget_ms)
 {
-    struct arena arena = arena_of(4096, 1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, 1 << 20);
     struct error err = {0};
     struct temporal_json room;
     struct temporal_application_failure info = {.type = code, .non_retryable = 1};
@@ -132,16 +128,14 @@ static void respond_failed(struct worker *worker, struct str token, struct str c
                                  .budget_ms = budget_ms};
     enum code rc = temporal_ask(worker->temporal, &call, &arena, NULL, &err);
     if (rc && rc != E_NOT_FOUND && rc != E_CANCELLED) worker_say(worker, true, "a result was not taken: %s", err.message);
-    arena_release(&arena);
 }
 
 static void respond_lost(struct worker *worker, struct str token, uint64_t epoch, struct str why, int64_t budget_ms)
 {
     struct tool_result lost = {.lost = true};
-    struct buf json = buf_of(4096);
+    struct buf json SCOPED(buf_release) = buf_of(4096);
     remote_result_write(&json, STR(""), epoch, &lost);
     respond_failed(worker, token, STR("LOST"), why, buf_str(&json), budget_ms);
-    buf_release(&json);
 }
 
 static bool begin(struct channel *channel, struct attempt *attempt, const struct temporal_activity_task *from,
@@ -180,7 +174,7 @@ void *temporal_poll_main(void *context)
                                     .task_queue = &queue,
                                     .identity = temporal_identity(worker->temporal)};
     for (struct attempt *attempt; (attempt = take_slot(channel));) {
-        struct arena arena = arena_of(16384, (size_t)64 << 20);
+        struct arena arena SCOPED(arena_release) = arena_of(16384, (size_t)64 << 20);
         struct temporal_activity_task task = {.attempt = 0};
         struct error err = {0};
         struct temporal_call call = {.method = TEMPORAL_METHOD("PollActivityTaskQueue"),
@@ -198,11 +192,9 @@ void *temporal_poll_main(void *context)
         bool refused = rc == E_DENIED || rc == E_NOT_FOUND || rc == E_INVALID;
         if (refused && status != GRPC_OK) worker_give_up(worker, rc, err.message);
         if (refused && status == GRPC_OK) worker_say(worker, true, "a task is passed over: %s", err.message);
-        arena_release(&arena);
         if (rc) { // ending, or refused for good
-            pthread_mutex_lock(&worker->mutex);
+            LOCKED(&worker->mutex);
             if (!worker->stopping) channel_wait(channel, &channel->room, os_now().mono_ms + IDLE_MS);
-            pthread_mutex_unlock(&worker->mutex);
         }
     }
     return NULL;
@@ -212,6 +204,8 @@ void *temporal_poll_main(void *context)
 
 static int64_t beat_every(const struct attempt *attempt)
 {
+    int64_t asked = attempt->channel->worker->options.beat_ms;
+    if (asked > 0) return asked;
     int64_t third = attempt->lease_ms / 3;
     return third < BEAT_MOST_MS ? third : BEAT_MOST_MS;
 }
@@ -246,7 +240,7 @@ static void stop(struct attempt *attempt, uint64_t ticket, bool dropped)
 static void beat(struct channel *channel, struct attempt *attempt)
 {
     struct worker *worker = channel->worker;
-    struct arena arena = arena_of(4096, 1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, 1 << 20);
     uint64_t ticket = attempt_ticket(worker, attempt);
     struct str token = arena_copy(&arena, attempt->token);
     int64_t sent = os_boot_ms();
@@ -265,7 +259,6 @@ static void beat(struct channel *channel, struct attempt *attempt)
                                  .timeout_ms = BEAT_CALL_MS,
                                  .retry = GRPC_ONCE};
     enum code rc = token.ptr ? temporal_ask(worker->temporal, &call, &arena, NULL, &err) : E_NOMEM;
-    arena_release(&arena);
     pthread_mutex_lock(&worker->mutex);
     if (attempt->state == ATTEMPT_NONE || attempt_ticket(worker, attempt) != ticket) return;
     if (rc == OK) attempt->lease_until = sent + attempt->lease_ms;
@@ -296,7 +289,7 @@ void *temporal_beat_main(void *context)
 {
     struct channel *channel = context;
     struct worker *worker = channel->worker;
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     while (!worker->stopping) {
         int64_t next;
         if (channel == worker->channels) note_away(worker);
@@ -306,7 +299,6 @@ void *temporal_beat_main(void *context)
         else
             channel_wait(channel, &channel->changed, next);
     }
-    pthread_mutex_unlock(&worker->mutex);
     return NULL;
 }
 
@@ -315,10 +307,9 @@ void *temporal_beat_main(void *context)
 static enum code respond(struct worker *worker, const char *method, const struct proto_message *in, const void *request,
                          int64_t budget_ms, struct error *err)
 {
-    struct arena arena = arena_of(4096, 1 << 20);
+    struct arena arena SCOPED(arena_release) = arena_of(4096, 1 << 20);
     struct temporal_call call = {.method = method, .in = in, .request = request, .retry = GRPC_SAFE, .budget_ms = budget_ms};
     enum code rc = temporal_ask(worker->temporal, &call, &arena, NULL, err);
-    arena_release(&arena);
     return rc == E_NOT_FOUND ? OK : rc; // it was taken, and the answer lost; or nobody wants it any more
 }
 
@@ -381,8 +372,8 @@ static enum code respond_with(struct worker *worker, const struct attempt *attem
 static void send_result(struct channel *channel, struct attempt *attempt)
 {
     struct worker *worker = channel->worker;
-    struct arena arena = arena_of(65536, (size_t)TEMPORAL_LARGE_MAX * 2);
-    struct buf json = buf_of(TEMPORAL_LARGE_MAX);
+    struct arena arena SCOPED(arena_release) = arena_of(65536, (size_t)TEMPORAL_LARGE_MAX * 2);
+    struct buf json SCOPED(buf_release) = buf_of(TEMPORAL_LARGE_MAX);
     struct error err = {0};
     struct str sent = {0};
     enum code rc = OK;
@@ -397,11 +388,8 @@ static void send_result(struct channel *channel, struct attempt *attempt)
     else if (!rc)
         rc = respond_with(worker, attempt, sent, &err); // else: the server is away, and takes the attempt for lost
     if (rc && rc != E_CANCELLED) worker_say(worker, true, "a result was not taken: %s", err.message);
-    buf_release(&json);
-    arena_release(&arena);
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     worker->count += rc == OK;
-    pthread_mutex_unlock(&worker->mutex);
 }
 
 static struct attempt *next_done(struct channel *channel)

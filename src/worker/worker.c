@@ -2,7 +2,6 @@
 
 #include "temporal/temporal.h"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +28,7 @@ uint64_t attempt_ticket(const struct worker *worker, const struct attempt *attem
     return ((uint64_t)attempt->generation << 32) | (uint64_t)(attempt - worker->attempts);
 }
 
-static struct attempt *attempt_with(struct worker *worker, uint64_t ticket)
+struct attempt *attempt_with(struct worker *worker, uint64_t ticket)
 {
     size_t index = (size_t)(ticket & UINT32_MAX);
     if (index >= worker->options.slots) return NULL;
@@ -39,11 +38,10 @@ static struct attempt *attempt_with(struct worker *worker, uint64_t ticket)
 
 struct str attempt_token(struct worker *worker, uint64_t ticket, struct arena *arena, uint32_t *server)
 {
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     const struct attempt *attempt = attempt_with(worker, ticket);
     struct str token = attempt ? arena_copy(arena, attempt->token) : (struct str){0};
     if (attempt) *server = attempt->channel->server;
-    pthread_mutex_unlock(&worker->mutex);
     return token;
 }
 
@@ -63,38 +61,48 @@ void attempts_free(struct channel *channel, struct attempt **attempts, size_t co
     if (count == 0) return;
     for (size_t i = 0; i < count; i++)
         if (attempts[i]->has_dir) os_remove_tree(attempts[i]->dir.ptr);
-    pthread_mutex_lock(&channel->worker->mutex);
+    LOCKED(&channel->worker->mutex);
     for (size_t i = 0; i < count; i++) attempt_free(channel, attempts[i]);
     pthread_cond_signal(&channel->room);
-    pthread_mutex_unlock(&channel->worker->mutex);
 }
 
-static void on_result(void *context, struct tool_result *result)
+void attempt_ended(struct worker *worker, struct tool_result *result)
 {
-    struct worker *worker = context;
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     struct attempt *attempt = attempt_with(worker, result->ticket);
     if (attempt && attempt->state == ATTEMPT_RUNNING) {
+        if (attempt->losing) {
+            tool_result_free(result);
+            *result = (struct tool_result){.ticket = result->ticket, .lost = true};
+        }
         attempt->result = *result;
         attempt->state = ATTEMPT_DONE;
         if (attempt->channel->done++ == 0) pthread_cond_signal(&attempt->channel->results);
     } else {
         tool_result_free(result);
     }
-    pthread_mutex_unlock(&worker->mutex);
+}
+
+static void on_result(void *context, struct tool_result *result)
+{
+    attempt_ended(context, result);
+}
+
+void worker_hand(struct worker *worker, struct tool_result *result)
+{
+    attempt_ended(worker, result);
 }
 
 static void on_line(void *context, uint64_t ticket, bool is_stderr, struct str line)
 {
     struct worker *worker = context;
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     struct attempt *attempt = attempt_with(worker, ticket);
     if (attempt && attempt->log_size + line.len + 1 <= attempt->log_max) {
         buf_add(&attempt->log[is_stderr], line);
         buf_byte(&attempt->log[is_stderr], '\n');
         attempt->log_size += line.len + 1;
     }
-    pthread_mutex_unlock(&worker->mutex);
 }
 
 static void attempt_fail(struct worker *worker, struct attempt *attempt, const struct error *why)
@@ -157,6 +165,7 @@ static bool keep_artifacts(struct attempt *attempt, const struct tool_request *r
 static struct tools *tools_for(const struct worker *worker, const struct tool_request *request)
 {
     const struct worker_options *options = &worker->options;
+    if (options->tools) return options->tools;
     bool function = options->functions && functions_know(options->functions, request->kind);
     bool task = worker->tasks && task_kind_known(options->task->plugins, request->kind);
     struct executor_request asked = {.form = request->form, .kind = request->kind};
@@ -200,28 +209,43 @@ void attempt_start(struct worker *worker, struct attempt *attempt, const struct 
     attempt->lease_ms = task->lease_ms;
     attempt->log_max = request.log_max < LOG_HELD_MAX ? request.log_max : LOG_HELD_MAX;
     request.ticket = attempt_ticket(worker, attempt);
-    bool function = request.function.len > 0;
+    const struct worker_carrier *carrier = worker->options.carrier;
+    bool held = carrier && attempt_hold(attempt, task);
     // Before our lock: functions deliver with theirs held.
     struct tools *tools = tools_for(worker, &request);
     pthread_mutex_lock(&worker->mutex);
     attempt->since_ms = os_now().mono_ms;
     attempt->lease_until = (task->waited_ms < 0 ? os_boot_ms() : asked_ms + task->waited_ms) + task->lease_ms;
     attempt->tools = tools ? tools : worker->tools;
-    attempt->state = ATTEMPT_RUNNING;
+    attempt->state = held ? ATTEMPT_HELD : ATTEMPT_RUNNING;
     if (attempt->channel->busy == 1) pthread_cond_signal(&attempt->channel->changed); // there was nothing to keep
+    held = held && carrier->taken(carrier->context, request.ticket, task); // before anybody can say that it is over
+    if (!held) attempt->state = ATTEMPT_RUNNING;
     pthread_mutex_unlock(&worker->mutex);
-    if (request.home.len > 0 && !os_is_dir(copy(attempt, request.home).ptr))
-        request.home = (struct str){0}; // the server's own
+    if (carrier && !held) {
+        error_nomem(&err);
+        attempt_lose(worker, attempt, &err);
+    } else if (!carrier) {
+        attempt_execute(worker, attempt, &request);
+    }
+}
+
+void attempt_execute(struct worker *worker, struct attempt *attempt, struct tool_request *request)
+{
+    struct error err = {0};
+    bool function = request->function.len > 0;
+    if (request->home.len > 0 && !os_is_dir(copy(attempt, request->home).ptr))
+        request->home = (struct str){0}; // the server's own
     enum code rc = OK;
-    if (!tools)
-        rc = error_set(&err, E_UNSUPPORTED, "this worker does not execute \"%.*s\"", STR_ARG(request.kind));
-    else if (!keep_artifacts(attempt, &request))
+    if (!tools_for(worker, request))
+        rc = error_set(&err, E_UNSUPPORTED, "this worker does not execute \"%.*s\"", STR_ARG(request->kind));
+    else if (!keep_artifacts(attempt, request))
         rc = error_nomem(&err);
-    else if (!function || request.artifact_count > 0) // a function that declares none has no directory
-        rc = own_directory(worker, attempt, &request, &err);
+    else if (!function || request->artifact_count > 0) // a function that declares none has no directory
+        rc = own_directory(worker, attempt, request, &err);
     bool laid_out = rc || !worker->temporal || temporal_lay_out(worker, attempt, &err) == OK;
-    if (!rc && laid_out && is_over(worker, attempt, &request)) rc = error_set(&err, E_CANCELLED, "the lease is over");
-    if (!rc && laid_out) rc = attempt->tools->ops->start(attempt->tools, &request, &err);
+    if (!rc && laid_out && is_over(worker, attempt, request)) rc = error_set(&err, E_CANCELLED, "the lease is over");
+    if (!rc && laid_out) rc = attempt->tools->ops->start(attempt->tools, request, &err);
     if (rc)
         attempt_fail(worker, attempt, &err);
     else if (!laid_out)
@@ -232,10 +256,8 @@ void attempt_start(struct worker *worker, struct attempt *attempt, const struct 
 static bool stopped(void *context)
 {
     struct worker *worker = context;
-    pthread_mutex_lock(&worker->mutex);
-    bool stop = worker->stopping;
-    pthread_mutex_unlock(&worker->mutex);
-    return stop;
+    LOCKED(&worker->mutex);
+    return worker->stopping;
 }
 
 static bool start_threads(struct worker *worker)
@@ -243,14 +265,10 @@ static bool start_threads(struct worker *worker)
     void *(*const ours[])(void *) = {worker_poll, worker_beat, worker_send};
     void *(*const theirs[])(void *) = {temporal_poll_main, temporal_beat_main, temporal_send_main};
     void *(*const *bodies)(void *) = worker->temporal ? theirs : ours;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     size_t wanted = ARRAY_COUNT(ours) * worker->channel_count;
     for (size_t i = 0; i < wanted && worker->thread_count == i; i++)
-        worker->thread_count += pthread_create(&worker->threads[i], NULL, bodies[i % ARRAY_COUNT(ours)],
+        worker->thread_count += os_thread(&worker->threads[i], NULL, bodies[i % ARRAY_COUNT(ours)],
                                              &worker->channels[i / ARRAY_COUNT(ours)]) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return worker->thread_count == wanted;
 }
 
@@ -322,7 +340,8 @@ static enum code prepare(struct worker *worker, struct error *err)
                                  .context = worker,
                                  .confinement = worker->options.confinement,
                                  .secrets = worker->options.secrets};
-    rc = tools_open(&tools, &worker->tools, err);
+    worker->tools = worker->options.tools;
+    if (!worker->tools) rc = tools_open(&tools, &worker->tools, err);
     if (rc) return rc;
     if (worker->options.functions) functions_connect(worker->options.functions, on_result, on_line, worker);
     rc = worker->options.task ? open_tasks(worker, err) : OK;
@@ -357,20 +376,17 @@ void worker_drain(struct worker *worker)
 
 size_t worker_busy(struct worker *worker, struct error *err)
 {
-    pthread_mutex_lock(&worker->mutex);
+    LOCKED(&worker->mutex);
     size_t busy = 0;
     for (size_t i = 0; i < worker->channel_count; i++) busy += worker->channels[i].busy;
     *err = worker->fatal;
-    pthread_mutex_unlock(&worker->mutex);
     return busy;
 }
 
 uint64_t worker_count(struct worker *worker)
 {
-    pthread_mutex_lock(&worker->mutex);
-    uint64_t count = worker->count;
-    pthread_mutex_unlock(&worker->mutex);
-    return count;
+    LOCKED(&worker->mutex);
+    return worker->count;
 }
 
 static void end_channel(struct channel *channel)

@@ -12,6 +12,17 @@
 
 struct temporal_settings;
 
+// Who stands between a task that the server gave and its beginning: another system that carries attempts (src/conductor). A task that was
+// taken is held, with its lease kept, until worker_begin. Calls come from threads of the worker.
+struct worker_carrier {
+    void *context;
+    // `task` lives during the call, which must not call the worker: its lock is held.
+    // False: it cannot be carried (no memory), and is given back.
+    bool (*taken)(void *context, uint64_t ticket, const struct remote_task *task);
+    // REMOTE_OK: the server has the result, durably. Anything else: it does not want it. The slot is free afterwards.
+    void (*over)(void *context, uint64_t ticket, const struct tool_result *result, enum remote_state state);
+};
+
 struct worker_options {
     struct fetch_link_options link; // `stopped` is the worker's own; `url` is the first server
     // Others that share their runs with it: each hands out the tasks of its own. Slots are divided evenly.
@@ -27,6 +38,9 @@ struct worker_options {
     const struct tool_secrets *secrets;
     struct functions *functions;     // of its plugins, connected to the worker while it is open. NULL: none
     const struct task_options *task; // plugins and credentials of the tasks of playbooks. NULL: it executes none
+    const struct worker_carrier *carrier; // NULL: tasks begin at once
+    struct tools *tools; // everything goes to these, instead of being executed; results come by worker_hand. NULL: it is executed here
+    int64_t beat_ms;     // of Temporal: how often a cancellation is asked for; 0: as often as the lease wants, 10 s at most
     bool quiet;                      // do not say which task begins
     // A message for people. Any thread.
     void (*say)(void *context, bool warning, const char *text);
@@ -46,6 +60,14 @@ void worker_drain(struct worker *worker); // takes nothing new; what is at hand 
 // How many tasks are at hand. *err: why the worker cannot go on (credentials, no such server); OK while it can.
 size_t worker_busy(struct worker *worker, struct error *err);
 uint64_t worker_count(struct worker *worker); // results that the server has taken
+void worker_hand(struct worker *worker, struct tool_result *result); // of worker_options.tools: what came out. Takes it. Any thread
+
+// ---- for a carrier. False: there is no such task, or it is over, or (begin, end) it has begun
+bool worker_begin(struct worker *worker, uint64_t ticket);
+bool worker_end(struct worker *worker, uint64_t ticket, struct tool_result *result); // it was executed elsewhere. Takes the result
+bool worker_lose(struct worker *worker, uint64_t ticket); // it is stopped and given back without an outcome: the next engine attempt
+void worker_hold(struct worker *worker, bool hold); // true: no new tasks are taken until false
+
 // Ends everything at once; what is at hand is killed and given back to the server.
 void worker_close(struct worker *worker);
 

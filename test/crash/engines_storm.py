@@ -23,7 +23,7 @@ from partitions import make_islands
 from pgcluster import WITNESS, Cluster
 from pgproxy import Proxy
 from sinks import Receiver
-from storming import BUSY, GONE, call, document, free_port, shell, storm_plan, tell
+from storming import AGAIN, BUSY, GONE, call, document, free_port, shell, storm_plan, tell
 
 OPEN_MAX = 60  # what is shot at must be work in flight, not a queue
 CALL_S = 4  # then another engine is asked
@@ -116,7 +116,7 @@ class Storm:
         self.engines, self.islands, self.told, self.faults, self.failovers = [], [], [], [], []
         self.open, self.frozen = 0, set()
         self.plan = storm_plan(self.effects)
-        self.slow = document("slow", [shell(self.effects, "a", "sleep 1; echo one", []), shell(self.effects, "b", "true", ["a"]), shell(self.effects, "c", "true", ["a"]), {"stepId": "d", "kind": "merge", "dependsOn": ["b", "c"]}])
+        self.slow = document("slow", [shell(self.effects, "a", "sleep 1; echo one", [], **AGAIN), shell(self.effects, "b", "true", ["a"], **AGAIN), shell(self.effects, "c", "true", ["a"], **AGAIN), {"stepId": "d", "kind": "merge", "dependsOn": ["b", "c"]}])
 
     def end_all(self):
         for engine in self.engines:

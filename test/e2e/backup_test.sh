@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Backups of a service's store, taken while it works, and the next life of a store that was put back (I46).
 . "$(dirname "$0")/serve_lib.sh"
-unconfined
 
 work_beside() { # starts runs until the file `enough` is there, each under a request of its own
     local i=0 doc

@@ -11,7 +11,7 @@ test_version() {
 }
 test_no_arguments_shows_commands() {
     cairn_is 0
-    for c in run validate ls get events pause resume cancel retry skip approve reject signal recover 'log verify' 'log replay' 'log export' 'log import' 'key new' 'key show' 'store copy' bench version help; do
+    for c in run validate ls get events pause resume cancel retry skip approve reject signal recover 'log verify' 'log replay' 'log export' 'log import' 'key new' 'key show' 'key sign' 'key verify' 'store copy' bench version help; do
         has out "  $c "
     done
 }
@@ -42,10 +42,31 @@ test_missing_and_extra_words() {
     cairn_is 2 log verify; has err 'give a run, or --all'
 }
 test_help_of_every_command() {
-    for c in run validate ls get events pause resume cancel retry skip approve reject signal recover 'log verify' 'log replay' 'log export' 'log import' 'key new' 'key show' 'store copy' bench version help; do
+    for c in run validate ls get events pause resume cancel retry skip approve reject signal recover 'log verify' 'log replay' 'log export' 'log import' 'key new' 'key show' 'key sign' 'key verify' 'store copy' bench version help; do
         cairn_is 0 $c --help; has out "cairn $c"; has out 'Usage'; has out 'Examples'; empty err
         cairn_is 0 help $c; has out "cairn $c"
     done
+}
+test_a_file_is_signed_and_openssl_agrees() {
+    cairn_is 0 key new --out me
+    cairn_is 0 key new --out other
+    echo 'a sum' >sums
+    cairn_is 0 key sign sums --sign me.key
+    openssl pkeyutl -verify -pubin -inkey me.pub -rawin -in sums -sigfile sums.sig >/dev/null || fail 'openssl does not take it'
+    cairn_is 0 key verify sums --pubkey me.pub -o json
+    jq -e '.keyId | length == 64' out >/dev/null || fail 'no key id'
+    cairn_is 8 key verify sums --pubkey other.pub
+    echo more >>sums
+    cairn_is 8 key verify sums --pubkey me.pub; has err 'is not what the owner of this key signed'
+    echo xx >>sums.sig
+    cairn_is 8 key verify sums --pubkey me.pub
+    rm sums.sig
+    cairn_is 5 key verify sums --pubkey me.pub
+    cairn_is 2 key verify sums; has err '--pubkey'
+    printf ' {"runs": []}' >manifest # as a bundle is signed
+    cairn_is 2 key sign manifest --sign me.key; has err 'a bundle'
+    [ ! -e manifest.sig ] || fail 'it was signed'
+    cairn_is 2 key sign sums; has err '--sign'
 }
 test_help_topics() {
     cairn_is 0 help exit-codes
@@ -71,7 +92,7 @@ test_help_topics() {
     # So is every code that a step, a task or a run ends with. These words are none: variables, signals, states, references.
     grep -rhoE '"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+[":]|\.code = STR\("[A-Z]+"' "$sources"/{kernel,engine,tool,task,remote,lib,contract,auth,bus,store} |
         grep -oE '[A-Z][A-Z0-9_]+' | grep -vxE 'STR|(CAIRN|XDG|CREDENTIALS|NODE|BASH|LD)_.*|ARTIFACTS_DIR|WORKFLOW_ID|NATS_URL' |
-        grep -vxE 'CONTINUE_AS_NEW|NEEDS_APPROVAL|NOT_STARTED|STEP_STARTED|WAITING_APPROVAL|EMERGENCY_STOP|ESCALATE_ALERT|INJECT_OVERRIDE|(RETRY|SKIP)_(RUN|STEP)|UPDATE_(PARAMS|TARGET)' |
+        grep -vxE 'CONTINUE_AS_NEW|NEEDS_APPROVAL|NOT_STARTED|STEP_STARTED|WAITING_APPROVAL|EMERGENCY_STOP|ESCALATE_ALERT|DELIVER_EVENT|INJECT_OVERRIDE|(RETRY|SKIP)_(RUN|STEP)|UPDATE_(PARAMS|TARGET)' |
         sort -u >codes
     [ "$(wc -l <codes)" -gt 100 ] || fail "too few codes were found: $(wc -l <codes)"
     equal "$(comm -23 codes told | tr '\n' ' ')" '' 'codes of steps without a word'

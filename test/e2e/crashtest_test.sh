@@ -152,4 +152,71 @@ YAML
     sed -i 's|, {name: call.*}\]}|]}|' book.yaml # what is left is guarded
     cairn_is 0 crashtest book.yaml --strict; has out '3 steps ran (1 external, 2 pure)'
 }
+# Iterations and children at once, whose ids do not tell whose they are; steps with slashes in their names; pipelines with tries.
+test_loops_pipelines_and_children_of_playbooks() {
+    cat >child.yaml <<'YAML'
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: child, path: a/child}
+workload: {n: 0}
+workflow:
+  - {step: one, tool: {kind: shell, cmds: "echo {{ n }}"}, next: [last/one]}
+  - {step: last/one, tool: {kind: python, code: result = 1}}
+YAML
+    cat >loops.yaml <<'YAML'
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: loops, path: a/loops}
+workflow:
+  - step: begin/here
+    tool: {kind: noop}
+    next: {spec: {mode: inclusive}, arcs: [{step: each}, {step: runs}]}
+  - step: each
+    loop: {in: [1, 2, 3], iterator: i, spec: {mode: parallel, max_in_flight: 2}}
+    tool:
+      - name: fetch
+        kind: http
+        url: "http://127.0.0.1:1/{{ iter.i }}"
+        spec: {policy: {rules: [{when: "{{ output.status == 'error' }}", then: {do: retry, attempts: 3, delay: 1}}]}}
+      - {name: save, kind: sqlite, database: d.db, command: "INSERT INTO t VALUES ({{ iter.i }})"}
+    next: [join]
+  - step: runs
+    loop: {in: [1, 2], iterator: i, spec: {mode: parallel}}
+    tool: {kind: playbook, path: a/child, input: {n: "{{ iter.i }}"}}
+    next: [join]
+  - {step: join, tool: {kind: python, code: result = 1}}
+YAML
+    cat >loops.test.yaml <<'YAML'
+document: loops.yaml
+mocks:
+  begin/here: {}
+  each/fetch#1: {fail: {code: HTTP_503}}
+  each/fetch#2: {output: {data: 1}}
+  each/save: {output: {command_0: {status: success}}}
+  runs/runs_task/one: {output: {stdout: "1"}}
+  runs/runs_task/last/one: {output: 1}
+  join: {output: 1}
+cases:
+  - name: tries
+    expect: {status: COMPLETED}
+YAML
+    cairn_is 0 crashtest loops.test.yaml --max 0
+    has out 'nothing lost' 'CAIRN_IDEMPOTENCY_KEY=<run>:each[2]/fetch:' 'runs[2]/runs_task/last/one' '(attempt 2)'
+    cairn_is 0 crashtest loops.yaml --double --max 40
+    has out 'nothing lost'
+    cairn_is 0 equiv loops.yaml --on embedded,files
+}
+
+test_a_playbook_that_never_ends_is_told() {
+    cat >endless.yaml <<'YAML'
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: endless, path: endless}
+workflow:
+  - {step: page, tool: {kind: http, url: "http://127.0.0.1:1/"}, next: {arcs: [{step: page, when: "{{ page.data.next is not none }}"}]}}
+YAML
+    ! "$CAIRN" crashtest endless.yaml --max 1 >out 2>&1 || fail 'it came to an end'
+    has out 'page was visited 10000 times'
+}
+
 run_tests "$@"

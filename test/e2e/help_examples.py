@@ -23,6 +23,7 @@ EXITS = {
     "cairn diff 3f2a 77c1 --timing -o json": 20,
     "cairn log replay @last --plan changed.yaml": 20,
     "cairn login --server https://cairn.example.org": 7,  # there is no such server
+    "cairn equiv release.yaml --on embedded,server,temporal=127.0.0.1:7233": 7,  # no Temporal server is there
     "cairn ui --server https://cairn.example.org": 4,
     "cairn whoami --server https://cairn.example.org": 4,  # and nobody signed in there
     "cairn retry @last-failed": 13,  # up to the approval
@@ -140,6 +141,8 @@ FILES["fixed.yaml"] = FILES["release.yaml"].replace(" && [ ! -e broken ]", "")
 # The runs that examples name, oldest first. @last is a whole release, @last-failed one whose load failed.
 BEGIN = """
 cairn key new --out cairn
+echo 'sum  file' >SHA256SUMS
+cairn key sign SHA256SUMS --sign cairn.key
 cairn run nightly.yaml --run-id nightly-1
 cairn run nightly.yaml --run-id nightly-2 --set day=tuesday
 cairn run nightly.yaml --run-id nightly-2026-02-11
@@ -177,7 +180,7 @@ STAGE = {
     **{name: SERVED for name in (
         "token ls", "token new", "token revoke", "token rotate", "queue ls", "queue get", "queue set", "queue pause", "queue resume", "queue rm",
         "limits get", "limits set", "worker ls", "outbox ls", "outbox rewind", "dlq ls", "dlq redrive", "dlq drop", "alert ls", "alert ack",
-        "definition put")},
+        "definition put", "bulk", "event send", "event ls")},
     **{name: SERVED for name in ("schedule ls", "schedule add")},
     **{name: SCHEDULED for name in ("schedule get", "schedule next", "schedule ticks", "schedule pause", "schedule resume",
                                     "schedule rm", "schedule trigger", "schedule backfill")},
@@ -213,6 +216,7 @@ STAGE = {
     "context test": "cairn run build.json --store sqlite:$PWD/x.db; cairn context add prod --store sqlite:$PWD/x.db",
     "worker": "echo cairn_w_x >worker.token; " + ENDED,
     "serve": ENDED,
+    "host conductor": "echo cairn_h_x >host.token; " + ENDED,
     "ui": ENDED,
     "config list": "cairn config set tenant acme --profile prod",
     "config unset": "cairn config set store files:./runs --local",

@@ -45,6 +45,7 @@ test_the_context_goes_into_every_event_WE_2_1e_WE_2_1_3g() {
     equal "$(jq -r '[.items[] | .tenantId + "/" + .projectId + "/" + .environmentId] | unique | join(" ")' body)" default/shop/prod
     event r1 RunCancelled | grep -q '"projectId":"shop"' || fail "RunCancelled does not say where"
     ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"context\":{\"tenant\":\"default\"}}" && answers 400
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"context\":{\"targetAdapter\":\"airflow\"}}" && answers 422 && code_is INVALID_TARGET_ADAPTER
 }
 
 test_a_plan_is_started_by_reference_and_only_that_is_kept_WE_3_1a_WE_1j_WE_1k() {
@@ -78,14 +79,15 @@ test_a_changed_plan_is_not_executed_and_alarms_WE_3_1j_WE_3_1k_C_37() {
     plan_text p "$noop" | jq -r . | tr -d '\n' >plans/p.json
     promised=$(sha plans/p.json)
     echo ' ' >>plans/p.json
+    changed=$(sha plans/p.json)
     serve
     ask POST /v1/runs "{\"planRef\":$(ref p.json "$promised"),\"runId\":\"r1\"}" && answers 422 && code_is PLAN_INTEGRITY_VALIDATION_FAILED
-    hasnt body "$(sha plans/p.json)"
+    hasnt body "$changed"
     equal "$(jq -r .runId body)" r1
     ask GET /v1/runs/r1 && answers 200 && equal "$(jq -r '.status + " " + .rootCause.error.code' body)" 'FAILED PLAN_INTEGRITY_VALIDATION_FAILED'
     ask GET '/v1/runs/r1/events?limit=500' && equal "$(jq -r '[.items[].eventType] | join(" ")' body)" 'RunQueued RunFailed'
     equal "$(jq -r '.items[0].payload.refusal | .code + " " + .uri + " " + .sha256' body)" "PLAN_INTEGRITY_VALIDATION_FAILED $plans/p.json $promised"
-    hasnt body "$(sha plans/p.json)"
+    hasnt body "$changed"
     # The same request gets the same answer, whatever stands there now.
     truncate -s -2 plans/p.json
     ask POST /v1/runs "{\"planRef\":$(ref p.json "$promised"),\"runId\":\"r1\"}" && answers 422 && code_is PLAN_INTEGRITY_VALIDATION_FAILED
@@ -93,7 +95,8 @@ test_a_changed_plan_is_not_executed_and_alarms_WE_3_1j_WE_3_1k_C_37() {
     ask POST /v1/runs/r1/rerun '{"runId":"again"}' 'Prefer: wait=10'
     ask GET /v1/runs/again/status && hasnt body COMPLETED # nothing can be made of it
     ask GET /v1/alerts && equal "$(jq -r '.items[] | select(.name == "PLAN_INTEGRITY_VALIDATION_FAILED") | .priority' body | tr -d P)" 1 priority
-    ask GET /v1/audit && has body "$(sha plans/p.json)" && has body "$promised"
+    ask GET /v1/audit
+    equal "$(jq -r '.items[] | select(.details.actualSha256) | .details.expectedSha256 + " " + .details.actualSha256' body | head -n 1)" "$promised $changed" 'what the audit says'
     kill $host
 }
 
@@ -168,6 +171,96 @@ test_documents_in_requests_are_taken_as_the_setting_says_WE_3_2a() {
     printf '[serve]\nproxies = ["127.0.0.1"]\n[serve.plans]\ninline = "allow"\n' >cairn.toml
     serve
     ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"r5\"}" 'X-Forwarded-For: 203.0.113.7' && answers 202
+}
+
+# Whatever the document is: it names other files, or its name has slashes. What comes in pieces is denied, too.
+test_every_document_starts_where_requests_have_none_WE_3_2a() {
+    printf '[serve.plans]\ninline = "deny"\n' >cairn.toml
+    unconfined
+    serve
+    export CAIRN_TOKEN=$token
+    printf 'name: child\nnodes:\n  - {id: c, bash: echo from the child}\n' >child.yaml
+    printf 'name: parent\nnodes:\n  - {id: w, workflow: child.yaml}\n  - {id: g, approval: {message: on}, depends_on: [w]}\n' >parent.yaml
+    printf 'apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: p, path: demo/team/p, version: "1"}\nworkflow:\n  - step: in/a\n    tool: {kind: shell, cmds: "echo p"}\n' >play.yaml
+    cairn_is 0 run play.yaml --server "$url" --run-id p1
+    ask GET /v1/definitions/demo/team/p/versions && answers 200 && equal "$(jq -r '.items[].name' body)" demo/team/p
+    ask GET "/v1/definitions/demo/team/p/versions/$(sha play.yaml)" && answers 200
+    ask GET "/v1/definitions/demo/team/p/versions/$(sha play.yaml)/document" && cmp body play.yaml
+    ask GET /v1/definitions/demo/versions && equal "$(jq -c .items body)" '[]' 'of a name that begins alike'
+    ask POST /v1/definitions/demo/team/p/versions '{}' && answers 405
+    ask GET /v1/runs/p1/steps/in/a && answers 200 && equal "$(jq -r '.status' body)" SUCCESS
+    ask GET /v1/runs/p1/steps/in/a/attempts/1 && answers 200
+    ask GET /v1/runs/p1/steps/in/a/why && answers 200 && has body in/a
+    ask GET /v1/runs/p1/steps/in%2Fa && answers 400
+    cairn_is 0 definition get demo/team/p "$(sha play.yaml)" --server "$url"
+    cairn_is 0 run parent.yaml --server "$url" --run-id r1 --detach
+    waits() { ask GET /v1/runs/r1/status && [ "$(jq -r .substatus body)" = WAITING_APPROVAL ]; }
+    wait_for waits
+    ask GET /v1/definitions/parent/versions && set=$(jq -r '.items[0].sha256' body)
+    ask GET '/v1/audit?limit=500'
+    equal "$(jq -r '.items[] | select(.resource.id == "r1" and .action == "run.start") | "\(.details.inline // false) \(.details.planRef.uri)"' body)" "false cairn://plans/$set"
+    ask GET /v1/runs/r1 && equal "$(jq -r '.planRef.uri + " " + .planRef.sha256' body)" "cairn://plans/$set $(sha parent.yaml)"
+    ask GET "/v1/definitions/parent/versions/$set/document" && equal "$(sha body)" "$set" && equal "$(jq -r '.parts[].text' body)" "$(cat child.yaml)"
+    # It goes on from its own store, and a person may approve it as a whole.
+    kill -9 "$server"; wait "$server" 2>/dev/null
+    serve
+    cairn_is 0 approve r1/g --server "$url"
+    done_r1() { ask GET /v1/runs/r1/status && [ "$(jq -r .status body)" = COMPLETED ]; }
+    wait_for done_r1
+    # A set that is none, and one whose pieces come in the request.
+    echo -n '{"document":"x","file":"f","parts":[],"more":1}' >bad
+    status=$(curl -s -o body -w '%{http_code}' -X PUT -H "Authorization: Bearer $token" --data-binary @bad "$url/v1/definitions/parent/versions/$(sha bad)")
+    answers 422 && code_is INVALID_PLAN_SCHEMA
+    ref="{\"uri\":\"cairn://plans/$set\",\"sha256\":\"$set\",\"schemaVersion\":\"v1.2\",\"planId\":\"parent\",\"planVersion\":\"$(sha parent.yaml | cut -c1-12)\"}"
+    ask POST /v1/runs "{\"planRef\":$ref,\"runId\":\"r2\",\"parts\":[{\"from\":\"parent.yaml\",\"request\":\"child.yaml\",\"file\":\"child.yaml\",\"text\":\"x\"}]}" && answers 403 && code_is PLAN_INLINE_NOT_ALLOWED
+    ask POST /v1/runs "{\"planRef\":$ref,\"runId\":\"r2\"}" && answers 202
+    stop_serving
+    cairn_is 0 log verify --all "${store[@]}"
+    cairn_is 0 log replay r1 "${store[@]}"
+}
+
+# What is made from a run, and what a schedule starts, comes by reference as a start does: no door is left that takes documents alone.
+test_forks_reruns_and_schedules_come_by_reference_where_requests_have_no_documents_WE_3_2a() {
+    printf '[serve.plans]\ninline = "deny"\n' >cairn.toml
+    unconfined
+    serve
+    export CAIRN_TOKEN=$token
+    printf 'name: child\nnodes:\n  - {id: c, bash: echo from the child}\n' >child.yaml
+    printf 'name: parent\nnodes:\n  - {id: w, bash: echo alone}\n' >parent.yaml
+    cairn_is 0 run parent.yaml --server "$url" --run-id r1
+    printf 'name: parent\nnodes:\n  - {id: w, bash: echo other}\n' >other.yaml
+    cairn_is 0 fork r1@1 --plan other.yaml --server "$url" --run-id f1
+    ask GET /v1/runs/f1 && equal "$(jq -r '.planRef.uri' body)" "cairn://plans/$(sha other.yaml)"
+    # With the files that it names: what the run says is the set, in its log and when it is run again.
+    printf 'name: parent\nnodes:\n  - {id: w, workflow: child.yaml}\n' >parent.yaml
+    cairn_is 0 rerun r1 --plan parent.yaml --server "$url" --run-id f2
+    ask GET /v1/runs/f2 && set=$(jq -r '.planRef.uri' body) && [ "$set" != "cairn://plans/$(sha parent.yaml)" ] || fail "no set: $set"
+    cairn_is 0 rerun f2 --server "$url" --run-id f3
+    ask GET /v1/runs/f3 && equal "$(jq -r '.planRef.uri' body)" "$set"
+    cairn_is 0 schedule add nightly parent.yaml --cron '0 3 * * *' --server "$url"
+    ask GET /v1/schedules/nightly && equal "$(jq -r .plan.uri body)" "$set"
+    ask PUT /v1/schedules/nightly '{"schedule":{"every":"6h"}}' && answers 200 && equal "$(jq -r .plan.uri body)" "$set" 'changed without its document'
+    ask POST /v1/schedules/nightly/trigger '{}' 'Prefer: wait=20'
+    fired=$(jq -r .runId body)
+    ended() { ask GET "/v1/runs/$fired" && [ "$(jq -r .status body)" = COMPLETED ]; }
+    wait_for ended
+    equal "$(jq -r .planRef.uri body)" "$set"
+    ask GET '/v1/audit?limit=500'
+    equal "$(jq -r --arg run "$fired" '.items[] | select(.resource.id == $run and .action == "run.start") | .details.inline // false' body)" false
+    # Documents, and pieces of them, are refused; references that say something else than what is there, too.
+    text=$(jq -Rs . other.yaml) other=$(sha other.yaml)
+    ref() { echo "{\"uri\":\"cairn://plans/$1\",\"sha256\":\"$1\",\"schemaVersion\":\"v1.2\",\"planId\":\"$2\",\"planVersion\":\"$(echo "$1" | cut -c1-12)\"}"; }
+    for door in 'POST /v1/runs/r1/forks' 'POST /v1/runs/r1/rerun' 'PUT /v1/schedules/new'; do
+        ask $door "{\"document\":$text}" && answers 403 && code_is PLAN_INLINE_NOT_ALLOWED
+        ask $door "{\"document\":$text,\"planRef\":$(ref "$other" parent)}" && answers 400
+        ask $door "{\"parts\":[],\"planRef\":$(ref "$other" parent)}" && answers 400
+        ask $door "{\"planRef\":$(ref "$(echo none | sha256sum | cut -d' ' -f1)" parent)}" && answers 422 && code_is PLAN_NOT_FOUND
+        ask $door "{\"planRef\":$(ref "$other" somebody)}" && answers 422 && code_is PLAN_REF_MISMATCH
+        ask $door "{\"planRef\":$(ref "$other" parent | sed 's|cairn://plans|https://elsewhere.example|')}" && answers 422 && code_is PLAN_URI_NOT_ALLOWED
+    done
+    ask POST /v1/runs/r1/rerun/preview "{\"planRef\":$(ref "$other" parent)}" && answers 200
+    stop_serving
+    cairn_is 0 log verify --all "${store[@]}"
 }
 
 test_steps_are_checked_by_their_kind_before_anything_runs_WE_3_2c_WE_3_2d_WE_3_2e() {

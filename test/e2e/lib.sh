@@ -30,10 +30,11 @@ empty() { [ ! -s "$1" ] || fail "$1 is not empty: $(head -c 200 "$1")"; }
 equal() { [ "$1" = "$2" ] || fail "${3:-value}: \"$1\" is not \"$2\""; }
 # Waits until a command succeeds, at most a minute: a machine may be very busy.
 wait_for() {
-    local until=$((SECONDS + 60)) looks=0
+    local until=$((SECONDS + 60)) looks=0 pause=0.01
     while [ $SECONDS -lt $until ]; do
         "$@" >/dev/null 2>&1 && return 0
-        sleep 0.0$((looks++ < 10 ? 1 : 5)) # most of what is waited for is there in a moment
+        sleep $pause # most of what is waited for is there in a moment, and a look may cost three processes
+        case $((looks += 1)) in 10) pause=0.05 ;; 30) pause=0.15 ;; esac
     done
     fail "never came true: $*"
 }

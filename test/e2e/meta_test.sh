@@ -145,7 +145,7 @@ P
 test_completion_works_in_a_real_bash() {
     one; export CAIRN_STORE=sqlite:$PWD/store.db
     cairn_is 0 run one.json --run-id night:1 --progress none
-    bash_completes 'cairn eve' >o; has o 'LINE: cairn events'
+    bash_completes 'cairn eve' >o; has o 'LINE: cairn event'
     bash_completes 'cairn log ver' >o; has o 'LINE: cairn log verify'
     bash_completes 'cairn run --on-int' >o; has o 'LINE: cairn run --on-interrupt'
     bash_completes 'cairn run --progress tr' >o; has o 'LINE: cairn run --progress tree'

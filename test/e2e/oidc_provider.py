@@ -9,7 +9,7 @@
 While DIR/away is there it answers 503. DIR/count has a line for each time that keys were asked for. Device grants are approved by
 DIR/approved; then DIR/id_token is handed out, and DIR/id_token.next for a refresh. DIR/device.json and DIR/token.json change what these answers
 say. It is also a server of Cairn that says what none should: DIR/auth.json and DIR/whoami.json are its /v1/auth and /v1/whoami. DIR/gets has a
-line for each GET, DIR/posts for each POST.
+line for each GET, DIR/posts for each POST. POST /sign with a form of kid, alg, claims and header prints a token as `sign` does: no process a token.
 """
 import base64, hashlib, hmac, http.server, json, os, subprocess, sys, urllib.parse
 
@@ -74,6 +74,7 @@ class Provider(http.server.BaseHTTPRequestHandler):
         self.tell(404, {})
     def do_POST(self):
         form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()))
+        if self.path == "/sign": return self.tell(200, sign(self.folder, **form).encode())
         open(f"{self.folder}/posts", "a").write(self.path + " " + json.dumps(form) + "\n")
         grant = form.get("grant_type", "")
         if self.path == "/device":

@@ -445,6 +445,89 @@ TOML
     kill %1
 }
 
+# A receiver of webhooks: answers what the file `code` says (gone: nobody listens), and writes down what it took with 200.
+receiver() {
+    cat >receiver.py <<'PY'
+import http.server, json, sys
+class Door(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_POST(self):
+        body, code = self.rfile.read(int(self.headers['Content-Length'])).decode(), int(open('code').read())
+        with open(f'took.{code}', 'a') as f: f.write(json.dumps({'id': self.headers.get('webhook-id'), 'type': self.headers.get('ce-type')}) + '\n')
+        self.send_response(code)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+    def log_message(self, *a): pass
+server = http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Door)
+open('port', 'w').write(str(server.server_port))
+server.serve_forever()
+PY
+    rm -f port
+    python3 receiver.py "${1:-0}" &
+    receiver=$!
+    wait_for test -s port
+    port=$(cat port)
+}
+hook() { # SETTING...: a sink that is tried at once and again
+    printf '[serve.fetch]\nallow = [{ uri = "http://127.0.0.1:%s/", allowPrivate = true }]\n[[serve.sinks]]\nname = "hook"\ntype = "webhook"\nurl = "http://127.0.0.1:%s/in"\nmode = "binary"\nbackoffMs = 1\nprobeMaxMs = 50\n' "$port" "$port"
+    printf '%s\n' "$@"
+}
+
+# What a sink does not take is in the store, and nowhere else: a service that dies with SIGKILL while nobody listens has lost nothing of it.
+test_events_of_a_publish_that_failed_are_in_the_store_for_who_tries_again_ES_4c() {
+    receiver
+    kill $receiver; wait $receiver 2>/dev/null # the port is known, and nobody is there
+    hook 'alerts = false' >cairn.toml
+    serve
+    for run in r1 r2 r3; do start "$(plan_text p "$noop" "${noop/\"a\"/\"b\"}")" $run && answers 200; done
+    owed=$(sqlite3 store.db 'select count(*) from workflow_events')
+    failing() { ask GET /v1/outbox && [ "$(jq -r '.items[0] | "\(.circuit) \(.waiting) \(.lastError != null)"' body)" = "open $owed true" ]; }
+    wait_for failing
+    kill -9 $server; wait $server 2>/dev/null
+    # The rows: the log itself, behind a cursor that has not moved over any of them.
+    cursor=$(sqlite3 store.db "select coalesce(max(json_extract(cast(value as text), '\$.position')), 0) from notes where space = 'sink' and key = 'hook'")
+    equal "$(sqlite3 store.db "select count(*) from workflow_events where position > ${cursor:-0}")" "$owed" 'events behind the cursor'
+    echo 200 >code
+    receiver "$port"
+    serve
+    delivered() { ask GET /v1/outbox && [ "$(jq -r '.items[0] | "\(.circuit) \(.waiting)"' body)" = 'closed 0' ]; }
+    wait_for delivered
+    sqlite3 store.db "select run_id || ':' || sequence from workflow_events" | sort >wanted
+    jq -r .id took.200 | sort -u | diff - wanted || fail 'not every event came'
+    for run in r1 r2 r3; do jq -r .id took.200 | grep "^$run:" | awk '!seen[$0]++' >order; sort -t: -k2n order | cmp - order || fail "$run came out of order"; done
+    ask GET /v1/dlq && equal "$(jq '.items | length' body)" 0 'silence is no refusal'
+    kill $receiver
+}
+
+# A letter is an alert of the first priority by its name, which no time and no success of others ends: a person does.
+test_a_dead_letter_is_an_alert_of_the_first_priority_that_a_person_ends_ES_4k() {
+    echo 500 >code
+    receiver
+    hook 'maxAttempts = 3' 'types = ["RunCompleted"]' 'alerts = false' >cairn.toml
+    serve
+    start "$(plan_text p "$noop")" bad && answers 200
+    letters() { ask GET /v1/dlq && [ "$(jq -r '[.items[].runId] | join(" ")' body)" = "$1" ]; }
+    wait_for letters bad
+    equal "$(jq -r '.items[0].attempts' body) $(wc -l <took.500)" '3 3' 'attempts before it is one'
+    open_alert() { ask GET '/v1/alerts?state=open' && jq -r '[.items[] | .name + " " + .priority] | join(" ")' body; }
+    wait_for eval '[ "$(open_alert)" = "EVENT_BUS_DELIVERY_FAILED P1" ]'
+    CAIRN_TOKEN=$token cairn_is 0 alert ls --server "$url" && has out EVENT_BUS_DELIVERY_FAILED && has out P1
+    # The receiver is well again: what comes later is taken, and the letter stays where it is.
+    echo 200 >code
+    start "$(plan_text p "$noop")" good && answers 200
+    wait_for test -s took.200
+    equal "$(jq -r .id took.200)" 'good:5'
+    stop_serving
+    serve # nor does a new process end it
+    letters bad || fail "the letter is gone: $(cat body)"
+    equal "$(open_alert)" 'EVENT_BUS_DELIVERY_FAILED P1'
+    CAIRN_TOKEN=$token cairn_is 0 dlq redrive --all hook --server "$url" --reason mended
+    wait_for letters ''
+    equal "$(jq -r .id took.200 | tr '\n' ' ')" 'good:5 bad:5 '
+    wait_for eval '[ "$(open_alert)" = "" ]'
+    kill $receiver
+}
+
 test_sinks_letters_and_alerts_are_shown_and_moved_by_those_whose_they_are() {
     local platform acme globex blue id seen
     collector hooks 400
@@ -478,6 +561,8 @@ TOML
     token=$globex
     ask GET /v1/outbox && equal "$(jq -r '[.items[].name] | join(" ")' body)" shared
     ask POST /v1/outbox/ours:rewind '{"position":0,"reason":"mischief"}' && answers 404
+    ask POST /v1/dlq:redrive '{"sink":"ours","reason":"mischief"}' && answers 404 && sed s/ours/none/ body >ours
+    ask POST /v1/dlq:redrive '{"sink":"none","reason":"mischief"}' && equal "$(jq .detail ours)" "$(jq .detail body)" 'of a sink that is another tenant'"'"'s, and of none'
     ask GET /v1/dlq && equal "$(jq '.items | length' body)" 0
     # a sink of all tenants goes back for each of them, and skips events for none
     wait_for grep -q RunCompleted events.jsonl

@@ -1,6 +1,5 @@
 # Outputs above the limit: they fail their step with the size, or become what the document says of them (A2).
 . "$(dirname "$0")/serve_lib.sh"
-unconfined
 
 store() { store=(--store "sqlite:$PWD/store.db"); }
 big='head -c 3000000 /dev/zero | tr "\\0" x' # of the limit of 1048576

@@ -47,6 +47,41 @@ test_the_page_has_a_strict_policy() {
     done
 }
 
+test_the_guides_are_carried_below_docs() {
+    serve
+    get /docs && answers 308 && equal "$(header Location)" /docs/
+    get /docs/ && answers 200 && has body 'first run'
+    cp body plain
+    get /docs/ 'Accept-Encoding: br, gzip' && equal "$(header Content-Encoding)" gzip # carried once
+    gunzip -c <body | cmp -s - plain || fail 'packed and plain differ'
+    for path in /docs/format/ /docs/tutorial/first-run.html /docs/reference/manual.html /docs/search.html; do
+        get "$path" && answers 200 && equal "$(header Content-Type)" 'text/html; charset=utf-8'
+        case $(header Content-Security-Policy) in *unsafe-inline* | '') fail "$path: no strict policy" ;; esac
+        hasnt body '<style' && hasnt body 'style=' && hasnt body '<script>'
+    done
+    get /docs/search-index.js && answers 200 && has body crashtest
+    for command in 'cairn run' 'cairn key verify'; do get /docs/reference/manual.html && has body ">$command</h3>"; done
+    get /docs/reference/codes.html && has body '>RUN_ALREADY_EXISTS</h2>'
+    get /docs/nothing.html "$html" && answers 404
+    get /docs/../../etc/passwd "$html" && hasnt body root:
+}
+test_the_search_of_the_guides_finds_under_the_policy() {
+    command -v chromium >/dev/null || skip 'chromium is not installed'
+    serve
+    timeout 120 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" --virtual-time-budget=5000 --dump-dom "$url/docs/search.html#crashtest" >dom 2>/dev/null
+    grep -o '<ol id="found">.*' dom | grep -q 'href="format/crashtest.html' || fail "$(grep -o '<p id="count".*' dom | head -c 300)"
+}
+test_a_link_of_the_guides_that_leads_nowhere_fails_their_build() {
+    mkdir -p tree/web
+    ln -s "$root"/* tree/ 2>/dev/null
+    rm tree/docs && cp -r "$root/docs" tree/ && cp -r "$root"/web/docs "$root"/web/docs.mjs "$root"/web/README.md tree/web/
+    node tree/web/docs.mjs site 2>err || fail "$(cat err)"
+    [ -e site/images/runs.png ] && [ -e site/adr/index.html ] || fail 'pictures or decisions are missing'
+    echo '[nowhere](format/plan.md#no-such-heading) and [gone](gone.md)' >>tree/docs/mcp.md
+    ! node tree/web/docs.mjs site 2>err || fail 'the build went on'
+    has err 'no such heading' && has err 'gone.md leads nowhere'
+}
+
 test_addresses_of_the_page_swallow_nothing_of_the_api() {
     serve
     for path in /runs /runs/3f2a/why /compare /definitions/a/b/source /metricsx; do

@@ -1,6 +1,5 @@
 # What waits for a place says so: for a slot, for a worker, in a queue; with its number, who holds the places, and from when the work counts.
 . "$(dirname "$0")/serve_lib.sh"
-unconfined
 
 shell() { jq -nc --arg id "$1" --arg c "$2" '{stepId: $id, kind: "shell", with: {command: $c}}'; }
 until_file() { shell "$1" "until [ -e $PWD/$2 ]; do sleep 0.02; done"; }

@@ -84,6 +84,18 @@ YAML
     runs cloud --tools tools
     cairn_is 0 validate --tools tools cloud.yaml
     ! grep -q E0223 out err || fail "it says: $(cat out err)"
+    book fork >fork.yaml <<'YAML'
+workload: {to: disk}
+workflow:
+  - {step: start, tool: {kind: python, code: result = 1}, next: {arcs: [{step: up, when: "{{ workload.to == 'cloud' }}"}, {step: stay}]}}
+  - {step: up, tool: {kind: gcs, action: upload}}
+  - {step: stay, tool: {kind: python, code: result = 'stayed'}}
+YAML
+    runs fork # a branch that is never taken refuses nothing
+    equal "$(result fork stay)" '"stayed"'
+    cairn_is 10 run fork.yaml "${store[@]}" --run-id taken --set to=cloud --progress none
+    cairn_is 0 why taken/up "${store[@]}"
+    has out 'nobody here executes "gcs"'
     sed s/gcs/iterator/ cloud.yaml >old.yaml
     cairn_is 3 validate old.yaml
     grep -q 'hint: a step with loop: {in: ..., iterator: ...}' out err || fail "it says: $(cat out err)"

@@ -257,7 +257,7 @@ test_references_are_looked_up_and_never_called_WE_2_1_1c_WE_2_1_1d_WE_2_1_3e_WE_
     ref=$(jq .engineRunRef body)
     ask POST /v1/runs:resolve "{\"ref\":${ref/default/elsewhere}}" && answers 404
     ask POST /v1/runs:resolve "{\"ref\":$ref}" && answers 200
-    equal "$(jq -r '.runId, .tenantId, .projectId, .planId' body | tr '\n' ' ')" 'r1 default default p '
+    equal "$(jq -r '.runId, .tenantId, .projectId, .environmentId, .planId' body | tr '\n' ' ')" 'r1 default default default p '
     temporal='{"provider":"temporal","namespace":"default","workflowId":"r1","runId":"r1"}'
     ask POST /v1/runs:resolve "{\"ref\":$temporal}" && answers 200
     ask POST /v1/runs:resolve "{\"ref\":$(jq -c 'del(.namespace)' <<<"$temporal")}" && answers 400 && code_is ADAPTER_INVALID_RUN_REF

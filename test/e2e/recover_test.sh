@@ -148,18 +148,47 @@ test_signals_posted_before_the_crash_are_decided_once() {
     equal "$(times_ran c)" 1; intact
 }
 
-# The step's parent is the engine: each one that takes the run up dies of it.
+# The step's parent is the engine: each one that takes the run up dies of it. Between two of them the clock goes on by half a minute, as
+# long as a step rests at most.
 test_a_step_that_kills_every_engine_fails_in_the_end() {
+    "${CC:-cc}" -shared -fPIC -o clock.so "$root/test/e2e/clock_shim.c" -ldl || fail 'the shim does not compile'
     printf 'name: poison\nnodes:\n  - {id: a, bash: "echo >> ran; kill -9 $PPID; sleep 30"}\n' >poison.yaml
     start poison.yaml --run-id p-1
     wait $pid 2>/dev/null
-    for _ in $(seq 1 25); do
-        "$CAIRN" recover "${store[@]}" --progress none >/dev/null 2>&1 && break
+    for k in $(seq 1 25); do
+        echo $((k * 30)) >clock
+        LD_PRELOAD=$PWD/clock.so CLOCK_FILE=$PWD/clock \
+            "$CAIRN" recover "${store[@]}" --progress none >/dev/null 2>&1 && break
         status_is p-1 FAILED && break
     done
     status_is p-1 FAILED || fail "it goes on for ever"
     equal "$(wc -l <ran)" 20 'engines that died of it'
     equal "$("$CAIRN" get p-1 "${store[@]}" -o json | jq -r '.rootCause.error.code')" WORKER_LOST 'and the run says so'
+    intact
+}
+
+told_rests() { "$CAIRN" events p-1 --ledger "${store[@]}" | grep -q ATTEMPT_RESTS; }
+# An engine that lives and waits says why, and until when.
+test_why_says_that_an_attempt_rests() {
+    "${CC:-cc}" -shared -fPIC -o clock.so "$root/test/e2e/clock_shim.c" -ldl || fail 'the shim does not compile'
+    printf 'name: poison\nnodes:\n  - {id: a, bash: "[ -e well ] || kill -9 $PPID; sleep 0.1"}\n' >poison.yaml
+    start poison.yaml --run-id p-1
+    wait $pid 2>/dev/null
+    clocked=(env "LD_PRELOAD=$PWD/clock.so" "CLOCK_FILE=$PWD/clock" "$CAIRN" recover "${store[@]}" --progress none)
+    for k in 1 2 3 4 5 6 7; do
+        echo $((k * 30)) >clock
+        "${clocked[@]}" >/dev/null 2>&1
+    done
+    touch well
+    "${clocked[@]}" >/dev/null 2>&1 & pid=$! # the eighth loss is found: it rests for a quarter of a minute at least
+    wait_for told_rests
+    cairn_is 0 why p-1/a "${store[@]}"
+    has out 'a rests: 8 engines or workers in a row were gone within a minute of beginning it; it runs again at '
+    cairn_is 0 get p-1 "${store[@]}"
+    has out 'redispatched 7 times, rests'
+    echo 240 >clock # the end of the rest
+    wait $pid
+    status_is p-1 COMPLETED || fail 'it did not go on'
     intact
 }
 

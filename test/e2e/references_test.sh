@@ -68,6 +68,7 @@ test_a_reference_that_is_wrong_in_one_member_names_nothing_WE_2_1_1c_WE_2_1_1d_W
         "$(jq -c '.conductorUrl = "https://conductor.example/v2"' <<<"$conductor")" '"conductor://elsewhere/p/r2/r2"' \
         '{"provider":"conductor","workflowId":"r1","runId":"r1","conductorUrl":"https://conductor.example/api"}'; do
         ask POST /v1/runs:status "{\"ref\":$given}" && answers 404
+        hasnt body '  here' # it is the reference that names no run, not an id that nobody gave
         ask POST /v1/runs:cancel "{\"ref\":$given}" && answers 404
         ask POST /v1/runs:signal "{\"ref\":$given,\"signal\":$pause}" && answers 404
     done
@@ -75,8 +76,11 @@ test_a_reference_that_is_wrong_in_one_member_names_nothing_WE_2_1_1c_WE_2_1_1d_W
         for verb in status cancel; do
             ask POST /v1/runs:$verb "{\"ref\":$given}" && answers 400 && code_is ADAPTER_INVALID_RUN_REF
         done
+        ask POST /v1/runs:signal "{\"ref\":$given,\"signal\":$pause}" && answers 400 && code_is ADAPTER_INVALID_RUN_REF
     done
     for run in r1 r2; do ask GET /v1/runs/$run/status && equal "$(jq -r .status body)" RUNNING; done
+    ask GET '/v1/audit?limit=500' && equal "$(jq '[.items[] | select(.decision == "DENIED" and (.resource.id // "" | test(" ")))] | length' body)" 0
+    equal "$(jq '[.items[] | select(.decision == "DENIED" and (.resource.id // "" | startswith("temporal://other/")))] | length > 0' body)" true
 }
 
 test_the_command_line_takes_references_WE_2_1b_WE_2_1c() {

@@ -287,11 +287,11 @@ SCRIPT
 }
 test_max_steps_is_a_setting_and_50000_steps_run_and_recover() {
     many_steps 50000
-    cairn_is 3 validate many.json
+    cairn_is 3 validate many.json; has err 'too many values (limit 100000)'; has err '--max-steps N allows more'
     cairn_is 2 validate many.json --max-steps 100001; has err 'from 1 to 100000'
     cairn_is 2 run many.json "${store[@]}" --max-steps many
     cairn_is 0 validate many.json --max-steps 50000
-    cairn_is 3 validate many.json --max-steps 49999; has err 'the plan has 50000 steps; 49999 are allowed'
+    cairn_is 3 validate many.json --max-steps 49999; has err 'the plan has 50000 steps; 49999 are allowed'; has err '--max-steps N allows more'
     CAIRN_MAX_STEPS=50000 cairn_is 0 validate many.json
     echo 'max-steps = 50000' >cairn.toml; cairn_is 0 validate many.json
     rm cairn.toml; cairn_is 0 config set max-steps 50000 --local; cairn_is 0 validate many.json; rm cairn.toml

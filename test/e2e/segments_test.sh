@@ -2,7 +2,6 @@
 # A run of the profile temporal continues as new at its limits (ADR 0035), on every store, and is one run to everybody who reads it.
 . "$(dirname "$0")/postgres_lib.sh"
 . "$(dirname "$0")/serve_lib.sh"
-unconfined
 
 # long ADAPTER STEPS: a chain
 long() {

@@ -4,6 +4,10 @@
 #   ask METHOD PATH [BODY [HEADER...]]   status in $status, body in the file body, headers in the file head
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+# Servers of others, which a tool of ours has put outside of the tree, in the home of who runs the tests: TOOL WORD...
+real_home=$(getent passwd "$(id -u)" | cut -d: -f6)
+server_tool() { HOME=$real_home XDG_CACHE_HOME=${CAIRN_CACHE_HOME:-} "$root/tools/$1" "${@:2}"; }
+
 # A service confines its steps, and so do those of the tests. For a test whose steps write where it looks:
 unconfined() { export CAIRN_CONFINE=none; }
 unset CAIRN_CONFINE

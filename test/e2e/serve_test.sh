@@ -46,7 +46,7 @@ test_start_a_run_and_read_it_back_WE_2_1_2a() {
     intact
 }
 
-test_the_same_request_starts_one_run_ES_3f() {
+test_the_same_request_starts_one_run_ES_3f_WE_2_1f() {
     serve
     body="{\"document\":$(plan_text p "$noop"),\"runRequestId\":\"q-1\"}"
     ask POST /v1/runs "$body" 'Prefer: wait=20' && answers 200

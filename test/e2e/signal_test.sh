@@ -324,7 +324,7 @@ test_interrupt_pauses_child_runs_too() {
     printf 'name: child\nnodes:\n  - {id: x, bash: "echo x >> x.ran; until [ -e go ]; do sleep 0.02; done"}\n  - {id: y, bash: "echo x >> y.ran", depends_on: [x]}\n' >child.yaml
     printf 'name: parent\nnodes:\n  - {id: s, workflow: child}\n' >parent.yaml
     start parent.yaml --run-id p-1
-    wait_for test -e x.ran
+    wait_for test -s x.ran
     kill -INT $pid; wait_for status_is p-1.s.1 PAUSED; touch go; ends 130
     [ ! -e y.ran ] || fail "the child went on"
     cairn_is 0 get p-1.s.1 "${store[@]}"; has out PAUSED

@@ -85,7 +85,7 @@ def check(history, token, effects, url):
     longest = max((b - a for a, b in zip(gaps, gaps[1:])), default=0)
     print(f"{len(runs)} runs, {sum(t['kind'] == 'seen' for t in told)} events seen, longest silence {longest:.1f} s")
     print("\n".join(wrong[:10]), file=sys.stderr)
-    sys.exit(1 if wrong or longest > 10 else 0)
+    sys.exit(1 if wrong else 0)
 
 
 {"work": work, "check": check}[sys.argv[1]](*sys.argv[2:])

@@ -5,8 +5,7 @@
 #   temporal_worker NAME        cairn worker for its activities; $worker is its process
 . "$(dirname "${BASH_SOURCE[0]}")/serve_lib.sh"
 unconfined
-real_home=$(getent passwd "$(id -u)" | cut -d: -f6)
-temporal_tool() { HOME=$real_home XDG_CACHE_HOME=${CAIRN_CACHE_HOME:-} "$root/tools/temporal-server" "$@"; }
+temporal_tool() { server_tool temporal-server "$@"; }
 temporal_server() {
     temporal_binary=$(temporal_tool path) || skip "Temporal's server was not built: tools/temporal-server build"
     read -r temporal_pid temporal_port < <(temporal_tool start "$PWD/temporal" "$@") || fail "no server: $(cat temporal/server.log)"

@@ -26,4 +26,19 @@ PLAN
     same_as_embedded book "$root/examples/playbook.yaml"
     "$CAIRN" events chain "${store[@]}" -o jsonl | jq -r 'select(.eventType=="RunStarted").payload.engineType' >out && has out temporal
 }
+# A task of Temporal that cannot be answered comes back for ever: who may signal a workflow there could stop its run for good.
+test_signals_that_are_none_stop_no_run_X6() {
+    temporal_server; host; temporal_worker w
+    start r1 "$(shell a 'sleep 600')"
+    wait_for workflow_is r1 RUNNING
+    for size in 20000 300000 1500000; do
+        jq -nc --argjson n "$size" '{reason: ("x" * $n)}' >large.json
+        tctl workflow signal -w default/r1 --name PAUSE --input-file large.json >/dev/null || fail 'no signal'
+    done
+    tctl workflow signal -w default/r1 --name ESCALATE_ALERT --input '{"payload":{"alertCode":"x"}}' >/dev/null || fail 'no signal'
+    tctl workflow signal -w default/r1 --name CANCEL --input '{"reason":"enough"}' >/dev/null || fail 'no signal'
+    wait_for ended r1 CANCELLED
+    ask GET /v1/runs/r1/events; hasnt body PAUSE; hasnt body ESCALATE; has body enough
+}
+
 run_tests "$@"

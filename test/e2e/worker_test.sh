@@ -242,6 +242,85 @@ FORMS
         jq -e --arg n $name '.components.schemas[$n].properties' body >/dev/null || fail "$name is not published"
     done
 }
+# Names become values by the worker's own provider, which is told whose they are; the server has references alone: in its memory, its log and
+# its files there is no value, nor in what the worker hands in.
+test_the_worker_resolves_references_for_the_tenant_and_environment_and_the_server_sees_no_value_ES_2b() {
+    cat >provider <<'P'
+#!/bin/bash
+printf 'v-%s' "$(printf '%s|%s|%s' "$CAIRN_SECRET_NAME" "$CAIRN_SECRET_TENANT" "$CAIRN_SECRET_ENVIRONMENT" | sha256sum | cut -c1-40)"
+P
+    chmod 755 provider
+    jq -n --arg p "$PWD/provider" '{providers: [{name: "vault", type: "exec", argv: [$p]}]}' >secrets.json
+    chmod 600 secrets.json
+    value() { printf 'v-%s' "$(printf '%s|default|%s' "$1" "$2" | sha256sum | cut -c1-40)"; }
+    site 30s
+    CAIRN_TOKEN=$worker_token "$CAIRN" worker --server "$url" --name w1 --secrets secrets.json -v >w1.out 2>w1.err &
+    worker=$!
+    step=$(jq -nc '{stepId: "a", kind: "shell", secrets: [{name: "ONE", ref: "secret://vault/one"}, {name: "TWO", ref: "secret://vault/two"}],
+        with: {command: "echo \"$ONE is shown\"; printf %s:%s \"$ONE\" \"$TWO\" | sha256sum | cut -c1-64 >&2; printf %s:%s \"$ONE\" \"$TWO\" | sha256sum | cut -c1-64"}}')
+    for place in prod test; do
+        ask POST /v1/runs "{\"document\":$(plan_text p "$step"),\"runId\":\"r-$place\",\"environmentId\":\"$place\"}"
+        wait_for ended r-$place COMPLETED
+        ask GET /v1/runs/r-$place/steps/a/output
+        has body "$(printf %s:%s "$(value one $place)" "$(value two $place)" | sha256sum | cut -c1-64)" # both, by name, for this environment
+        has body '*** is shown'
+    done
+    [ "$(value one prod)" != "$(value one test)" ] || fail 'one value for both'
+    python3 - "$server" "secret://vault/one" "$(value one prod)" "$(value two prod)" "$(value one test)" <<'PY' || fail "values in the server: $(cat memory)"
+import re, sys
+pid, known, *values = sys.argv[1:]
+found = {}
+with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+    for line in maps:
+        low, high, mode = re.match(r"(\w+)-(\w+) (\S+)", line).groups()
+        if mode[0] != "r" or "[v" in line: continue
+        try: memory.seek(int(low, 16)); piece = memory.read(int(high, 16) - int(low, 16))
+        except (OSError, ValueError): continue
+        for word in [known] + values: found[word] = found.get(word, 0) + piece.count(word.encode())
+open("memory", "w").write(repr(found))
+sys.exit(not (found[known] > 0 and not any(found[v] for v in values)))
+PY
+    stop_serving
+    for v in "$(value one prod)" "$(value two prod)" "$(value one test)"; do
+        ! grep -rlqaF -e "$v" --exclude=memory . || fail "a value is in $(grep -rlaF -e "$v" --exclude=memory .)"
+    done
+    grep -qaF 'secret://vault/one' store.db* || fail 'the reference is not in the store'
+}
+
+# A worker may tell where it stored its result with the attempt, and leave result.stored and result.manifest.updated out; one that sends them
+# is taken, too. What comes after reads the reference.
+test_a_worker_embeds_its_reference_in_the_attempt_and_omits_the_events_of_results_NX_3_7n1() {
+    site 30s
+    cat >p.yaml <<'Y'
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: p, path: p}
+workflow:
+  - step: a
+    tool: {kind: python, code: "never run here"}
+    next: {arcs: [{step: b}]}
+  - step: b
+    tool: {kind: python, input: {where: "{{ a.ref }}"}, code: "never run here"}
+Y
+    polled() { (token=$worker_token; ask POST /v1/worker/poll '{"worker":"mine","max":1,"waitMs":10000}'; cp body polled); jq -e '.tasks[0]' polled >/dev/null; }
+    ref='{"kind":"result_ref","ref":"s3://elsewhere/r1/a","store":"s3","meta":{"bytes":5000000000}}'
+    ask POST /v1/runs "$(jq -n --rawfile d p.yaml '{document: $d, runId: "r1"}')"
+    wait_for polled
+    events "$worker_token" "$(event task.attempt.done '{"status":"ok"}' | jq -c --argjson r "$ref" '.payload.result_ref = $r')" && answers 200
+    equal "$(jq -r '.results[0].state' body)" ok
+    wait_for polled
+    equal "$(jq -r '.tasks[0].input.with.input.where' polled)" s3://elsewhere/r1/a 'what the next task was given'
+    lease=$(jq -c '.tasks[0]|{token, epoch}' polled)
+    events "$worker_token" "$(event result.stored | jq -c --argjson r "$ref" '.step_run_id = "step:b:run:1" | .payload = {result_ref: $r}')" \
+        "$(event task.done '{"status":"ok"}' | jq -c --argjson r "$ref" '.step_run_id = "step:b:run:1" | .payload.result_ref = $r')" && answers 200
+    wait_for ended r1 COMPLETED
+    ask GET '/v1/runs/r1/events?limit=200'
+    equal "$(jq -r '[.items[] | select(.event_type | startswith("result."))] | length' body)" 0 'events of results'
+    equal "$(jq -c '[.items[] | select(.event_type == "task.done") | .payload.outcome.result]' body)" "$(jq -nc --argjson r "$ref" '[$r, $r]' | jq -Sc .)"
+    stop_serving
+    cairn_is 0 log replay r1 "${store[@]}"
+}
+
 test_events_of_workers_are_kept_once_by_their_id_NX_2t() {
     site 30s
     start r1 "$(shell a 'echo never run here')"
@@ -281,7 +360,7 @@ test_worker_that_is_killed_costs_a_lease_and_no_logical_attempt_RE_5c() {
     worker w1
     first=$worker
     start r1 "$(shell a "echo x >> $PWD/ran; [ \$CAIRN_ENGINE_ATTEMPT -ge 2 ] || sleep 60; echo \$CAIRN_ATTEMPT.\$CAIRN_ENGINE_ATTEMPT")"
-    wait_for test -e ran
+    wait_for test -s ran
     kill -9 "$first"
     wait_for counted r1 StepRedispatched 1
     worker w2
@@ -297,7 +376,7 @@ test_worker_that_sleeps_longer_than_its_lease_changes_nothing_when_it_wakes() {
     worker w1
     first=$worker
     start r1 "$(shell a "echo \$CAIRN_ENGINE_ATTEMPT >> $PWD/ran; [ \$CAIRN_ENGINE_ATTEMPT -ge 2 ] || until [ -e $PWD/go ]; do sleep 0.05; done; echo \$CAIRN_ENGINE_ATTEMPT")"
-    wait_for test -e ran
+    wait_for test -s ran
     kill -STOP "$first"
     wait_for is_stopped "$first"
     wait_for counted r1 StepRedispatched 1
@@ -349,7 +428,7 @@ test_worker_survives_a_server_that_is_killed() {
     worker w1
     port=${url##*:}
     start r1 "$(shell a "echo x >> $PWD/ran; until [ -e $PWD/go ]; do sleep 0.05; done; echo done")" "$(shell b 'echo more')"
-    wait_for test -e ran
+    wait_for test -s ran
     kill -9 "$server"
     wait "$server" 2>/dev/null
     wait_for grep -q 'does not answer' w1.err

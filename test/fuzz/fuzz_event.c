@@ -39,6 +39,26 @@ static void check_ledger(const struct moment *moment, struct arena *arena)
     INVARIANT(str_eq(entry, again));
 }
 
+// What is written of it fits its schema, or is refused: contract_encode asks the general validator about what it takes to fit.
+static void check_encoded(const struct moment *moment, const struct seal *read, struct arena *arena)
+{
+    struct seal seal = *read;
+    if (seal.seq == 0) seal.seq = 1;
+    for (size_t v = VOCABULARY_RUN; v <= VOCABULARY_NODES; v++) {
+        struct encoded encoded;
+        struct json record;
+        struct error err = {0};
+        bool began = moment->kind == MOMENT_STEP_STARTED && v == VOCABULARY_NODES;
+        if (!moment_word(moment->kind, (enum vocabulary)v) || (began && moment->engine > 1)) continue;
+        if (moment->kind == MOMENT_STEP_REDISPATCHED && moment->engine < 2) continue;
+        enum code rc = contract_encode(contract_once(), (enum vocabulary)v, &ids, moment, &seal, arena, &encoded, &err);
+        INVARIANT(rc == OK || rc == err.code);
+        if (rc) continue;
+        INVARIANT(json_parse(encoded.bytes, &json_limits_record, arena, &record, &err) == OK);
+        INVARIANT(contract_check(contract_once(), (enum vocabulary)v, &record, &err) == OK);
+    }
+}
+
 static void check_moment(const struct moment *moment, const struct seal *seal, struct run_view *view,
                          struct arena *arena)
 {
@@ -50,6 +70,7 @@ static void check_moment(const struct moment *moment, const struct seal *seal, s
     INVARIANT(view->running_count + view->success_count + view->failed_count + view->skipped_count <= view->step_count);
     if (moment->kind == MOMENT_UNKNOWN) return;
     check_ledger(moment, arena);
+    check_encoded(moment, seal, arena);
     INVARIANT(contract_show(contract_once(), VOCABULARY_RUN, &ids, moment, seal, arena, &shown, &err) == OK);
     INVARIANT(contract_show(contract_once(), VOCABULARY_NODES, &ids, moment, seal, arena, &shown, &err) == OK);
 }

@@ -6,9 +6,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct proto_message *const messages[] = {
-#define X(message) &temporal_##message,
-    TEMPORAL_MESSAGES(X)
-#undef X
+#define MESSAGE(message, spelled, fields) &temporal_##message,
+#include "proto/temporal_list.h"
+#undef MESSAGE
+    &temporal_nothing,
 };
 
 // Read, written, read and written again: from the first writing on the bytes stay the same.

@@ -7,7 +7,7 @@
 
 // A member that is added to one of these is of the log or not; if it is, it has its place below.
 _Static_assert(sizeof(struct run_lane) == 40, "a new member of struct run_lane is written below");
-_Static_assert(sizeof(struct run_node) == 56, "a new member of struct run_node is written below");
+_Static_assert(sizeof(struct run_node) == 64, "a new member of struct run_node is written below");
 _Static_assert(sizeof(struct walk) == 216, "a new member of struct walk is written below");
 _Static_assert(sizeof(struct net_place) == 552, "a new member of struct net_place is written below");
 _Static_assert(sizeof(struct net_value) == 96, "a new member of struct net_value is written below");
@@ -91,6 +91,7 @@ static void dump_run(const struct run *run, struct buf *out)
     buf_printf(out, "run %s", run_status_name(run->status));
     put_number(out, "cancelling", run->cancelling);
     put_number(out, "emergency", run->emergency);
+    put_number(out, "undoing", run->undoing);
     put_number(out, "limited", run->limited);
     put_number(out, "failing", run->failing);
     put_number(out, "pauses", run->pause_cycle);
@@ -173,6 +174,7 @@ static void dump_step(const struct run *run, uint32_t step, struct buf *out)
     put_number(out, "by_hand", node->by_hand);
     put_number(out, "iteration", node->iteration);
     put_number(out, "open", node->open_children);
+    put_number(out, "ended", run->program->undo_count > 0 ? node->ended : 0); // nothing else asks for it
     put_json(out, "value", node->value);
     if (node->blob) put_blob(out, &node->blob->sha256, node->blob->size);
     if (list_of(run, step)) dump_list(list_of(run, step), out);

@@ -27,9 +27,10 @@ if len(started) != len(set(started)):
     faults.append("a run is in two ticks")
 if len(runs) != len(set(runs)):
     faults.append("a run is there twice")
-oldest = min(t["time"] for t in ticks) if ticks else ""
+plain = lambda time: re.sub(r"[-:]|\.\d+", "", time)
+oldest, newest = (plain(end(t["time"] for t in ticks)) if ticks else "" for end in (min, max))
 missing = set(started) - set(fired)
-beside = {r for r in set(fired) - set(started) if r.split(":")[1] >= re.sub(r"[-:]|\.\d+", "", oldest)}
+beside = {r for r in set(fired) - set(started) if oldest <= r.split(":")[1] <= newest} # ticks were read before runs: later ones may have come
 faults += [f"no run: {r}" for r in sorted(missing)] + [f"no tick: {r}" for r in sorted(beside)]
 print("\n".join(faults[:20]) or f"{len(ticks)} ticks, {len(fired)} runs")
 sys.exit(bool(faults))

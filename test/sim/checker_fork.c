@@ -21,7 +21,8 @@ static bool may_miss(const struct model_run *source, const struct moment *m)
     uint32_t step = kernel_find(source->shadow, m->step);
     if (m->kind != MOMENT_STEP_STARTED || step == PROGRAM_TOP) return false;
     enum step_kind kind = source->program->steps[step].kind;
-    return m->by == EMITTER_ENGINE || kind == STEP_CANCEL || kind == STEP_WAIT || kind == STEP_LOOP;
+    return m->by == EMITTER_ENGINE || kind == STEP_CANCEL || kind == STEP_WAIT || kind == STEP_EVENT ||
+           kind == STEP_LOOP;
 }
 
 static void add(struct checker *checker, struct model_fork *fork, const struct moment *m)
@@ -44,7 +45,8 @@ static void mark_open(const struct model_run *source, struct model_fork *fork)
             const struct moment *later = &fork->items[k].moment;
             if (!str_eq(later->step, past->moment.step)) continue;
             alone = false;
-            past->open = later->kind == MOMENT_STEP_REDISPATCHED || later->kind == MOMENT_ITERATION_STARTED;
+            past->open = later->kind == MOMENT_STEP_REDISPATCHED || later->kind == MOMENT_ITERATION_STARTED ||
+                         later->kind == MOMENT_EVENT_AWAITED;
         }
         past->may_miss = past->open && alone && may_miss(source, &past->moment);
     }
@@ -74,7 +76,7 @@ struct model_fork *checker_fork(struct checker *checker, struct str run, const s
         INVARIANT(rc == OK);
         if (moment_is_terminal(m.kind)) break;
         lifted = lifted || cancels(&m);
-        bool own = m.kind == MOMENT_LATE_RESULT || m.kind == MOMENT_SIGNAL_DEFERRED ||
+        bool own = m.kind == MOMENT_LATE_RESULT || m.kind == MOMENT_ATTEMPT_RESTS || m.kind == MOMENT_SIGNAL_DEFERRED ||
                    m.kind == MOMENT_SIGNAL_SETTLED || m.kind == MOMENT_LIST_STARTED || m.kind == MOMENT_CHILD_ENDED ||
                    m.kind == MOMENT_SEGMENT_FULL || m.kind == MOMENT_SEGMENT_STARTED ||
                    cancels(&m) || (lifted && m.kind == MOMENT_STEP_FAILED);

@@ -239,6 +239,7 @@ static enum signal_type wanted(struct world *w, const struct model_run *model, s
     bool no = !w->healing && choice_pick(w->choice, STREAM_CLIENT, 3) == 2;
     if (run->status == RUN_STATUS_PAUSED) return SIGNAL_RESUME;
     if (run->status == RUN_STATUS_PENDING) return no ? SIGNAL_REJECT : SIGNAL_APPROVE;
+    if (kernel_await(run, NULL)) return SIGNAL_DELIVER_EVENT;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         const struct program_step *ps = &run->program->steps[i];
         *step = ps->id;
@@ -247,6 +248,17 @@ static enum signal_type wanted(struct world *w, const struct model_run *model, s
             return no ? SIGNAL_REJECT : SIGNAL_APPROVE;
     }
     return SIGNAL_NONE;
+}
+
+// The first event that it waits for, under the id of its signal.
+static struct json event_for(struct world *w, const struct run *run, const char *id)
+{
+    const struct run_await *wait = kernel_await(run, NULL);
+    struct json payload = one_member(w, "id", json_string(arena_copy(&w->arena, str_from(id))));
+    INVARIANT(json_put(&w->arena, &payload, STR("event"), json_string(arena_copy(&w->arena, wait->name))));
+    if (wait->correlation.len > 0)
+        INVARIANT(json_put(&w->arena, &payload, STR("correlation"), json_string(arena_copy(&w->arena, wait->correlation))));
+    return payload;
 }
 
 // A run in the queue is let in, once or twice.
@@ -281,6 +293,7 @@ bool client_answer(struct world *w)
         if (type == SIGNAL_RESUME || model->shadow->status == RUN_STATUS_PENDING) step = (struct str){0};
         struct sent_signal *sent = new_signal(w, model->ids.run, type, step);
         if (!sent) return false;
+        if (type == SIGNAL_DELIVER_EVENT) sent->signal.payload = event_for(w, model->shadow, sent->id);
         send_now(w, sent);
         answered = true;
     }

@@ -52,6 +52,12 @@ static const char approval_text[] = PLAN("approval", "")
     STEP("open", "approval", "a", "message: ok", "")
     SHELL("b", "gate, open", "");
 
+static const char event_text[] = PLAN("event", "")
+    SHELL("a", "", "")
+    STEP("paid", "event", "a", "name: payment, correlation: $a.output", "")
+    STEP("late", "event", "a", "name: call", ", timeout: 30s")
+    SHELL("b", "paid, late", "");
+
 static const char subrun_text[] = PLAN("parent", "")
     SHELL("a", "", "") STEP("sub", "subrun", "a", "document: child", "") SHELL("b", "sub", "");
 
@@ -219,6 +225,7 @@ static const struct workload workloads[WORKLOAD_COUNT] = {
     [WORKLOAD_HOST] = {"host", host_text, true},
     [WORKLOAD_PATIENT] = {"patient", patient_text, false},
     [WORKLOAD_SPREAD] = {"spread", spread_text, false},
+    [WORKLOAD_EVENT] = {"event", event_text, false},
     [WORKLOAD_NET_LINE] = {"net_line", net_line_text, true, true},
     [WORKLOAD_NET_RETRY] = {"net_retry", net_retry_text, true, true},
     [WORKLOAD_NET_BARRIER] = {"net_barrier", net_barrier_text, true, true},

@@ -28,6 +28,7 @@
     X(HOST)                                                                                                            \
     X(PATIENT)                                                                                                         \
     X(SPREAD)                                                                                                          \
+    X(EVENT)                                                                                                           \
     X(NET_LINE)                                                                                                        \
     X(NET_RETRY)                                                                                                       \
     X(NET_BARRIER)                                                                                                     \

@@ -44,6 +44,78 @@ test_L1_many_steps_at_once_all_end() {
     intact
 }
 
+# A process that knows the history of a run is sent only what is new of it; one that has forgotten it asks for all.
+tasks_for_one() { tctl workflow show -w "default/$1" -o json | jq '[.events[].workflowTaskScheduledEventAttributes.taskQueue | select(.kind == "TASK_QUEUE_KIND_STICKY")] | length'; }
+test_histories_are_cached_up_to_a_bound_and_read_again_beyond_it() {
+    settings <<<'[serve.temporal]
+address = "127.0.0.1:1"
+cachedRuns = 2'
+    temporal_server
+    host
+    slots=8 temporal_worker w1
+    chain known 6 'echo $CAIRN_STEP_ID'
+    for i in 1 2 3 4 5; do start_file "known$i" known.json; done
+    for i in 1 2 3 4 5; do wait_for ended "known$i" COMPLETED; done
+    for i in 1 2 3 4 5; do wait_for workflow_is "known$i" COMPLETED; done
+    [ "$(tasks_for_one known1)" -ge 2 ] || fail "tasks for the process that knows it: $(tasks_for_one known1)"
+    stop_serving
+    intact
+    for i in 1 5; do same_as_embedded "known$i" known.json; done
+}
+
+test_search_attributes_find_workflows_and_must_be_there() {
+    settings <<<'[serve.temporal]
+address = "127.0.0.1:1"
+historyEvents = 20
+searchAttributes = true'
+    temporal_server
+    host
+    temporal_worker w1
+    chain found 8 'echo $CAIRN_STEP_ID'
+    start_file found found.json
+    wait_for workflow_is found COMPLETED
+    wait_for eval '[ "$(tctl workflow list -q "planId = '"'found'"' AND tenantId = '"'default'"'" -o json --limit 100 | jq length)" -ge 2 ]' # of those that it was continued as, too
+    stop_serving
+    tctl operator namespace create -n bare >/dev/null || fail 'no namespace'
+    wait_for eval 'tctl operator namespace describe -n bare >/dev/null'
+    "$CAIRN" serve --temporal "$temporal" --namespace bare "${store[@]}" --listen 127.0.0.1:0 >out 2>err && fail 'served without its attributes'
+    has err 'no search attribute tenantId'
+    sed -i "s/127.0.0.1:1/$temporal/; \$a namespace = \"bare\"" cairn.toml
+    "$CAIRN" doctor temporal "${store[@]}" >out 2>&1 && fail 'nothing wrong'
+    has out 'search-attribute create'
+    intact
+}
+
+# Without a service: the process of the command drives its run, and another one goes on when it is killed.
+test_run_target_temporal_drives_its_own_run_and_the_same_command_goes_on_after_a_kill() {
+    temporal_server
+    temporal_worker w1
+    run_there() { "$CAIRN" run "$1" --target temporal --temporal "$temporal" "${store[@]}" --run-id "$2" --progress none "${@:3}"; }
+    chain own 5 "echo \$CAIRN_STEP_ID \$CAIRN_ENGINE_ATTEMPT >>$PWD/ran; [ \$CAIRN_STEP_ID != s2 ] || until [ -e $PWD/go ]; do sleep 0.05; done; echo ok"
+    "$CAIRN" run own.json --target temporal --temporal "$temporal" "${store[@]}" --run-id own --progress none >/dev/null 2>err &
+    runner=$!
+    wait_for grep -q '^s2' ran
+    kill -9 $runner
+    wait $runner 2>/dev/null
+    touch go
+    run_there own.json own -o json >ended.json 2>err || fail "exit $?: $(cat err)"
+    equal "$(jq -r .status ended.json)" COMPLETED
+    workflow_is own COMPLETED || fail 'the workflow is open'
+    equal "$(sort ran | uniq -d)" '' 'attempts that ran twice'
+    equal "$(cut -d' ' -f2 ran | sort -u)" 1 'attempts: the one in flight was claimed'
+    large_plan large
+    run_there large.json large >/dev/null 2>err || fail "exit $?: $(cat err)"
+    equal "$(values)" 0 'values of a run that has ended'
+    intact
+    same_as_embedded large large.json
+    cairn_is 2 run own.json --target nobody; has err 'no such adapter'
+    cairn_is 2 run own.json --target temporal; has err '--temporal HOST:PORT'
+    cairn_is 2 run own.json --target temporal --temporal "$temporal" --store memory:; has err 'store in memory'
+    # Profiles of the engine itself need no server.
+    "$CAIRN" run own.json --target conductor --run-id profile "${store[@]}" --progress none >/dev/null 2>err || fail "$(cat err)"
+    equal "$("$CAIRN" events profile "${store[@]}" -o jsonl | jq -r 'select(.eventType=="RunStarted").payload.engineType')" conductor
+}
+
 test_L2_the_same_start_again_is_the_same_workflow() {
     temporal_server
     host
@@ -209,6 +281,7 @@ test_L6_people_pause_resume_and_cancel_by_temporals_own_tools() {
     done
     touch go
     wait_for ended steered PAUSED
+    wait_for steps_done steered 1 # what was in flight drains
     equal "$("$CAIRN" events steered "${store[@]}" -o jsonl | grep -c '"eventType":"RunPaused"')" 1 'however often it was sent'
     rm go
     tctl workflow signal -w default/steered --name RESUME >/dev/null
@@ -356,13 +429,11 @@ test_every_example_runs_on_temporal_and_leaves_the_log_of_the_embedded_engine() 
 }
 flags_of() { [ "$1" != hold ] || echo --set "gate=$PWD/gate"; }
 
-test_L13_a_function_of_a_plan_is_served_by_a_worker_of_temporals_own_sdk() {
-    python=${TEMPORAL_PYTHON:-python3}
-    "$python" -c 'import temporalio' 2>/dev/null || skip 'the Python package temporalio is not there ($TEMPORAL_PYTHON)'
+functions_are_served_by() { # COMMAND...: a worker of an SDK
     temporal_server
-    host --route shout=py --route refuse=py
+    host --route shout=own --route refuse=own
     temporal_worker w1
-    "$python" "$root/test/temporal/sdk_worker.py" "$temporal" cairn.py >sdk.out 2>&1 &
+    "$@" "$temporal" cairn.own >sdk.out 2>&1 &
     wait_for grep -q up sdk.out
     start sdk "$(shell a 'echo hello')" '{"stepId":"b","kind":"shout","dependsOn":["a"],"with":{"text":"$a.output"}}' "$(shell c 'echo $b.output.said' '["b"]')"
     wait_for ended sdk COMPLETED
@@ -375,5 +446,51 @@ test_L13_a_function_of_a_plan_is_served_by_a_worker_of_temporals_own_sdk() {
     has out 'not for you'
     stop_serving
     intact
+}
+test_L13_functions_of_a_plan_are_served_by_a_worker_of_temporals_python_sdk() {
+    python=${TEMPORAL_PYTHON:-$root/build/temporal-sdk/bin/python}
+    "$python" -c 'import temporalio' 2>/dev/null || skip 'the Python package temporalio is not there ($TEMPORAL_PYTHON)'
+    functions_are_served_by "$python" "$root/test/temporal/sdk_worker.py"
+}
+test_L13_functions_of_a_plan_are_served_by_a_worker_of_temporals_go_sdk() {
+    worker=${TEMPORAL_GO:-$root/build/temporal-sdk/go-worker}
+    [ -x "$worker" ] || skip 'the worker of the Go SDK was not built ($TEMPORAL_GO)'
+    functions_are_served_by "$worker"
+}
+
+# How often the server was asked, and how often it said that this was too much.
+asked() { curl -s "http://127.0.0.1:$(cut -d' ' -f3 temporal/ports)/metrics" | awk '/^service_requests\{/ && /service_name="frontend"/ {n += $NF} END {printf "%d\n", n}'; }
+throttled() { curl -s "http://127.0.0.1:$(cut -d' ' -f3 temporal/ports)/metrics" | awk '/^service_errors_resource_exhausted\{/ || /^service_error_with_type\{.*ResourceExhausted/ {n += $NF} END {printf "%d\n", n}'; }
+test_L11_a_server_that_has_had_enough_is_asked_less_and_the_run_ends_all_the_same() {
+    temporal_server --dynamic-config-value frontend.namespaceRPS=4 --dynamic-config-value 'frontend.namespaceRPS.visibility=2' --dynamic-config-value frontend.rps=4
+    host
+    temporal_worker w1
+    chain slow 3 'echo $CAIRN_STEP_ID'
+    start_file slow slow.json
+    wait_for ended slow COMPLETED
+    wait_for eval '[ "$(throttled)" -gt 0 ]' # or nothing was shown
+    before=$(asked)
+    outlast 10
+    after=$(asked)
+    [ $((after - before)) -le 300 ] || fail "$((after - before)) calls in ten seconds in which nothing happens"
+    stop_serving
+    intact
+    same_as_embedded slow slow.json
+}
+
+# A run that this host cannot drive: its task is refused once, with the reason, and not again and again.
+test_L11_a_task_that_cannot_be_done_is_refused_once() {
+    temporal_server
+    host
+    start other "$(shell a "until [ -e $PWD/go ]; do sleep 0.05; done")"
+    wait_for workflow_is other RUNNING
+    tctl workflow start --type cairn.run.v1 --task-queue cairn.runs -w 'no run of ours' --input '"no"' >/dev/null || fail 'not started'
+    failures() { tctl workflow show -w 'no run of ours' -o json | jq '[.events[] | select(.eventType == "EVENT_TYPE_WORKFLOW_TASK_FAILED")] | length'; }
+    closed() { ! tctl workflow describe -w 'no run of ours' -o json | jq -e '.workflowExecutionInfo.status == "WORKFLOW_EXECUTION_STATUS_RUNNING"' >/dev/null; }
+    wait_for eval '[ "$(failures)" -ge 1 ] || closed'
+    before=$(asked)
+    outlast 5
+    [ "$(failures)" -le 1 ] || fail "refused $(failures) times"
+    [ $(($(asked) - before)) -le 150 ] || fail "$(($(asked) - before)) calls in five seconds in which nothing happens"
 }
 run_tests "$@"

@@ -290,7 +290,7 @@ static void a_token_gives_no_more_than_its_maker_has(void)
     allowed_as(ask(&admin, OPERATION_TOKEN_CREATE, &token, ""), ROLE_ADMIN);
     made.roles = ROLE_PLATFORM;
     CHECK_TEXT(ask(&admin, OPERATION_TOKEN_CREATE, &token, "").unmet, "role_within");
-    made.roles = 128;
+    made.roles = ROLE_ALL + 1;
     CHECK_TEXT(ask(&admin, OPERATION_TOKEN_CREATE, &token, "").unmet, "role_within");
     made.roles = ROLE_OPERATOR;
     made.tenant = STR("globex");

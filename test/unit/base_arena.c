@@ -162,6 +162,20 @@ static void nth_allocation_fails(void)
     arena_release(&arena);
 }
 
+static void kept_texts_are_copies(void)
+{
+    struct arena arena = arena_of(256, 1 << 20);
+    char bytes[] = "ab";
+    struct str one = {bytes, 2}, two = {bytes, 1}, none = {0};
+    CHECK(ARENA_KEEP(&arena, &one, &two, &none));
+    bytes[0] = 'x';
+    CHECK(str_is(one, "ab") && str_is(two, "a") && none.len == 0 && none.ptr != NULL);
+    arena.fail_in = 2;
+    CHECK(!ARENA_KEEP(&arena, &one, &two));
+    CHECK(str_is(one, "ab") && two.ptr == NULL);
+    arena_release(&arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -176,6 +190,7 @@ int main(int argc, char **argv)
         TEST(one_big_allocation_at_the_limit),
         TEST(absurd_sizes_fail),
         TEST(copies_end_in_nul),
+        TEST(kept_texts_are_copies),
         TEST(grow_keeps_elements),
         TEST(nth_allocation_fails),
     };

@@ -65,6 +65,7 @@ static void codes_have_names(void)
     CHECK_INT(E_NOMEM, 1);
     CHECK_INT(E_UNSUPPORTED, 17);
     CHECK_INT(E_UNREACHABLE, 18);
+    CHECK_INT(E_AWAY, 19);
 }
 
 static void break_invariant(void *context)

@@ -475,6 +475,22 @@ static void what_is_larger_than_the_server_takes_is_not_sent(void)
     bus_kit_close(&kit);
 }
 
+// A server ends the connection over a line that is too long, and what stands behind it would wait for ever.
+static void a_subject_that_no_server_takes_holds_nothing_up(void)
+{
+    struct bus_kit kit;
+    char settings[4600], tail[4000];
+    memset(tail, 'x', sizeof(tail) - 1);
+    tail[sizeof(tail) - 1] = '\0';
+    snprintf(settings, sizeof(settings), SINK(",\"subject\":\"s.{type}.{tenant}.%s\""), tail);
+    begin_fake(&kit, NULL, NULL, 0);
+    bus_kit_open(&kit, settings, fake.server.port);
+    bus_kit_run(&kit, "acme", "r1", 1);
+    BUS_WAIT(bus_kit_reports(&kit) == 3);
+    CHECK_INT(fake_number(&fake.published), 0);
+    bus_kit_close(&kit);
+}
+
 // Connections behind the first on which so many messages came. On a slow machine a connection may end before it carries one.
 static int fake_carried(int messages)
 {
@@ -519,6 +535,7 @@ int main(int argc, char **argv)
         TEST(answers_that_are_not_about_the_message_cost_no_attempts_ES_4c),
         TEST(answers_about_the_message_count_ES_4e),
         TEST(what_is_larger_than_the_server_takes_is_not_sent),
+        TEST(a_subject_that_no_server_takes_holds_nothing_up),
         TEST(a_server_that_comes_back_is_met_with_one_message_then_two_then_four_ES_4i),
     };
     return test_main("bus_nats", tests, ARRAY_COUNT(tests), argc, argv);

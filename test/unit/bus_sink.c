@@ -30,7 +30,7 @@ static int64_t number(size_t line, const char *key)
 
 static bool settled(struct bus_kit *kit, uint64_t delivered)
 {
-    struct cursor *cursor = bus_kit_cursor(kit, "out");
+    struct sink_cursor *cursor = bus_kit_cursor(kit, "out");
     return cursor->delivered == delivered;
 }
 
@@ -272,7 +272,7 @@ static void a_cursor_that_somebody_else_moved_is_obeyed(void)
     bus_kit_open(&kit, FILE_SINK, 0);
     bus_kit_run(&kit, "default", "r1", 8);
     BUS_WAIT(settled(&kit, 10));
-    struct cursor back = {0};
+    struct sink_cursor back = {0};
     struct note_put note = {.space = STR("sink"), .key = STR("out"), .expect = NOTE_ANY};
     pthread_mutex_lock(&kit.mutex);
     CHECK(cursor_value(&back, &kit.store.arena, &note.value));

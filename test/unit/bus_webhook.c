@@ -318,6 +318,9 @@ static void a_letter_and_the_move_past_it_are_stored_together_ES_4f(void)
     BUS_WAIT(bus_kit_cursor(&kit, "hook")->position >= 3);
     CHECK_INT(bus_kit_letters(&kit), 1);
     CHECK_INT(bus_kit_reports(&kit), 1); // and is told once, when it is so
+    pthread_mutex_lock(&kit.mutex);
+    CHECK_INT(kit.lone_letters, 0); // never the one without the other, whichever put it was
+    pthread_mutex_unlock(&kit.mutex);
     CHECK(count_of("r1", 2, 400) >= 1);
     bus_kit_stop(&kit);
     bus_kit_open(&kit, SINK(""), receiver.server.port); // told again to whoever begins to listen

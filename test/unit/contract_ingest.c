@@ -65,6 +65,23 @@ static void retry_processed_is_attempt_done_or_failed_NX_4d(void)
     check_type("retry.processed", BAD_STATUS, "task.attempt.failed");
 }
 
+// A worker that tells its stored result with the attempt leaves result.stored out: the reference is what came out.
+static void a_reference_with_the_attempt_is_its_result_NX_3_7n1(void)
+{
+    struct json at;
+    struct ingested out = taken("task.attempt.done", ",\"payload\":{\"outcome\":{\"status\":\"ok\",\"meta\":{\"rows\":3}},"
+                                                     "\"result_ref\":{\"ref\":\"s3://b/k\"}}");
+    CHECK_STR(json_text(json_at(&out.outcome, STR("result.ref"))), STR("s3://b/k"));
+    CHECK_INT(json_integer(json_at(&out.outcome, STR("meta.rows")), 0), 3);
+    out = taken("task.done", ",\"payload\":{\"result_ref\":{\"ref\":\"s3://b/k\"}}"); // as older workers wrote it
+    CHECK_STR(json_text(json_at(&out.outcome, STR("result.ref"))), STR("s3://b/k"));
+    out = taken("task.done", ",\"payload\":{\"outcome\":{\"status\":\"ok\",\"result\":7},\"result_ref\":{\"ref\":\"s3://b/k\"}}");
+    at = *json_key(&out.outcome, "result");
+    CHECK_INT(json_integer(&at, 0), 7); // what is here needs no reference
+    out = taken("task.failed", BAD_STATUS ",\"payload\":{\"result_ref\":{\"ref\":\"s3://b/k\"}}");
+    CHECK(!json_key(&out.outcome, "result"));
+}
+
 static void sinks_are_tasks_NX_4e(void)
 {
     check_type("sink.started", "", "task.started");
@@ -181,6 +198,7 @@ int main(int argc, char **argv)
         TEST(tool_processed_is_task_done_or_failed_NX_4b),
         TEST(retry_started_is_attempt_started_NX_4c),
         TEST(retry_processed_is_attempt_done_or_failed_NX_4d),
+        TEST(a_reference_with_the_attempt_is_its_result_NX_3_7n1),
         TEST(sinks_are_tasks_NX_4e),
         TEST(cases_are_decisions_NX_4f),
         TEST(older_names_of_the_engine_itself_C_59),

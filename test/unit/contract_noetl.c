@@ -197,12 +197,25 @@ static void verbs_are_the_recommended_ones_NX_1_1d_NX_1_1e(void)
 {
     static const char *const verbs[] = {"requested", "evaluated", "scheduled", "started", "done",   "failed",
                                         "finished",  "paused",    "processed", "stored",  "updated"};
-    for (size_t i = 0; i < ARRAY_COUNT(noetl_words); i++) {
-        const char *verb = strrchr(noetl_words[i], '.') + 1;
-        bool known = false;
+    size_t words = 0;
+    for (int kind = 1; kind < MOMENT_COUNT; kind++) {
+        struct str word = str_from(moment_word((enum moment_kind)kind, VOCABULARY_NOETL));
+        if (word.len == 0) continue;
+        bool known = false, first = true;
+        for (int before = 1; before < kind; before++)
+            first = first && !str_eq(str_from(moment_word((enum moment_kind)before, VOCABULARY_NOETL)), word);
+        words += first;
+        const char *verb = strrchr(word.ptr, '.') + 1;
         for (size_t k = 0; k < ARRAY_COUNT(verbs); k++) known = known || strcmp(verb, verbs[k]) == 0;
-        CHECK(known);
+        if (!known) test_fail(__FILE__, __LINE__, "%s", word.ptr);
+        // Ends of steps, tasks and iterations are done or failed, those of what is above them finished; decisions are evaluated.
+        bool above = str_starts(word, STR("playbook.")) || str_starts(word, STR("workflow."));
+        bool decision = str_starts(word, STR("policy.")) || str_starts(word, STR("next."));
+        if (above) CHECK(strcmp(verb, "done") != 0 && strcmp(verb, "failed") != 0);
+        if (!above) CHECK(strcmp(verb, "finished") != 0 && strcmp(verb, "processed") != 0);
+        if (decision) CHECK_TEXT(verb, "evaluated");
     }
+    CHECK_INT(words, ARRAY_COUNT(noetl_words));
 }
 
 static void check_one_of(const struct json *record, const char *key, const char *const *words, size_t count)

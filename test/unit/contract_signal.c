@@ -159,6 +159,7 @@ static struct json payload_of(int type)
         [SIGNAL_INJECT_OVERRIDE] = "{\"stepId\":\"load\",\"override\":{\"command\":\"true\"}}",
         [SIGNAL_UPDATE_TARGET] = "{\"stepId\":\"load\",\"newTarget\":{\"queue\":\"big\"}}",
         [SIGNAL_ESCALATE_ALERT] = "{\"level\":\"P1\",\"note\":\"look\"}",
+        [SIGNAL_DELIVER_EVENT] = "{\"event\":\"paid\",\"id\":\"e1\"}",
     };
     struct json payload = json_object();
     struct error err = {0};
@@ -258,7 +259,7 @@ static void catalogue_of_signals_roles_and_destructive_ones_WE_2_3a_C_60(void)
         {"RETRY_STEP", "Engineer", false}, {"RETRY_RUN", "Engineer", false},    {"SKIP_STEP", "Engineer", false},
         {"UPDATE_PARAMS", "Admin", true},  {"INJECT_OVERRIDE", "Admin", true},  {"UPDATE_TARGET", "Admin", true},
         {"EMERGENCY_STOP", "Admin", true}, {"ESCALATE_ALERT", "System", false}, {"APPROVE", "Operator", false},
-        {"REJECT", "Operator", false},
+        {"REJECT", "Operator", false},     {"DELIVER_EVENT", "System", false},
     };
     CHECK_INT(ARRAY_COUNT(rows), SIGNAL_LAST);
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {

@@ -186,7 +186,7 @@ static void defaults_and_refusals_of_the_budget_ES_5d(void)
         {"[]", "must be an object"},
         {"{\"writeLatencyBudgetMs\":0}", "from 1 to 3600000"},
         {"{\"writeLatencyBudgetMs\":\"3s\"}", "from 1 to 3600000"},
-        {"{\"failOpenForEventClass\":\"StepStarted\"}", "a list of event classes"},
+        {"{\"failOpenForEventClass\":\"StepStarted\"}", "stateStore.failOpenForEventClass: must be a list"},
         {"{\"failOpenForEventClass\":[\"StepStarted\",\"StepCompleted\"]}", "StepCompleted may not fail open: an outcome"},
         {"{\"failOpenForEventClass\":[\"StepFailed\"]}", "StepFailed may not fail open: an outcome"},
         {"{\"failOpenForEventClass\":[\"SignalAccepted\"]}", "SignalAccepted may not fail open: who has sent a signal"},
@@ -195,8 +195,8 @@ static void defaults_and_refusals_of_the_budget_ES_5d(void)
         {"{\"failOpenForEventClass\":[7]}", "no event class"},
         {"{\"neverFailOpen\":[\"StepCompleted\"]}", "must hold StepCompleted and StepFailed"},
         {"{\"neverFailOpen\":[\"StepCompleted\",\"StepFailed\",\"Nothing\"]}", "no event class \"Nothing\""},
-        {"{\"neverFailOpen\":[\"StepCompleted\",\"StepFailed\",\"StepStarted\"]}", "in failOpenForEventClass and in"},
-        {"{\"budget\":1}", "not known"}};
+        {"{\"neverFailOpen\":[\"StepCompleted\",\"StepFailed\",\"StepStarted\"]}", "neverFailOpen: StepStarted is in failOpenFor"},
+        {"{\"budget\":1}", "stateStore: there is no setting \"budget\""}};
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
         CHECK_INT(parse(wrong[i][0], &limits), E_INVALID);
         if (!strstr(said, wrong[i][1])) test_fail(__FILE__, __LINE__, "%s: %s", wrong[i][0], said);

@@ -59,6 +59,53 @@ static void reload_keeps_attempts_that_are_with_a_tool(void)
     kit_close(&k);
 }
 
+// What a tool says is looked at where it comes in: nothing of it gets as far as an append that would be refused.
+static void result_that_no_event_can_hold_fails_its_step_at_the_door(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    buf_clear(&k.told);
+    uint32_t commits = k.commit_count;
+    struct tool_result late = {.ticket = k.attempts[0].ticket, .ok = true, .output = STR("ok"), .duration_ms = -1};
+    engine_deliver(k.engine, &late);
+    kit_idle(&k);
+    CHECK(kit_told(&k, "r1 STEP_FAILED a 1.1 PAYLOAD_TOO_LARGE"));
+    CHECK_INT(k.commit_count, commits + 1);
+    CHECK_INT(cover_hits("result_cannot_be_an_event"), 0);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_FAILED);
+    kit_close(&k);
+}
+
+static bool knows_python(void *context, struct str function)
+{
+    (void)context;
+    return str_is(function, "python");
+}
+
+static void outcome_that_no_event_can_hold_fails_its_task_at_the_door(void)
+{
+    static const char *const outcomes[] = {"{\"status\":\"ok\",\"meta\":5}", "{\"status\":\"error\",\"error\":\"no\"}"};
+    for (size_t i = 0; i < ARRAY_COUNT(outcomes); i++) {
+        struct kit k;
+        kit_open(&k, "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\nworkflow:\n"
+                     "- step: make\n  tool: {kind: python, code: x}\n");
+        k.engine->options.tasks = (struct engine_host){.tools = &k.tools, .knows = knows_python};
+        kit_start(&k, "r1");
+        uint32_t commits = k.commit_count;
+        struct tool_result said = {
+            .ticket = k.attempts[0].ticket, .ok = true, .is_json = true, .output = str_from(outcomes[i]), .duration_ms = 1};
+        engine_deliver(k.engine, &said);
+        kit_turn(&k);
+        CHECK_INT(k.commit_count, commits + 1);
+        CHECK_INT(cover_hits("result_cannot_be_an_event"), 0);
+        kit_idle(&k);
+        CHECK(kit_told(&k, "PAYLOAD_TOO_LARGE"));
+        CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_FAILED);
+        kit_close(&k);
+    }
+}
+
 static void fenced_run_is_dropped_and_others_go_on_I27(void)
 {
     struct kit k;
@@ -298,6 +345,8 @@ int main(int argc, char **argv)
         TEST(full_disk_puts_off_and_goes_on_by_itself_I9),
         TEST(start_is_put_off_too),
         TEST(reload_keeps_attempts_that_are_with_a_tool),
+        TEST(result_that_no_event_can_hold_fails_its_step_at_the_door),
+        TEST(outcome_that_no_event_can_hold_fails_its_task_at_the_door),
         TEST(fenced_run_is_dropped_and_others_go_on_I27),
         TEST(nothing_stored_is_done_twice_when_space_runs_out_half_way),
         TEST(late_result_of_a_dropped_run_is_harmless),

@@ -268,6 +268,43 @@ static void a_note_that_another_process_was_faster_with_fails_alone_too(void)
     kit_close(&k);
 }
 
+// The server of the store is away when the note is read, and back before anybody asks whether it is.
+static int away_looks;
+static enum code away_note(struct store *store, struct str space, struct str key, struct arena *arena, struct note *out,
+                           struct error *err)
+{
+    struct kit *k = (struct kit *)((uintptr_t)store->ops - offsetof(struct kit, ops));
+    if (away_looks > 0) {
+        away_looks--;
+        return error_set(err, E_AWAY, "the server is away");
+    }
+    return k->real_ops->notes.note(store, space, key, arena, out, err);
+}
+
+static void a_server_that_is_away_for_a_moment_delays_notes_and_refuses_none_S10(void)
+{
+    struct kit k;
+    open_kit(&k);
+    struct answer first = {0};
+    k.ops.notes.note = away_note;
+    away_looks = 1;
+    kit_start(&k, "r1");
+    put(&k, note("k", "one", 0), &first);
+    struct note_put with = note("request", "r2", 0);
+    start_with(&k, "r2", &with, 1);
+    kit_idle(&k);
+    CHECK_INT(first.count, 0);
+    kit_pass(&k, 300);
+    CHECK_INT(first.count, 1);
+    CHECK_INT(first.rc, OK);
+    CHECK_INT(refusal.count, 0);
+    CHECK(run_is_there(&k, "r1"));
+    CHECK(run_is_there(&k, "r2"));
+    CHECK_INT(version(&k, "k"), 1);
+    CHECK_INT(version(&k, "request"), 1);
+    kit_close(&k);
+}
+
 static struct kit *chained;
 static struct answer chained_answer;
 static void put_another(void *context, enum code rc, const struct error *why)
@@ -324,6 +361,7 @@ int main(int argc, char **argv)
         TEST(a_refused_start_does_not_count_as_having_stored_its_document),
         TEST(a_full_disk_delays_notes_and_loses_none),
         TEST(a_note_that_another_process_was_faster_with_fails_alone_too),
+        TEST(a_server_that_is_away_for_a_moment_delays_notes_and_refuses_none_S10),
         TEST(a_put_may_be_made_when_another_is_answered),
         TEST(notes_that_were_never_stored_are_told_so_when_the_engine_closes),
     };

@@ -274,6 +274,103 @@ static void a_signal_waits_for_the_store_E2(void)
     close_with_outbox(&k);
 }
 
+// ---- a store whose server is away: it cannot be read either
+
+static bool away, lost; // lost: the next append finds out
+static const struct store_ops *real;
+
+static bool is_away(struct store *store)
+{
+    (void)store;
+    return away;
+}
+
+static enum code read_of_server(struct store *store, const struct record_range *range, struct arena *arena, struct records *out,
+                                struct error *err)
+{
+    if (away) return error_set(err, E_AWAY, "the server is away");
+    return real->log.read(store, range, arena, out, err);
+}
+
+static enum code commit_of_server(struct store *store, struct commit *commit, struct arena *turn, struct error *err)
+{
+    away = away || lost;
+    if (away) return error_set(err, E_LOCKED, "the server is away");
+    return real->log.commit(store, commit, turn, err);
+}
+
+static void open_with_server(struct kit *k, const char *plan)
+{
+    away = lost = false;
+    open_with_outbox(k, plan);
+    real = k->real_ops;
+    k->ops.log.away = is_away;
+    k->ops.log.read = read_of_server;
+    k->ops.log.commit = commit_of_server;
+}
+
+static void comes_back(struct kit *k)
+{
+    away = lost = false;
+    kit_pass(k, 200);
+}
+
+static bool is_told(const struct kit *k, const char *text)
+{
+    struct str all = buf_str(&k->told);
+    return memmem(all.ptr, all.len, text, strlen(text)) != NULL;
+}
+
+static void while_the_server_is_away_starts_go_on_and_results_fail_closed_ES_5b_ES_5c(void)
+{
+    struct kit k;
+    open_with_server(&k, RETRIED);
+    kit_start(&k, "r1");
+    kit_start(&k, "r2");
+    kit_fail(&k, "a", "EXIT_NONZERO", true); // of r1
+    buf_clear(&k.told);
+    away = true;
+    kit_deliver(&k, "a", true, "ok", false); // of r2
+    kit_pass(&k, 10);
+    CHECK_INT(kit_waiting(&k), 0); // within the budget both wait, and nothing was decided of them
+    wait_over_budget(&k);
+    CHECK_INT(kit_waiting(&k), 1);
+    CHECK_TEXT(k.attempts[k.attempt_count - 1].run, "r1");
+    CHECK_TEXT(k.outbox_told, "w");
+    kit_expect(&k, "");
+    size_t outboxed;
+    CHECK(engine_stalled(k.engine, &outboxed) >= 300 && outboxed == 1);
+    comes_back(&k);
+    CHECK(is_told(&k, "r1 STEP_STARTED a 2.1\n"));
+    CHECK(is_told(&k, "r2 ATTEMPT_FAILED a 1.1 STATE_STORE_WRITE_BUDGET_EXCEEDED"));
+    CHECK_TEXT(k.outbox_told, "wg");
+    CHECK_INT(engine_stalled(k.engine, &outboxed), 0);
+    close_with_outbox(&k);
+}
+
+// What was decided of a run is taken back when its state can be read again; until then nothing else is decided of it.
+static void a_run_that_cannot_be_read_is_folded_again_when_the_server_is_back_S10(void)
+{
+    struct kit k;
+    open_with_server(&k, TWO);
+    kit_start(&k, "r1");
+    lost = true;
+    buf_clear(&k.told);
+    kit_done(&k, "a", "ok"); // its append finds that the server is away
+    CHECK(away);
+    kit_deliver(&k, "b", false, "EXIT_NONZERO", true);
+    kit_pass(&k, 10);
+    kit_signal(&k, "r1", SIGNAL_PAUSE, "");
+    kit_expect(&k, "");
+    CHECK_INT(k.decision_count, 0);
+    comes_back(&k);
+    COVERED(run_is_folded_later);
+    CHECK(is_told(&k, "r1 STEP_COMPLETED a 1.1\n") && is_told(&k, "r1 ATTEMPT_FAILED b 1.1"));
+    CHECK_INT(k.decision_count, 1);
+    CHECK_TEXT(k.outbox_told, "");
+    close_with_outbox(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -286,6 +383,8 @@ int main(int argc, char **argv)
         TEST(starts_of_several_steps_keep_their_order_ES_5b),
         TEST(where_a_start_may_not_go_on_it_waits_ES_5b),
         TEST(a_signal_waits_for_the_store_E2),
+        TEST(while_the_server_is_away_starts_go_on_and_results_fail_closed_ES_5b_ES_5c),
+        TEST(a_run_that_cannot_be_read_is_folded_again_when_the_server_is_back_S10),
     };
     return test_main("engine_outbox", tests, ARRAY_COUNT(tests), argc, argv);
 }

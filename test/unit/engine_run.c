@@ -282,9 +282,9 @@ static void pause_drains_for_so_long_and_a_taken_up_run_recovers_ES_6_6b_WE_2_1_
     CHECK_INT(engine_activity(k.engine).parked, 1);
     kit_crash(&k);
     CHECK_OK(engine_adopt(k.engine, STR("default"), STR("r1"), &err), &err);
-    CHECK_TEXT(run_substatus(engine_run(k.engine, STR("default"), STR("r1"))), "RECOVERING");
+    CHECK_TEXT(engine_substatus(k.engine, STR("default"), STR("r1")), "RECOVERING");
     kit_idle(&k);
-    CHECK_TEXT(run_substatus(engine_run(k.engine, STR("default"), STR("r1"))), "");
+    CHECK_TEXT(engine_substatus(k.engine, STR("default"), STR("r1")), "");
     kit_signal(&k, "r1", SIGNAL_RESUME, "");
     kit_done(&k, "b", "ok");
     CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);

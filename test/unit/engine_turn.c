@@ -85,6 +85,32 @@ static void a_start_that_waited_for_room_is_refused_when_its_id_was_taken_meanwh
     kit_close(&k);
 }
 
+// A signal in the store is for the run in the store: here for another's, that has taken the id of a start which still waits.
+static void a_signal_of_a_run_that_took_the_id_is_left_to_its_owner_E2(void)
+{
+    struct kit k, other;
+    kit_open(&k, LINEAR);
+    second_engine(&other, &k);
+    kit_queue_start(&k, "r1");
+    kit_start(&other, "r1");
+    char id[UUID_SIZE];
+    struct error err = {0};
+    struct signal pause = kit_make_signal(&k, SIGNAL_PAUSE, "", id);
+    struct str bytes;
+    CHECK_OK(signal_encode(&pause, &k.memory, &bytes, &err), &err);
+    CHECK_OK(store_post(k.store, STR("default"), STR("r1"), pause.id, bytes, &err), &err);
+    CHECK_OK(engine_poll(k.engine, &err), &err);
+    kit_idle(&k);
+    CHECK_INT(k.start_refused, E_EXISTS);
+    CHECK_INT(k.decision_count, 0);
+    CHECK_OK(engine_poll(other.engine, &err), &err);
+    kit_idle(&other);
+    CHECK(other.decision.accepted);
+    COVERED(signal_of_a_run_that_took_the_id);
+    second_engine_gone(&other);
+    kit_close(&k);
+}
+
 static void a_result_that_waited_for_room_fails_its_step_when_it_is_too_large(void)
 {
     struct kit k;
@@ -210,7 +236,7 @@ static void tenants_take_turns_when_templates_are_heavy(void)
     enum { RUNS = 60 };
     struct kit k;
     struct error err = {0};
-    char out[129], id[16];
+    char out[129], id[32];
     kit_open(&k, HEAVY);
     k.engine->options.tasks = (struct engine_host){.tools = &k.tools, .knows = knows};
     for (int i = 0; i < RUNS; i++) {
@@ -298,6 +324,7 @@ int main(int argc, char **argv)
         TEST(who_comes_second_to_a_run_id_is_refused_and_the_others_of_its_batch_go_on_I24),
         TEST(a_refused_start_says_whether_it_was_a_child_s_I24),
         TEST(a_start_that_waited_for_room_is_refused_when_its_id_was_taken_meanwhile_I24),
+        TEST(a_signal_of_a_run_that_took_the_id_is_left_to_its_owner_E2),
         TEST(a_result_that_waited_for_room_fails_its_step_when_it_is_too_large),
         TEST(the_queue_does_not_grow_while_the_disk_is_full_I9),
         TEST(parameters_that_change_in_the_same_batch_are_for_later_attempts),

@@ -152,7 +152,7 @@ static void each_kind_of_step_asks_for_one_form(void)
                 {STEP_EXEC, EXECUTOR_PROCESS},    {STEP_SHELL, EXECUTOR_PROCESS}, {STEP_SCRIPT, EXECUTOR_PROCESS},
                 {STEP_WAIT, EXECUTOR_NONE},       {STEP_APPROVAL, EXECUTOR_NONE}, {STEP_SUBRUN, EXECUTOR_NONE},
                 {STEP_CANCEL, EXECUTOR_NONE},     {STEP_LOOP, EXECUTOR_NONE},    {STEP_HOST, EXECUTOR_FUNCTION},
-                {STEP_TASKS, EXECUTOR_TASK}};
+                {STEP_TASKS, EXECUTOR_TASK},      {STEP_EVENT, EXECUTOR_NONE}};
     size_t kinds = 0;
 #define X(name, text, what) kinds++;
     STEP_KIND_LIST(X)

@@ -216,7 +216,7 @@ static void providers_have_their_own_hosts(void)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct uri uri;
         const char *reason;
-        struct target target;
+        struct fetch_target target;
         struct fetch_call call = {.uri = str_from(cases[i].uri)};
         struct error err = {0};
         CHECK(uri_parse(call.uri, false, &uri, &reason));

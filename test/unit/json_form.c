@@ -29,6 +29,7 @@ static enum code read(const char *text, struct arena *arena, struct settings *ou
     form_texts(&form, "list", true, 2, &out->list, &out->list_count);
     if (form_part(&form, "part", &part)) {
         form_number(&part, "inner", -5, 5, &out->inner);
+        form_take(&part, "whole", JSON_INT);
         form.rc = form_end(&part);
     }
     return form_end(&form);
@@ -73,6 +74,7 @@ static void the_first_fault_is_told_with_its_name_and_place(void)
         {"{\"part\":{\"outer\":6}}", "part: there is no setting \"outer\"", 1},
         {"{\"name\":\"a\",\n\"nam\":\"b\"}", "lamp: there is no setting \"nam\"", 2},
         {"{\"on\":1,\"nam\":\"b\",\"count\":0}", "lamp.on: must be true or false", 1}, // the others are of no interest
+        {"{\"part\":{\"whole\":1e400}}", "part.whole: must be a whole number", 1},
         {"[]", "lamp: must be an object", 1},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

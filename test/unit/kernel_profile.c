@@ -206,6 +206,8 @@ static void end_is_the_same_in_every_profile_ES_6_8_ES_6b(void)
         struct story s;
         begin(&s, profiles[i], i == 1, 1000);
         story_signal(&s, SIGNAL_PAUSE, NULL);
+        CHECK_TEXT(run_substatus(s.run), i == 1 ? "" : "DRAINING"); // the way there differs
+        CHECK(i == 1 ? !drain_timer_of(&s) : drain_timer_of(&s)->due_ms == 1000);
         if (i == 1) {
             story_fail(&s, "a", "CANCELLED", false);
             story_signal(&s, SIGNAL_RESUME, NULL);

@@ -84,7 +84,7 @@ static void errors_of_a_child_are_shown_with_its_text(void)
     CHECK_STR(shown, STR("bad:2:10: error[E0215] the node does nothing\n"
                          "    2 |   - {id: a, bsh: x}\n"
                          "      |          ^\n"
-                         "  hint: give it bash, script, approval, cancel, workflow, loop_group, wait, "
+                         "  hint: give it bash, script, approval, event, cancel, workflow, loop_group, wait, "
                          "echo, exec, merge or noop\n"
                          "bad:2:13: error[E0203] unknown field \"bsh\" in a node\n"
                          "    2 |   - {id: a, bsh: x}\n"

@@ -1,4 +1,4 @@
-"""Writes test/unit/proto_vectors.h: every message of src/proto/temporal.c as Temporal's own library (PyPI: temporalio) writes it. Run it with
+"""Writes test/unit/proto_vectors.h: every message of src/proto/temporal_list.h as Temporal's own library (PyPI: temporalio) writes it. Run it with
 that package installed, outside the tree, when a table has changed: python3 test/unit/proto_vectors.py > test/unit/proto_vectors.h
 
 Each field of a table gets a value that follows from its number (n * 1000 + 7, "fn", n / 4), so that the test can check where a value
@@ -17,8 +17,8 @@ for found in pkgutil.walk_packages(temporalio.api.__path__, "temporalio.api."):
 official["Status"] = official["GrpcStatus"]  # google.rpc.Status: the same three fields
 
 tables = {}
-source = open(f"{ROOT}/src/proto/temporal.c").read()
-for name, spelled, rows in re.findall(r'^MESSAGE\((\w+), "([\w.]+)",(.*?)\)\n(?=MESSAGE|\n|const|$)', source, re.S | re.M):
+source = open(f"{ROOT}/src/proto/temporal_list.h").read()
+for name, spelled, rows in re.findall(r'^MESSAGE\((\w+), "([\w.]+)",(.*?)\)\n(?=MESSAGE|//|\n|$)', source, re.S | re.M):
     tables[name] = (spelled, [(kind, int(number), of) for kind, number, of in re.findall(r"(\w+)\(\w+, \w+, (\d+)(?:, (\w+))?\)", rows)])
 
 def class_of(spelled):

@@ -12,9 +12,10 @@ static const struct {
     const char *name;
     const struct proto_message *message;
 } messages[] = {
-#define X(message) {#message, &temporal_##message},
-    TEMPORAL_MESSAGES(X)
-#undef X
+#define MESSAGE(message, spelled, fields) {#message, &temporal_##message},
+#include "proto/temporal_list.h"
+#undef MESSAGE
+    {"nothing", &temporal_nothing},
 };
 
 static const struct proto_message *message_of(const char *name)

@@ -119,6 +119,33 @@ static void a_name_is_beneath_the_place_that_it_names_X4(void)
     end();
 }
 
+// A directory that its step has closed: nothing is removed, and nothing stays open, however often it is tried.
+static void what_cannot_be_removed_leaves_nothing_open_X6(void)
+{
+    char path[400];
+    struct error err = {0};
+    uint64_t size = 0;
+    begin();
+    in_root("dir", path);
+    CHECK(mkdir(path, 0755) == 0);
+    put("in/dir/x", "kept");
+    in_root("dir/x", path);
+    CHECK_OK(reach_remove(root, STR("dir/x"), INT64_MAX, true, &size, &err), &err);
+    in_root("dir", path);
+    CHECK(chmod(path, 0555) == 0);
+    bool drops = geteuid() == 0;
+    if (drops) CHECK(seteuid(65534) == 0);
+    int before = dup(root);
+    for (int i = 0; i < 3; i++) CHECK(reach_remove(root, STR("dir/x"), INT64_MAX, false, &size, &err) != OK);
+    int after = dup(root);
+    if (drops) CHECK(seteuid(0) == 0);
+    CHECK_INT(after, before + 1);
+    CHECK(chmod(path, 0755) == 0);
+    CHECK_OK(reach_remove(root, STR("dir/x"), INT64_MAX, false, &size, &err), &err);
+    close(before), close(after);
+    end();
+}
+
 static void bindings_fit_what_they_name(void)
 {
     struct reach_whose who = {STR("acme"), STR("web"), STR("prod")};
@@ -135,6 +162,7 @@ int main(int argc, char **argv)
         TEST(only_regular_files_beneath_are_read_X4),
         TEST(what_is_written_takes_the_place_of_a_link_X4),
         TEST(a_name_is_beneath_the_place_that_it_names_X4),
+        TEST(what_cannot_be_removed_leaves_nothing_open_X6),
         TEST(bindings_fit_what_they_name),
     };
     return test_main("reach_files", tests, ARRAY_COUNT(tests), argc, argv);

@@ -247,6 +247,54 @@ static void tenants_pools_and_kinds_are_kept_apart_and_take_turns(void)
     rig_close(&rig);
 }
 
+// The names of workers are what they say they are, and only so many have room.
+static void names_of_workers_take_the_places_of_their_own_tenant_alone(void)
+{
+    struct rig rig;
+    struct remote_task *tasks;
+    struct json workers;
+    rig_open(&rig, ONE, NULL, 0);
+    rig_start_for(&rig, "acme", "r1");
+    rig.caller.tenant = STR("acme");
+    CHECK_INT(poll_with(&rig, "{\"worker\":\"busy\",\"max\":1}", &tasks), 1);
+    rig.caller.tenant = STR("eve");
+    for (int i = 0; i < 10500; i++) {
+        char body[64];
+        rig_pass(&rig, 1);
+        snprintf(body, sizeof(body), "{\"worker\":\"w%d\"}", i);
+        ask(&rig, REMOTE_POLL, body);
+    }
+    rig.caller.tenant = STR("acme");
+    ask(&rig, REMOTE_POLL, "{\"worker\":\"late\"}");
+    CHECK(remote_workers(rig.remote, STR("acme"), &rig.memory, &workers));
+    CHECK_INT(workers.count, 2);
+    CHECK(remote_workers(rig.remote, STR("eve"), &rig.memory, &workers));
+    CHECK_INT(workers.count, 1000);
+    CHECK_STR(json_text(json_key(&workers.items[0], "worker")), STR("w10499"));
+    rig_close(&rig);
+}
+
+// A number of bytes without end stopped the program of the worker, and with it all that it was doing.
+static void a_task_whose_numbers_are_none_is_refused(void)
+{
+    static const char *const bad[] = {
+        "\"outputMax\":9223372036854775807", "\"outputMax\":-1",          "\"logMax\":\"x\"", "\"leaseMs\":0",
+        "\"leaseMs\":9223372036854775807",   "\"timeoutMs\":-5",           "\"attempt\":0",    "\"engineAttempt\":4294967296",
+        "\"epoch\":-1",                      "\"form\":\"process\",\"input\":1", "\"input\":1"};
+    struct arena arena;
+    arena_init(&arena, 4096, SIZE_MAX);
+    for (size_t i = 0; i < ARRAY_COUNT(bad) + 1; i++) {
+        char text[512];
+        struct error err = {0};
+        struct remote_task task;
+        snprintf(text, sizeof(text), "{\"token\":\"t\",\"run\":\"r\",\"step\":\"a\",\"kind\":\"shell\",\"argv\":[\"true\"]%s%s}",
+                 i < ARRAY_COUNT(bad) ? "," : "", i < ARRAY_COUNT(bad) ? bad[i] : "");
+        enum code rc = remote_task_read(str_from(text), &arena, &task, &err);
+        CHECK((rc == OK) == (i == ARRAY_COUNT(bad)));
+    }
+    arena_release(&arena);
+}
+
 static void end_of_the_server_answers_everybody(void)
 {
     struct rig rig;
@@ -358,6 +406,8 @@ int main(int argc, char **argv)
         TEST(task_that_nobody_took_is_cancelled_at_once),
         TEST(worker_that_lives_but_takes_too_long_is_stopped),
         TEST(tenants_pools_and_kinds_are_kept_apart_and_take_turns),
+        TEST(names_of_workers_take_the_places_of_their_own_tenant_alone),
+        TEST(a_task_whose_numbers_are_none_is_refused),
         TEST(end_of_the_server_answers_everybody),
     };
     return test_main("remote_tasks", tests, ARRAY_COUNT(tests), argc, argv);

@@ -506,8 +506,40 @@ static void other_tenants_neither_read_nor_write_nor_signal_RE_5a(void)
         struct log mine = rig_log(&rig, "r-1");
         CHECK_STR(text_at(log_find(&mine, "RunCancelled", NULL), "tenantId"), RIG_TENANT);
         CHECK_INT(store_head(rig.store, evil, run, &rig.arena, &head, NULL), E_NOT_FOUND);
+        char given[129];
+        rig_plan(&rig, RIG_PLAN("{\"stepId\":\"a\",\"kind\":\"noop\"}"));
+        struct start_request request = {.program = rig.program, .tenant = evil, .run = run, .work_dir = str_from(test_dir())};
+        CHECK_OK(engine_start(rig.engine, &request, given, &rig.err), &rig.err);
+        rig_finish(&rig);
+        CHECK_OK(store_head(rig.store, evil, run, &rig.arena, &head, &rig.err), &rig.err);
+        CHECK_INT(head.summary.status, RUN_STATUS_COMPLETED);
+        CHECK_INT(rig_log(&rig, "r-1").count, mine.count);
         rig_close(&rig);
     }
+}
+
+// What the nine tell of has happened to these runs, and their logs say so.
+static void the_nine_are_in_the_logs_of_runs_RE_1_1a_WE_2_2a(void)
+{
+    static const char *const nine[] = {"RunStarted", "StepStarted",  "StepCompleted", "StepFailed",  "RunPaused",
+                                       "RunResumed", "RunCompleted", "RunFailed",     "RunCancelled"};
+    size_t found[ARRAY_COUNT(nine)] = {0};
+    struct log logs[3] = {mixed_log("memory")};
+    rig_start(&rig, RIG_PLAN("{\"stepId\":\"a\",\"kind\":\"noop\"}"), "r-2");
+    rig_finish(&rig);
+    logs[1] = rig_log(&rig, "r-2");
+    rig_start(&rig, RIG_PLAN("{\"stepId\":\"gate\",\"kind\":\"approval\"}"), "r-3");
+    rig_until(&rig, "StepStarted", "gate");
+    rig_signal(&rig, "r-3", SIGNAL_CANCEL, RIG_SIGNAL_A, "");
+    rig_finish(&rig);
+    logs[2] = rig_log(&rig, "r-3");
+    for (size_t i = 0; i < ARRAY_COUNT(nine); i++) {
+        for (size_t k = 0; k < ARRAY_COUNT(logs); k++) found[i] += log_count(&logs[k], nine[i], NULL);
+        if (found[i] == 0) test_fail(__FILE__, __LINE__, "no %s", nine[i]);
+    }
+    CHECK_INT(found[0], 3);
+    CHECK_INT(found[6] + found[7] + found[8], 3); // one end a run
+    rig_close(&rig);
 }
 
 int main(int argc, char **argv)
@@ -528,6 +560,7 @@ int main(int argc, char **argv)
         TEST(pause_and_resume_name_their_signal_and_reason_RE_4_3d),
         TEST(payloads_are_checked_by_type_RE_4_3e),
         TEST(other_tenants_neither_read_nor_write_nor_signal_RE_5a),
+        TEST(the_nine_are_in_the_logs_of_runs_RE_1_1a_WE_2_2a),
     };
     return test_main("requirements_run_events", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -14,8 +14,8 @@ static char *decisions(bool crash, bool fail)
     struct story s;
     story_open(&s, PLAN_RETRY);
     story_start(&s);
-    for (int i = 0; crash && i < 5; i++) story_crash(&s);
-    CHECK_INT(kernel_attempt(s.run, 0).engine, crash ? 6 : 1);
+    for (int i = 0; crash && i < DEATHS_AT_ONCE; i++) story_crash(&s); // with one more it would rest
+    CHECK_INT(kernel_attempt(s.run, 0).engine, crash ? 1 + DEATHS_AT_ONCE : 1);
     story_fail(&s, "a", "X", true);
     story_timer(&s, "a");
     for (int i = 0; crash && i < 2; i++) story_crash(&s);

@@ -211,7 +211,7 @@ static void reopen(const char *kind)
 
 // The same event again, in the same batch, the next batch and another life of the store: one row, one number. And a number
 // is given once.
-static void numbers_and_keys_are_unique_in_every_store_ES_1_1f(void)
+static void numbers_and_keys_are_unique_in_every_store_ES_1_1d_ES_1_1f(void)
 {
     for (size_t i = 0; i < ARRAY_COUNT(rig_kinds); i++) {
         rig_open_store(&rig, rig_kinds[i]);
@@ -415,7 +415,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(logs_of_all_stores_are_the_same_ES_0a),
         TEST(many_writers_one_authority_per_run_ES_1_0a_ES_1_0f),
-        TEST(numbers_and_keys_are_unique_in_every_store_ES_1_1f),
+        TEST(numbers_and_keys_are_unique_in_every_store_ES_1_1d_ES_1_1f),
         TEST(projector_goes_on_from_its_watermark_ES_1_0c),
         TEST(events_become_a_snapshot_ES_1_5a),
         TEST(events_are_taken_in_rising_order_only_ES_1_5_1a),

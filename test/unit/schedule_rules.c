@@ -105,6 +105,22 @@ static void clocks_that_are_set_follow_the_policy(void)
     arena_release(&arena);
 }
 
+// Its times are such that the clock leaves out or shows twice, all of them: looking for one of them has an end.
+static void times_that_no_clock_shows_once_are_not_looked_for_for_ever(void)
+{
+    struct arena arena = arena_of(16 * 1024, (size_t)1 << 20);
+    static const char *const never[] = {"30 2 * 3 7L", "30 2 * 10 7L", "0 30 2 * 3 7L"};
+    struct timing timing = {
+        .kind = TIMING_CRON, .zone = zone_of(&arena, "Europe-Berlin"), .gap = GAP_SKIP, .fold = FOLD_SKIP};
+    struct error err = {0};
+    struct fire fire;
+    for (size_t i = 0; i < ARRAY_COUNT(never); i++) {
+        CHECK_OK(cron_parse(str_from(never[i]), &timing.cron, &err), &err);
+        CHECK(!timing_next(&timing, ms_of("2026-03-28T12:00:00Z"), &fire));
+    }
+    arena_release(&arena);
+}
+
 // Every cut and every changed byte of a file is refused or read as some zone; nothing else happens.
 static void damaged_zones_do_no_harm(void)
 {
@@ -268,6 +284,7 @@ int main(int argc, char **argv)
         TEST(expressions_that_mean_nothing_are_refused),
         TEST(special_days_are_found),
         TEST(clocks_that_are_set_follow_the_policy),
+        TEST(times_that_no_clock_shows_once_are_not_looked_for_for_ever),
         TEST(damaged_zones_do_no_harm),
         TEST(what_overlaps_is_decided),
         TEST(missed_times_run_late_or_are_told_together),

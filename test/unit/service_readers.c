@@ -16,11 +16,12 @@ static void done(struct call *call)
     call_free(call);
 }
 
-static void never(struct call *call, struct store *store)
+static bool never(struct call *call, struct store *store)
 {
     (void)call;
     (void)store;
     CHECK(false);
+    return false;
 }
 
 static void ask(struct service *service, struct str tenant)

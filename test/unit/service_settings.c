@@ -101,7 +101,11 @@ static void what_does_not_fit_is_told_with_its_place(void)
     refuse("otlp", "{\"headers\": {}}", "otlp: needs a url");
     refuse("otlp", "{\"url\": \"http://x\", \"headers\": {\"A\": {\"env\": 1}}}",
            "otlp.headers: a header is neither text, {env = NAME} nor {file = PATH}");
+    refuse("otlp", "{\"url\": \"collector\"}", "otlp.url: begins with http:// or https://");
     refuse("sinks", "{}", "sinks: must be a list");
+    refuse("pause", "{\"drainTimeoutMs\": 1e400}", "pause.drainTimeoutMs: must be a whole number from 1 to 86400000");
+    refuse("pause", "{\"drainTimeoutMs\": 0}", "pause.drainTimeoutMs: must be a whole number from 1 to 86400000");
+    refuse("stateStore", "{\"budget\": 1}", "stateStore: there is no setting \"budget\"");
     CHECK_INT(put("lisen", "1", &err), E_NOT_FOUND);
 }
 

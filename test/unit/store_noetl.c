@@ -129,7 +129,19 @@ static void check_kind(const char *kind)
 
 static void sqlite_keeps_the_log_of_a_playbook_and_nothing_twice_NX_2t_NX_0a(void)
 {
+    static const char *const changes[] = {
+        "UPDATE workflow_events SET payload='{}' WHERE event_type='task.done'",
+        "DELETE FROM workflow_events WHERE event_type='task.done'",
+        "REPLACE INTO workflow_events SELECT * FROM workflow_events WHERE event_type='task.done'",
+    };
     check_kind("sqlite:");
+    sqlite3 *db = NULL;
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    for (size_t i = 0; i < ARRAY_COUNT(changes); i++) {
+        CHECK_INT(sqlite3_exec(db, changes[i], NULL, NULL, NULL), SQLITE_CONSTRAINT);
+        CHECK(strstr(sqlite3_errmsg(db), "EVENT_LOG_APPEND_ONLY"));
+    }
+    sqlite3_close(db);
 }
 
 static void files_keep_the_log_of_a_playbook_and_nothing_twice_NX_2t(void)

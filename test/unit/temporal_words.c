@@ -32,7 +32,8 @@ static void pools_have_queues_of_their_own(void)
     CHECK_STR(temporal_activity_queue(STR("cairn"), STR("default"), &arena), STR("cairn"));
     CHECK_STR(temporal_activity_queue(STR("cairn"), STR(""), &arena), STR("cairn"));
     CHECK_STR(temporal_activity_queue(STR("cairn"), STR("gpu"), &arena), STR("cairn.gpu"));
-    CHECK_STR(temporal_runs_queue(STR("cairn"), &arena), STR("cairn.runs"));
+    CHECK_STR(temporal_runs_queue(STR("cairn"), 0, &arena), STR("cairn.runs"));
+    CHECK_STR(temporal_runs_queue(STR("cairn"), 64, &arena), STR("cairn.runs.64"));
     arena_release(&arena);
 }
 

@@ -58,7 +58,6 @@ static void begin(void)
                                  .events = 8,
                                  .failed = 1,
                                  .completed = 1,
-                                 .terminal = true,
                                  .program = &program,
                                  .view = &view};
 }

@@ -26,7 +26,7 @@ static void tell_why(struct store *store, const struct run_head *head, uint64_t 
     struct explained_run explained;
     struct json told = {0};
     struct error err = {0};
-    enum code rc = reading_explain(store, head, at, arena, &explained, &err);
+    enum code rc = reading_explain(store, head, at, step, false, arena, &explained, &err);
     if (!rc && step.len) rc = explain_step(explained.explain, step, 0, arena, &told, &err);
     if (!rc && !step.len) rc = explain_run(explained.explain, 0, arena, &told, &err);
     line("why", head, at, step, rc, &told, &err);

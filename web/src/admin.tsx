@@ -1,52 +1,15 @@
 // What operators look at: queues and workers, the outbox, alerts, and the audit. Each table says when there is nothing wrong.
 import { useEffect, useState } from "preact/hooks";
 import { getJson, idOf, mayAs, nameOf, send } from "./api";
-import { follow, resyncs } from "./live";
+import { resyncs } from "./live";
 import { now } from "./prefs";
 import { place, setQuery } from "./route";
-import { moved, useCommand } from "./shell";
+import { useCommand } from "./shell";
 import { Glyph } from "./states";
 import type { Alert, Letter, Queue, Sink, StoreUsage, Worker } from "./types";
-import { Button, Clock, closeDialog, Cmd, Dialog, dialog, Empty, explain, Failure, Field, Icon, Json, Seg, Skeleton, Time, toast, trouble, useAsked } from "./ui";
+import { Ask, does, Table, useTurn } from "./tables";
+import { Button, Clock, Cmd, dialog, Empty, Failure, Icon, Json, Seg, Skeleton, Time, trouble, useAsked } from "./ui";
 import { ago, bytes, count, short, span } from "./words";
-import type { ComponentChildren } from "preact";
-
-// Read again while it is looked at: these tables have no stream of their own.
-function useTurn(ms: number): number {
-    const [turn, next] = useState(0);
-    useEffect(() => {
-        const timer = setInterval(() => { if (!document.hidden) next((n) => n + 1); }, ms);
-        const stop = follow("/v1/events", Number.MAX_SAFE_INTEGER, () => { moved.value++; });
-        return () => { clearInterval(timer); stop(); };
-    }, []);
-    return turn + resyncs.value;
-}
-function Table({ head, children, label }: { head: [string, string?][]; children: ComponentChildren; label: string }) {
-    return <div class="tablebox"><table class="grid" aria-label={label}><thead><tr>{head.map(([h, c]) => <th key={h} scope="col" class={c}>{h || <span class="sr">Actions</span>}</th>)}</tr></thead><tbody>{children}</tbody></table></div>;
-}
-async function does(what: () => Promise<unknown>, said: string, then: () => void): Promise<void> {
-    try {
-        await what();
-        toast(said);
-        then();
-    } catch (error) {
-        trouble(error);
-    }
-}
-// A question with a reason, and the request that follows from it.
-function Ask({ title, about, verb, reason, send: go, then, children }: { title: string; about: string; verb: string; reason?: boolean; send: (reason: string) => Promise<unknown>; then: () => void; children?: ComponentChildren }) {
-    const [text, set] = useState(""), [error, fail] = useState(""), [busy, work] = useState(false);
-    return (
-        <Dialog title={title} onClose={closeDialog}>
-            <form class="vstack" onSubmit={(e) => { e.preventDefault(); work(true); go(text.trim()).then(() => { closeDialog(); then(); }, (x) => { fail(explain(x)); work(false); }); }}>
-                <p class="muted">{about}</p>{children}
-                {reason ? <Field label="Reason" hint="Kept in the audit"><input value={text} maxLength={500} onInput={(e) => set(e.currentTarget.value)} /></Field> : null}
-                {error ? <div class="field err" role="alert"><Glyph state="failed" />{error}</div> : null}
-                <div class="row end"><Button onClick={closeDialog}>Close</Button><Button kind="pri" type="submit" disabled={busy}>{verb}</Button></div>
-            </form>
-        </Dialog>
-    );
-}
 
 // ---- queues and workers
 
@@ -130,7 +93,7 @@ export function Alerts() {
         <div class="page scroll">
             <h1>Alerts</h1>
             <Seg label="Alerts" value={show} onPick={(s) => setQuery({ show: s === "open" ? null : s })} items={[["open", "Open", "failed", n("open")], ["seen", "Seen", "waiting", n("seen")], ["closed", "Closed", "done", n("closed")]]} />
-            {list.error && !list.value ? <Failure error={list.error} again={list.again} /> : !list.value ? <Skeleton rows={3} /> : shown.length === 0 ? <Empty title={show === "open" ? "No alert is open" : show === "seen" ? "Nobody has marked an alert as seen" : "No alert was closed"} /> : (
+            {list.error && !list.value ? <Failure error={list.error} again={list.again} /> : !list.value ? <Skeleton rows={3} /> : shown.length === 0 ? <Empty title={show === "open" ? "No alert is open" : show === "seen" ? "Nobody has marked an alert as seen" : "No alert was closed"} command={show === "open" ? "cairn alert ls" : undefined!}>{show === "open" ? "A pause that does not drain, events that are not delivered, a reader that falls behind: what needs somebody appears here, with the event that proves it." : null}</Empty> : (
                 <Table label="Alerts" head={[["Alert"], ["What it is"], ["Since", "r"], ["Evidence"], ["", "r"]]}>
                     {shown.map((a) => {
                         const seq = a.runSeq, at = a.firstAt ?? "";

@@ -134,6 +134,8 @@ export function mayAs(role: string): boolean {
 export const nameOf = (id: string): string => (id === me.value?.id ? "you" : id);
 export const mayDo = (operation: string): boolean => me.value?.operations?.includes(operation) ?? false;
 export const idOf = encodeURIComponent;
+/** Names of plans and steps may hold slashes: they are several segments of a path. */
+export const several = (text: string): string => text.split("/").map(encodeURIComponent).join("/");
 // Letters of a UUID are random even where crypto.randomUUID is kept for secure origins.
 export function uuid(): string {
     const b = crypto.getRandomValues(new Uint8Array(16));

@@ -1,13 +1,13 @@
 // Compare two runs, or two moments of one: a sentence first, then what differs. What is equal is folded.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, getJson, idOf, mayDo, me, refusalOf } from "./api";
 import { diffJson, diffLines } from "./diff";
 import { follow } from "./live";
 import { place, setQuery } from "./route";
 import { resolve } from "./run/model";
 import { moved, useCommand } from "./shell";
-import { Chip, Glyph, runState, type State, stepState, word } from "./states";
+import { emphasis, Chip, Glyph, runState, type State, stepState, word } from "./states";
 import type { Graph, RunRow, Snapshot, Step } from "./types";
 import { Button, Empty, explain, Hidden, Icon, parsed, Skeleton, useAsked } from "./ui";
 import { count, oneLine, shellWord, short, span } from "./words";
@@ -35,8 +35,10 @@ export function Compare() {
     useCommand(a && b ? `cairn diff ${shellWord(a.replace(/^[0-9a-f-]{36}/, short))} ${shellWord(b.replace(/^[0-9a-f-]{36}/, short))}` : "cairn diff RUN RUN", "Compare");
     useEffect(() => follow("/v1/events", Number.MAX_SAFE_INTEGER, () => { moved.value++; }), []);
     useEffect(() => {
-        if (b && !a) propose(b).then((found) => { if (found) setQuery({ a: found }, "replace"); }, () => {});
-        if (!a && !b) getJson<{ items: RunRow[] }>("/v1/runs?limit=1&q=status%3DFAILED").then((p) => { if (p.items[0]) setQuery({ b: p.items[0].runId }, "replace"); }, () => {});
+        // A proposal that comes late replaces nothing that was chosen meanwhile.
+        const offer = (name: string, run: string | null | undefined) => { if (run && place.value.path[0] === "compare" && !place.value.query.get(name)) setQuery({ [name]: run }, "replace"); };
+        if (b && !a) propose(b).then((found) => offer("a", found), () => {});
+        if (!a && !b) getJson<{ items: RunRow[] }>("/v1/runs?limit=1&q=status%3DFAILED").then((p) => offer("b", p.items[0]?.runId), () => {});
     }, [a, b]);
     const both = useAsked(async () => (a && b ? await Promise.all([side(a), side(b)]) : null), [a, b]);
     return (
@@ -49,10 +51,11 @@ export function Compare() {
 }
 function Picker({ label, value, name, other }: { label: string; value: string; name: string; other: string }) {
     const [text, set] = useState(value), recent = useAsked(() => getJson<{ items: RunRow[] }>("/v1/runs?limit=30"), []);
-    useEffect(() => set(value), [value]);
+    const field = useRef<HTMLInputElement>(null);
+    useEffect(() => { if (document.activeElement !== field.current) set(value); }, [value]); // nothing changes under somebody who types
     return (
         <form class="picker card" onSubmit={(e) => { e.preventDefault(); setQuery({ [name]: text.trim() || null }); }}>
-            <label class="field"><span class="lab">{label}</span><span class="row"><input class="mono" value={text} placeholder="RUN or RUN@EVENT" spellcheck={false} onInput={(e) => set(e.currentTarget.value)} /><Button type="submit">Show</Button></span></label>
+            <label class="field"><span class="lab">{label}</span><span class="row"><input class="mono" ref={field} value={text} placeholder="RUN or RUN@EVENT" spellcheck={false} onInput={(e) => set(e.currentTarget.value)} onBlur={() => { if (!text.trim()) set(value); }} /><Button type="submit">Show</Button></span></label>
             <select aria-label={label + ": recent runs"} value="" onChange={(e) => { if (e.currentTarget.value) setQuery({ [name]: e.currentTarget.value }); }}><option value="">Recent runs…</option>{recent.value?.items.filter((r) => r.runId !== other).map((r) => <option key={r.runId} value={r.runId}>{r.planId} · {short(r.runId)} · {word(runState(r))}</option>)}</select>
         </form>
     );
@@ -70,7 +73,7 @@ function Changes({ a, b, root }: { a: unknown; b: unknown; root: string }) {
 }
 
 function Differences({ a, b }: { a: Side; b: Side }) {
-    const ids = [...new Set([...a.states.keys(), ...b.states.keys()])], differ = ids.filter((id) => a.states.get(id) !== b.states.get(id));
+    const ids = [...new Set([...a.states.keys(), ...b.states.keys()])], loud = (id: string) => Math.min(...[a, b].map((s) => emphasis.indexOf(s.states.get(id) ?? "done"))), differ = ids.filter((id) => a.states.get(id) !== b.states.get(id)).sort((x, y) => loud(x) - loud(y));
     const parts = differ.slice(0, 3).map((id) => `${id}: ${word(a.states.get(id) ?? "not there")} → ${word(b.states.get(id) ?? "not there")}`);
     const sentence = differ.length === 0 ? "Every step came out the same." : parts.join("; ") + (differ.length > 3 ? `; ${count(differ.length - 3, "more step")}` : "") + ".";
     const out = (s: Side) => Object.fromEntries([...s.steps].filter(([, x]) => x.result !== undefined).map(([id, x]) => [id, parsed(x.result)]));

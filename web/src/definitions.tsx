@@ -1,14 +1,20 @@
 // Definitions: documents that runs were made of, with their versions, and the form that starts one.
-import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, getJson, idOf, mayAs, refusalOf, send, uuid } from "./api";
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ask, getJson, idOf, mayAs, Refusal, refusalOf, send, several, uuid } from "./api";
 import type { Editor, Problem } from "./editor";
+import { Grid } from "./grid";
 import { follow } from "./live";
 import { go, place } from "./route";
+import { GraphTab } from "./run/graph";
+import { itemsOf } from "./run/model";
+import type { GraphProps } from "./run/run";
 import { moved, useCommand } from "./shell";
 import { Glyph, rowState, word } from "./states";
-import type { Definition, RunRow } from "./types";
+import { Table } from "./tables";
+import type { Definition, Graph, RunRow, Snapshot } from "./types";
 import { Button, Empty, explain, Failure, Field, Seg, Since, Skeleton, Time, toast, trouble, useAsked } from "./ui";
-import { count, oneLine, sha7, short, span } from "./words";
+import { count, laidOut, oneLine, sha7, short, span } from "./words";
 
 interface Version { version: string; sha: string | undefined; runs: RunRow[]; kept: Definition | undefined }
 interface Plan { name: string; runs: RunRow[]; kept: Definition[]; versions: Version[] }
@@ -22,7 +28,7 @@ async function plans(only?: string): Promise<Plan[]> {
         cursor = page.nextCursor ?? null;
         if (!cursor) break;
     }
-    const kept = (await getJson<{ items: Definition[] }>(only ? `/v1/definitions/${idOf(only)}/versions?limit=200` : "/v1/definitions?limit=200").catch(() => ({ items: [] as Definition[] }))).items;
+    const kept = (await getJson<{ items: Definition[] }>(only ? `/v1/definitions/${several(only)}/versions?limit=200` : "/v1/definitions?limit=200").catch(() => ({ items: [] as Definition[] }))).items;
     const out = new Map<string, Plan>(), of = (name: string) => out.get(name) ?? out.set(name, { name, runs: [], kept: [], versions: [] }).get(name)!;
     for (const r of runs) of(r.planId).runs.push(r);
     for (const d of kept) of(d.planId).kept.push(d);
@@ -54,9 +60,9 @@ function List() {
         <div class="page scroll">
             <div class="row"><h1 class="grow">Definitions</h1><Button kind="pri" onClick={() => go("/definitions?new")}>Start a run</Button></div>
             {all.error && !all.value ? <Failure error={all.error} again={all.again} /> : !all.value ? <Skeleton /> : all.value.length === 0 ? <Empty title="No definition yet" command="cairn example hello">A document is kept with the first run that is made of it.</Empty> : (
-                <div class="tablebox"><table class="grid" aria-label="Definitions"><thead><tr><th scope="col">Name</th><th scope="col" class="r">Versions</th><th scope="col">Last run</th><th scope="col">Last 20 runs</th><th scope="col" class="r">p50</th><th scope="col" class="r">p95</th></tr></thead><tbody>
+                <Table label="Definitions" head={[["Name"], ["Versions", "r"], ["Last run"], ["Last 20 runs"], ["p50", "r"], ["p95", "r"]]}>
                     {all.value.map((p) => { const last = p.runs[0]; return <tr key={p.name}><td><a class="nm link" href={"/definitions/" + idOf(p.name)} dir="auto">{p.name}</a></td><td class="r num">{p.versions.length}</td><td>{last ? <span class="row"><Glyph state={rowState(last)} /><a class="link mono" href={"/runs/" + idOf(last.runId)}>{short(last.runId)}</a><span class="muted"><Time at={last.startedAt ?? last.createdAt} /></span></span> : <span class="faint">never</span>}</td><td><Squares runs={p.runs} /></td><td class="r num">{span(took(p.runs, 0.5))}</td><td class="r num">{span(took(p.runs, 0.95))}</td></tr>; })}
-                </tbody></table></div>
+                </Table>
             )}
         </div>
     );
@@ -65,7 +71,7 @@ function List() {
 // The bytes of a version: as it was brought, or as a run of it keeps them.
 async function documentOf(v: Version, name: string): Promise<string> {
     let answer: Response;
-    if (v.kept) answer = await ask(`/v1/definitions/${idOf(name)}/versions/${v.kept.sha256}/document`);
+    if (v.kept) answer = await ask(`/v1/definitions/${several(name)}/versions/${v.kept.sha256}/document`);
     else {
         const run = v.runs[0]!, stored = await getJson<{ document: string }>("/v1/store/runs/" + idOf(run.runId));
         answer = await ask(`/v1/store/runs/${idOf(run.runId)}/blobs/${stored.document}`);
@@ -85,17 +91,31 @@ function One({ name, tab }: { name: string; tab: string }) {
     const base = "/definitions/" + idOf(name), to = (t: string) => go(base + (t === "source" ? "" : "/" + t) + (wanted ? "?version=" + encodeURIComponent(wanted) : ""));
     return (
         <div class="page scroll">
-            <div class="row wrap"><h1 class="grow ell" dir="auto">{name}</h1>{v.kept && !v.kept.approvedAt ? <Button why={mayAs("Admin") ? undefined : "Needs the role Admin"} onClick={() => void send("POST", `/v1/definitions/${idOf(name)}/versions/${v.kept!.sha256}:approve`, {}).then(() => { toast("Approved."); all.again(); }, trouble)}>Approve</Button> : null}<Button kind="pri" onClick={() => to("start")}>Start…</Button></div>
+            <div class="row wrap"><h1 class="grow ell" dir="auto">{name}</h1>{v.kept && !v.kept.approvedAt ? <Button why={mayAs("Admin") ? undefined : "Needs the role Admin"} onClick={() => void send("POST", `/v1/definitions/${several(name)}/versions/${v.kept!.sha256}:approve`, {}).then(() => { toast("Approved."); all.again(); }, trouble)}>Approve</Button> : null}<Button kind="pri" onClick={() => to("start")}>Start…</Button></div>
             <div class="def">
                 <aside class="card" aria-label="Versions"><h3>Versions</h3>{plan.versions.map((x) => <button key={x.version} class="ver" aria-pressed={x === v} onClick={() => go(base + (tab === "source" ? "" : "/" + tab) + "?version=" + encodeURIComponent(x.version))}><span class="mono">@{sha7(x.version)}</span><span class="faint">{count(x.runs.length, "run")}{x.kept?.approvedAt ? " · approved" : ""}</span></button>)}</aside>
                 <section class="vstack">
-                    <Seg label="Parts" value={tab} onPick={to} items={[["source", "Source"], ["runs", "Runs"], ["start", "Start"]]} />
+                    <Seg label="Parts" value={tab} onPick={to} items={[["source", "Source"], ["graph", "Graph"], ["grid", "Grid"], ["runs", "Runs"], ["start", "Start"]]} />
                     {tab === "runs" ? (v.runs.length ? <div class="tablebox"><table class="grid" aria-label="Runs"><thead><tr><th scope="col">State</th><th scope="col">Run</th><th scope="col">Why</th><th scope="col" class="r">Started</th><th scope="col" class="r">Took</th></tr></thead><tbody>{v.runs.slice(0, 100).map((r) => <tr key={r.runId}><td><span class={"row " + rowState(r)}><Glyph state={rowState(r)} />{word(rowState(r))}</span></td><td><a class="link mono" href={"/runs/" + idOf(r.runId)}>{short(r.runId)}</a></td><td class="muted">{oneLine(r.cause)}</td><td class="r"><Time at={r.startedAt} /></td><td class="r num"><Since from={r.startedAt} to={r.endedAt} /></td></tr>)}</tbody></table></div> : <Empty title="This version has never run" />)
-                        : text.error ? <Failure error={text.error} again={text.again} /> : text.value === undefined ? <Skeleton rows={4} /> : tab === "start" ? <Form document={text.value} from={v.runs[0]?.runId ?? null} key={v.version} /> : <Source text={text.value} key={v.version} />}
+                        : tab === "grid" ? <Grid query={`plan="${name}"`} /> : tab === "graph" ? (v.runs[0] ? <Drawn run={v.runs[0].runId} key={v.version} /> : <Empty title="This version has never run">Its picture is made from the document of a run.</Empty>)
+                        : text.error ? <Failure error={text.error} again={text.again} /> : text.value === undefined ? <Skeleton rows={4} /> : tab === "start" ? <Form document={text.value} from={v.runs[0]?.runId ?? null} key={v.version} /> : <Source text={laidOut(text.value)} key={v.version} />}
                 </section>
             </div>
         </div>
     );
+}
+// The document as a picture, before anything of it has run.
+function Drawn({ run }: { run: string }) {
+    const asked = useAsked(() => getJson<Graph>(`/v1/runs/${idOf(run)}/graph`), [run]);
+    if (asked.error) return <Failure error={asked.error} again={asked.again} />;
+    return asked.value ? <Plan graph={asked.value} /> : <Skeleton rows={3} height={80} />;
+}
+function Plan({ graph }: { graph: Graph }) {
+    const props = useMemo((): GraphProps => {
+        const blank = { runId: "", status: "PENDING", steps: graph.steps.map((s) => ({ stepId: s.stepId, status: "PENDING" })) } as unknown as Snapshot;
+        return { model: { graph: signal<Graph | null>(graph), graphError: signal<string | null>(null) }, run: blank, items: itemsOf(blank, graph), step: null, past: false, open: () => {} };
+    }, [graph]);
+    return <div class="drawn"><GraphTab {...props} /></div>;
 }
 function useEditor(text: string, changed: (t: string) => void, readOnly: boolean) {
     const host = useRef<HTMLDivElement>(null), editor = useRef<Editor | null>(null);
@@ -128,10 +148,20 @@ nodes:
 `;
 
 interface Report { planId?: string; status: string; errors: Note[]; warnings: Note[] }
+// What is wrong with a document is the answer that is wanted, whichever way the server gives it.
+async function validated(document: string): Promise<Report> {
+    try {
+        return await send<Report>("POST", "/v1/plans:validate", { document });
+    } catch (e) {
+        const problem = e instanceof Refusal && e.status === 422 ? (e.problem as { errors?: (Note & { severity?: string })[] }) : null;
+        if (!problem?.errors?.length) throw e;
+        return { status: "ERRORS", errors: problem.errors.filter((n) => n.severity !== "warning"), warnings: problem.errors.filter((n) => n.severity === "warning") };
+    }
+}
 interface Note { line?: number; column?: number; message?: string; id?: string; code?: string; hint?: string }
 // Left what will run and with what, right whether it can. Nothing is sent before it is valid.
 function Form({ document, from }: { document: string; from: string | null }) {
-    const [text, set] = useState(document), [inputs, give] = useState<Record<string, unknown>>({}), [raw, setRaw] = useState("{}"), [asJson, switchTo] = useState(false), [report, got] = useState<Report | null>(null), [error, fail] = useState(""), [busy, work] = useState(false);
+    const [text, set] = useState(document), [inputs, give] = useState<Record<string, unknown>>({}), [raw, setRaw] = useState("{}"), [asJson, switchTo] = useState(false), [report, got] = useState<Report | null>(null), [error, fail] = useState(""), [busy, work] = useState(false), [graph, draw] = useState<Graph | null>(null);
     const { host, editor } = useEditor(document, set, false);
     useEffect(() => {
         const own = defaults(text);
@@ -140,9 +170,11 @@ function Form({ document, from }: { document: string; from: string | null }) {
     }, [from]);
     useEffect(() => {
         let mine = true;
-        const wait = setTimeout(() => send<Report>("POST", "/v1/plans:validate", { document: text }).then((r) => {
+        const wait = setTimeout(() => validated(text).then((r) => {
             if (!mine) return;
             got(r);
+            fail("");
+            if (r.errors.length === 0) send<Graph>("POST", "/v1/plans:graph", { document: text }).then((g) => { if (mine) draw(g); }, () => {}); // the picture of before stays until the document is one again
             const list = [...r.errors.map((e) => [e, "error"] as const), ...r.warnings.map((w) => [w, "warning"] as const)];
             editor.current?.problems(list.map(([n, severity]): Problem => ({ line: n.line ?? 1, column: n.column ?? 1, message: n.message ?? "", severity })));
         }, (e) => { if (mine) { got(null); fail(explain(e)); } }), 250);
@@ -165,7 +197,7 @@ function Form({ document, from }: { document: string; from: string | null }) {
     const notes = report ? [...report.errors.map((n) => ({ ...n, bad: true })), ...report.warnings.map((n) => ({ ...n, bad: false }))] : [];
     return (
         <form class="start" onSubmit={(e) => { e.preventDefault(); void start(); }} onKeyDown={(e) => { if (e.key === "Enter" && (e.metaKey || e.ctrlKey)) { e.preventDefault(); void start(); } }}>
-            <div class="editor" ref={host} />
+            <div><div class="editor" ref={host} /><p class="hint">Esc, then Tab, leads out of the editor.</p></div>
             <div class="vstack">
                 <div class="row"><h3 class="grow">Input</h3><button type="button" class="link" onClick={() => { if (asJson) try { give(JSON.parse(raw) as Record<string, unknown>); } catch { return; } else setRaw(JSON.stringify(inputs, null, 2)); switchTo(!asJson); }}>{asJson ? "As a form" : "As JSON"}</button></div>
                 {asJson ? <Field label="Input, as JSON"><textarea class="mono" rows={8} value={raw} spellcheck={false} onInput={(e) => setRaw(e.currentTarget.value)} /></Field> : Object.keys(inputs).length === 0 ? <p class="muted">The document asks for nothing.</p> : Object.entries(inputs).map(([k, v]) => (
@@ -177,6 +209,7 @@ function Form({ document, from }: { document: string; from: string | null }) {
                     {report ? (notes.length === 0 ? <span class="done row"><Glyph state="done" />Valid: {report.planId}</span> : notes.slice(0, 30).map((n, i) => <div class="row top" key={i}><Glyph state={n.bad ? "failed" : "retrying"} /><span>{n.line ? <span class="mono faint">line {n.line} </span> : null}{n.message}{n.hint ? <span class="muted"> {n.hint}</span> : null}</span></div>)) : <span class="faint">Checking…</span>}
                 </div>
                 {error ? <div class="field err" role="alert"><Glyph state="failed" />{error}</div> : null}
+                {graph ? <section class="will" aria-label="What would run"><h3>{count(graph.steps.length, "step")} would run</h3><Plan graph={graph} key={graph.steps.map((s) => s.stepId).join("\n") + graph.arcs.length} /></section> : null}
                 <div><Button kind="pri" type="submit" disabled={busy || !report || report.errors.length > 0} why={mayAs("Operator") ? undefined : "Needs the role Operator"}>Start</Button></div>
             </div>
         </form>

@@ -46,7 +46,7 @@ export function open(host: HTMLElement, text: string, changed: (text: string) =>
             extensions: [
                 lineNumbers(), history(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), indentUnit.of("  "), lintGutter(), keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, ...(readOnly ? [] : [indentWithTab])]),
                 /^\s*[{[]/.test(text) ? json() : yaml(), syntaxHighlighting(look), theme, EditorState.readOnly.of(readOnly), EditorView.lineWrapping,
-                EditorView.contentAttributes.of({ "aria-label": "Document" }),
+                EditorView.contentAttributes.of({ "aria-label": "Document", tabindex: "0" }),
                 EditorView.updateListener.of((u) => { if (u.docChanged) changed(u.state.doc.toString()); }),
             ],
         }),

@@ -1,7 +1,7 @@
 // Inbox: what waits for a person, oldest first. An answered card becomes its record and stays until the reader leaves.
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { getJson, idOf } from "./api";
+import { getJson, idOf, several } from "./api";
 import { follow, resyncs } from "./live";
 import { now } from "./prefs";
 import { gates, moved, useCommand } from "./shell";
@@ -30,7 +30,7 @@ async function read(): Promise<Waiting[]> {
         // The run itself may wait for its approval before any of its steps.
         if (whole.reason === "NEEDS_APPROVAL") out.push({ run, why: { ...whole, gate: { message: `May ${run.planId} start?`, role: "Operator", since: run.createdAt ?? whole.at.time } }, context: [] });
         for (const s of whole.steps?.filter((x) => x.state === "approval") ?? []) {
-            const why = await getJson<Why>(`/v1/runs/${idOf(run.runId)}/steps/${idOf(s.step)}/why`);
+            const why = await getJson<Why>(`/v1/runs/${idOf(run.runId)}/steps/${several(s.step)}/why`);
             const context = (why.dependencies ?? []).flatMap((d) => { const found = snapshot.steps.find((x) => x.stepId === d.step); return found?.result !== undefined ? [{ step: d.step, result: found.result }] : []; });
             if (why.gate) out.push({ run, why, context });
         }

@@ -11,10 +11,12 @@ import { Empty, Failure, Skeleton } from "./ui";
 import type { ComponentType } from "preact";
 
 // Views that are not the first are loaded when they are gone to.
-type View = { crumb: string; load: () => Promise<ComponentType> };
+type View = { crumb: string; deep?: boolean; /* a second part of its path is a name */ load: () => Promise<ComponentType> };
 const later: Record<string, View> = {
     inbox: { crumb: "Inbox", load: () => import("./inbox").then((m) => m.Inbox) },
-    definitions: { crumb: "Definitions", load: () => import("./definitions").then((m) => m.Definitions) },
+    definitions: { crumb: "Definitions", deep: true, load: () => import("./definitions").then((m) => m.Definitions) },
+    schedules: { crumb: "Schedules", deep: true, load: () => import("./schedules").then((m) => m.Schedules) },
+    incoming: { crumb: "Incoming", load: () => import("./incoming").then((m) => m.Incoming) },
     compare: { crumb: "Compare", load: () => import("./compare").then((m) => m.Compare) },
     queues: { crumb: "Queues & workers", load: () => import("./admin").then((m) => m.Queues) },
     outbox: { crumb: "Outbox", load: () => import("./admin").then((m) => m.Outbox) },
@@ -45,7 +47,7 @@ function App() {
     let view;
     if (!first || (first === "runs" && !second)) view = <Shell crumb="Runs"><Runs /></Shell>;
     else if (first === "runs") view = <Later name="run" view={runView} />;
-    else if (later[first]) view = <Shell crumb={later[first]!.crumb}><Later name={first} view={later[first]!} key={first} /></Shell>;
+    else if (later[first]) view = <Shell crumb={second && later[first]!.deep ? <><a href={"/" + first}>{later[first]!.crumb}</a><span class="faint">/</span><span class="ell" dir="auto">{second}</span></> : later[first]!.crumb}><Later name={first} view={later[first]!} key={first} /></Shell>;
     else view = <Shell crumb="Not found"><Empty title="There is no such page"><a class="link" href="/runs">Runs</a></Empty></Shell>;
     return <>{view}{session.value === "out" ? <SignIn /> : null}</>;
 }
@@ -60,6 +62,9 @@ async function begin(): Promise<void> {
             await new Promise((r) => setTimeout(r, 1000));
         }
 }
+// The view that the address names is loaded while the server is asked who reads.
+const wanted = place.value.path[1] && place.value.path[0] === "runs" ? runView : later[place.value.path[0] ?? ""];
+void wanted?.load().catch(() => {});
 const app = document.getElementById("app");
 if (app) render(<App />, app);
 void begin();

@@ -82,7 +82,7 @@ export function palette(): void {
 }
 
 const keys: [string, string][] = [
-    ["⌘K", "Search, commands"], ["/", "Query"], ["j k", "Next, previous row"], ["Enter", "Open"], ["x", "Select a run"], ["g r", "Go to runs; i inbox, d definitions, c compare, q queues, o outbox, a alerts, u audit, v integrity, s store"],
+    ["⌘K", "Search, commands"], ["/", "Query"], ["j k", "Next, previous row"], ["Enter", "Open"], ["x", "Select a run"], ["g r", "Go to runs; i inbox, d definitions, h schedules, e incoming, c compare, q queues, o outbox, a alerts, u audit, v integrity, s store"],
     ["1 – 6", "Tabs of a run"], ["w l", "Why, logs of the step"], ["[ ]", "One moment back, forward"], ["{ }", "One state change"], ["Home End", "First, last moment"], ["Space", "Play; + − change the speed"], ["n", "Back to now"], ["f", "Fork from here"],
     ["+ − 0", "Zoom of the graph"], ["y Y", "Copy the command, the link"], ["t", "Theme"], ["Esc", "Close, leave the past, back"],
 ];
@@ -95,7 +95,7 @@ export function help(): void {
     );
 }
 
-const goKeys: Record<string, string> = { r: "/runs", i: "/inbox", d: "/definitions", c: "/compare", q: "/queues", o: "/outbox", a: "/alerts", u: "/audit", v: "/integrity", s: "/store" };
+const goKeys: Record<string, string> = { r: "/runs", i: "/inbox", d: "/definitions", e: "/incoming", h: "/schedules", c: "/compare", q: "/queues", o: "/outbox", a: "/alerts", u: "/audit", v: "/integrity", s: "/store" };
 let gAt = 0;
 window.addEventListener("keydown", (e) => {
     if ((e.metaKey || e.ctrlKey) && e.key.toLowerCase() === "k") {
@@ -103,7 +103,7 @@ window.addEventListener("keydown", (e) => {
         palette();
         return;
     }
-    const on = e.target as HTMLElement;
+    const on = (e.composedPath()[0] ?? e.target) as HTMLElement; // the editor lives in a shadow root: outside of it its letters seem to come from its frame
     if (dialog.value || e.metaKey || e.ctrlKey || e.altKey) return;
     if (on.matches?.("input, textarea, select, [contenteditable]")) {
         if (e.key === "Escape") on.blur();
@@ -127,7 +127,7 @@ window.addEventListener("keydown", (e) => {
     else if (e.key === "y") void copy(command.value);
     else if (e.key === "Y") void copy(location.href, "Copied the link");
     else if (e.key === "/") {
-        const field = document.querySelector<HTMLInputElement>("#q, .filter input");
+        const field = document.querySelector<HTMLInputElement>("#q, .filter input, #find-step");
         if (!field) return;
         e.preventDefault();
         field.focus();

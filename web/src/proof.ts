@@ -1,9 +1,10 @@
 // Proving logs in the reader's own browser, with nothing but the hashes and signatures of the platform: the server is not asked whether it is right.
+import { hex } from "./words";
+
 export interface Link { seq: number; hash: string; prev: string }
 export interface Proof { records: number; links: number; head: string; broken: { seq: number; expected: string; found: string; before: string; after: string } | null }
 
 const encoder = new TextEncoder();
-const hex = (bytes: ArrayBuffer) => [...new Uint8Array(bytes)].map((b) => b.toString(16).padStart(2, "0")).join("");
 export const sha256 = async (bytes: BufferSource) => hex(await crypto.subtle.digest("SHA-256", bytes));
 export const canProve = () => typeof crypto !== "undefined" && !!crypto.subtle;
 const ZERO = "0".repeat(64);
@@ -68,8 +69,10 @@ export async function proveBundle(buffer: ArrayBuffer, progress: (what: string) 
     for (const [name, want] of sums) {
         progress("hashing " + name);
         const bytes = members.get(name);
+        const is = bytes && (await sha256(bytes));
         if (!bytes) faults.push(`${name} is missing`);
-        else if ((await sha256(bytes)) !== want) faults.push(`${name} is not the file that was written`);
+        else if (is !== want) faults.push(`${name} is not the file that was written`);
+        else if (name.startsWith("blobs/") && name !== "blobs/" + is) faults.push(`${name} is named by the hash of something else`);
     }
     for (const name of members.keys()) if (!named.has(name) && !name.startsWith("SHA256SUMS")) faults.push(`${name} is in no list`);
     let signature: Bundle["signature"] = "none", signer: string | null = null;

@@ -46,12 +46,12 @@ export function parts(query: string): string[] {
 const joined = (a: string, b: string) => (a && b ? `(${a}) (${b})` : a || b);
 
 // What is going on, in one sentence: the server's parts, with times as the page writes them. A row that is fine has none.
-const verbs: Partial<Record<State, [string, string]>> = { running: ["runs", "run"], approval: ["waits for a person", "wait for a person"], held: ["failed and waits for you", "failed and wait for you"], failed: ["failed", "failed"] };
+const verbs: Partial<Record<State, [string, string]>> = { running: ["runs", "run"], approval: ["waits for a person", "wait for a person"], event: ["waits for an event", "wait for an event"], held: ["failed and waits for you", "failed and wait for you"], failed: ["failed", "failed"] };
 function phrase(p: HeadlinePart): string {
     const who = p.step + (p.count ? ` and ${count(p.count - 1, "more", "more")}` : ""), many = (p.count ?? 1) > 1, ms = p.due ? Date.parse(p.due) - now.value : 0;
     if (p.state === "retrying") return `${who} ${many ? "retry" : "retries"}${ms > 0 ? " in " + left(ms) : ""}${p.attempt && p.attempts ? `, attempt ${p.attempt + 1} of ${p.attempts}` : ""}`;
     const [one, more] = verbs[p.state as State] ?? [p.state, p.state];
-    return `${who} ${many ? more : one}${p.state === "approval" && ms > 0 ? `, ${left(ms)} left` : ""}`;
+    return `${who} ${many ? more : one}${(p.state === "approval" || p.state === "event") && ms > 0 ? `, ${left(ms)} left` : ""}`;
 }
 export function sentence(row: RunRow): [string, string] {
     const state = rowState(row), tone = { bad: "bad", warn: "warn", done: "", running: "", dim: "" }[tones[state]], head = row.headline;
@@ -60,7 +60,7 @@ export function sentence(row: RunRow): [string, string] {
     if (own === "cancelled" || own === "paused") return [own === "paused" ? "warn" : "", [head.by ? "by " + nameOf(head.by) : "", detail].filter(Boolean).join(": ") || head.text];
     if (own === "failed" && head.parts[0]) return ["bad", `${head.parts[0].step}: ${detail || head.parts[0].code || "failed"}`];
     if (own === "held" && head.parts[0]) return ["bad", phrase(head.parts[0]) + (detail ? ": " + detail : "")];
-    if (own === "running") return ["", head.parts.map(phrase).join(" · ") || head.text];
+    if (own === "running" || own === "event") return ["", head.parts.map(phrase).join(" · ") || head.text];
     if (head.parts.length && own !== "done") return [tone, [...head.parts].sort((a, b) => Number(b.state === "running") - Number(a.state === "running")).map(phrase).join(" · ")];
     return [own === "done" ? "" : tone, head.text + (detail ? ": " + detail : "")];
 }
@@ -191,6 +191,7 @@ export function Runs() {
     };
     useEffect(() => {
         viewKeys.value = (e) => {
+            const shown = rows.value ?? [], at = Math.min(selected.value, Math.max(0, shown.length - 1)); // as they are now: keys may come faster than the list is drawn
             if (e.key === "j" || (e.key === "ArrowDown" && (e.target as Element).closest?.(".table"))) focusRow(Math.min(at + 1, shown.length - 1));
             else if (e.key === "k" || (e.key === "ArrowUp" && (e.target as Element).closest?.(".table"))) focusRow(Math.max(0, at - 1));
             else if (e.key === "x" && shown[at]) toggle(shown[at]!.runId);
@@ -200,7 +201,7 @@ export function Runs() {
             return true;
         };
         return () => { viewKeys.value = null; };
-    }, [shown, at]);
+    }, []);
 
     const chips = parts(own);
     const setOwn = (q: string) => setQuery({ q: q.trim() || null });

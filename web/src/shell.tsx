@@ -49,6 +49,8 @@ export const entries: (Entry | null)[] = [
     { name: "Runs", icon: "runs", path: "/runs", key: "g r" },
     { name: "Inbox", icon: "inbox", path: "/inbox", key: "g i" },
     { name: "Definitions", icon: "defs", path: "/definitions", key: "g d" },
+    { name: "Schedules", icon: "clock", path: "/schedules", key: "g h", extra: true },
+    { name: "Incoming", icon: "into", path: "/incoming", key: "g e", extra: true },
     { name: "Compare", icon: "cmp", path: "/compare", key: "g c" },
     null,
     { name: "Queues & workers", icon: "queue", path: "/queues", key: "g q", extra: true },
@@ -93,7 +95,7 @@ function Nav() {
                     <button onClick={() => void copy(command.value)}><Icon name="defs" /><span>Copy the command of this view</span></button>
                 </div>
             ) : null}
-            {who ? <div class="where" title="Sign out: ⌘K"><b>{who.tenantId ?? "default"}</b>{who.projects?.length ? " · " + who.projects.join(", ") : ""}<br />{who.id} · {who.roles.filter((r) => r !== "Worker" && r !== "Platform").join(", ") || who.roles.join(", ")}</div> : null}
+            {who ? <div class="where" title="Sign out: ⌘K"><b>{who.tenantId ?? "default"}</b>{who.projects?.length ? " · " + who.projects.join(", ") : ""}<br /><span class="ell" title={"Signed in as " + who.id}>{who.roles.filter((r) => r !== "Worker" && r !== "Platform").join(", ") || who.roles.join(", ")}</span></div> : null}
         </nav>
     );
 }

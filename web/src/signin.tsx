@@ -1,6 +1,6 @@
 // Signing in: a token becomes a session that scripts cannot read. It stands over the page, so that what was there stays.
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask, openSession, Refusal, refusalOf, session, signedIn } from "./api";
 import { Mark } from "./shell";
 import type { Principal } from "./types";
@@ -29,7 +29,9 @@ export function SignIn() {
     const [error, say] = useState(refused.value);
     const [busy, work] = useState(false);
     const field = useRef<HTMLInputElement>(null);
-    useEffect(() => { field.current?.focus(); }, []);
+    const box = useRef<HTMLDialogElement>(null);
+    // A dialog of its own: a session may end while another dialog is open, and what lies under that one cannot be reached.
+    useLayoutEffect(() => { box.current?.showModal(); field.current?.focus(); }, []);
     const send = async () => {
         work(true);
         try {
@@ -42,7 +44,7 @@ export function SignIn() {
         }
     };
     return (
-        <div class="sign-in">
+        <dialog class="sign-in" ref={box} aria-label="Sign in" onCancel={(e) => e.preventDefault()} onKeyDown={(e) => e.stopPropagation()}>
             <form class="card" onSubmit={(e) => { e.preventDefault(); void send(); }}>
                 <div class="row"><Mark /><h1>Sign in to Cairn</h1></div>
                 <Field label="Token" error={error || undefined}>
@@ -51,6 +53,6 @@ export function SignIn() {
                 <Button kind="pri" type="submit" disabled={busy || !token.trim()}>Sign in</Button>
                 <p class="muted">Paste the token or run <code>cairn ui</code> on the server's machine.</p>
             </form>
-        </div>
+        </dialog>
     );
 }

@@ -18,6 +18,11 @@ export type Definition = S["Definition"];
 export type ForkPreview = S["ForkPreview"];
 export type Queue = S["Queue"];
 export type Fault = S["Fault"];
+export type Schedule = S["Schedule"];
+export type Tick = S["Tick"];
+export type Fire = S["Fire"];
+export type Backfill = S["Backfill"];
+export type Incoming = S["IncomingEvent"];
 
 // A sentence of the server in its parts: each has one member.
 export interface Part { text?: string; step?: string; since?: string; due?: string; by?: string; code?: string; expr?: string; said?: string }
@@ -33,6 +38,7 @@ export interface Why {
     rule?: { name: string; needs: string; success: number; failed: number; skipped: number; open: number; row: string; passes?: boolean; outlook?: string };
     when?: { text: string; broken?: boolean; decided: boolean; result?: boolean | null; atoms?: WhyAtom[] };
     gate?: { message: string; role: string; since?: string; timeoutMs?: number; deadline?: string; onTimeout?: string; answer?: { approved: boolean; by?: string; at: string; seq: number } };
+    event?: { name: string; correlation?: string };
     loop?: { iteration: number; maxIterations: number; verdict?: string; open?: { step: string; state: string }[] };
     attempts?: { attempt: number; startedBy: string; seq: number; startedAt: string; result: string; endSeq?: number; endAfterSeq?: number; endedAt?: string; durationMs?: number; error?: Fail; retry?: string; redispatched?: number }[];
     retry?: { maxAttempts: number; used: number; left: number; on: string; backoff: string; delayMs: number; verdict?: string; next?: { attempt: number; notBefore: string; seq: number } };

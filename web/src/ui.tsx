@@ -15,6 +15,8 @@ const icons = {
     shield: "M8 1.800l5 1.900v4c0 3-2 5.300-5 6.500-3-1.200-5-3.500-5-6.500v-4zM5.800 8l1.600 1.600L10.400 6.400", store: "M3 4c0-1.100 2.200-2 5-2s5 .9 5 2-2.200 2-5 2-5-.9-5-2zM3 4v8c0 1.100 2.200 2 5 2s5-.9 5-2V4M3 8c0 1.100 2.200 2 5 2s5-.9 5-2",
     cmp: "M5 2v9M2.500 8.500L5 11l2.500-2.500M11 14V5M8.500 7.500L11 5l2.500 2.500", audit: "M4 2h8v12H4zM6 5h4M6 8h4M6 11h2", find: "M7 12a5 5 0 1 1 0-10 5 5 0 0 1 0 10zM10.800 10.800L14 14",
     moon: "M13 9.500A5.500 5.500 0 0 1 6.500 3 5.500 5.500 0 1 0 13 9.500z", x: "M4 4l8 8M12 4l-8 8", back: "M10 3L5 8l5 5", fwd: "M6 3l5 5-5 5", play: "M5 3l8 5-8 5z", stop: "M5.500 3.500v9M10.500 3.500v9",
+    into: "M5.400 3.300a5.600 5.600 0 1 1 0 9.400M1.400 8h7.200M6 5.300L8.600 8 6 10.700",
+    clock: "M8 14.200A6.200 6.200 0 1 1 8 1.800a6.200 6.200 0 0 1 0 12.400zM8 4.500V8l2.600 1.700",
     more: "M3 8h.01M8 8h.01M13 8h.01", down: "M4 6l4 4 4-4", right: "M6 4l4 4-4 4", plus: "M8 3v10M3 8h10", star: "M8 2l1.800 3.900 4.200.5-3.100 2.900.8 4.200L8 11.400l-3.700 2.100.8-4.200L2 6.400l4.200-.5z",
 } as const;
 export type IconName = keyof typeof icons;
@@ -192,7 +194,7 @@ export function Field({ label, hint, error, children }: { label: string; hint?: 
 
 // ---- long lists
 
-interface VirtualProps { count: number; estimate: number; render: (index: number) => ComponentChildren; class?: string; head?: ComponentChildren; keyOf?: (index: number) => string | number; showIndex?: number | null; role?: AriaRole; label?: string; stick?: boolean; foot?: ComponentChildren }
+interface VirtualProps { count: number; estimate: number; render: (index: number) => ComponentChildren; class?: string; head?: ComponentChildren; keyOf?: (index: number) => string | number; of?: unknown; showIndex?: number | null; role?: AriaRole; label?: string; stick?: boolean; foot?: ComponentChildren }
 // Only what is on the screen is in the document. Rows may have any height: each is measured when it is shown.
 export class Virtual extends Component<VirtualProps, { turn: number }> {
     override state = { turn: 0 }; // never empty: a component that reads signals is not drawn again for a state without members
@@ -200,12 +202,21 @@ export class Virtual extends Component<VirtualProps, { turn: number }> {
     list: Virtualizer<HTMLDivElement, Element> | null = null;
     stop: (() => void) | undefined;
     shown: number | null | undefined;
+    // The places of all rows are worked out anew when one of these functions is another one: they stay the same, and the one that names
+    // rows changes with the list (`of`) alone. A hundred thousand rows would otherwise be gone through at every step of the wheel.
+    private fixed = {
+        getScrollElement: () => this.box.current, estimateSize: () => this.typical ?? this.props.estimate, overscan: 12, observeElementRect, observeElementOffset, scrollToFn: elementScroll,
+        onChange: () => this.setState((s) => ({ turn: s.turn + 1 })), initialRect: { width: 800, height: 800 },
+    };
+    private typical: number | undefined; // the least height on the first screen: what most rows have, so that few have to move others
+    private of: unknown;
+    private key = (i: number) => this.props.keyOf?.(i) ?? i;
     options() {
-        return {
-            count: this.props.count, getScrollElement: () => this.box.current, estimateSize: () => this.props.estimate, overscan: 12,
-            observeElementRect, observeElementOffset, scrollToFn: elementScroll, onChange: () => this.setState((s) => ({ turn: s.turn + 1 })),
-            getItemKey: (i: number) => this.props.keyOf?.(i) ?? i, initialRect: { width: 800, height: 800 },
-        };
+        if (this.of !== this.props.of) {
+            this.of = this.props.of;
+            this.key = (i) => this.props.keyOf?.(i) ?? i;
+        }
+        return { ...this.fixed, count: this.props.count, getItemKey: this.key };
     }
     override componentDidMount() {
         this.list = new Virtualizer(this.options());
@@ -215,6 +226,13 @@ export class Virtual extends Component<VirtualProps, { turn: number }> {
     }
     override componentDidUpdate() {
         this.list?._willUpdate();
+        if (this.typical === undefined && this.list) {
+            const heights = [...(this.box.current?.querySelectorAll<HTMLElement>(".virtual-row") ?? [])].map((row) => row.offsetHeight).filter((h) => h > 0);
+            if (heights.length) {
+                this.typical = Math.min(...heights);
+                if (this.typical !== this.props.estimate) this.list.measure();
+            }
+        }
         const want = this.props.showIndex;
         if (want != null && want !== this.shown && want >= 0 && this.list && this.list.scrollElement) this.list.scrollToIndex(want, { align: "center" });
         this.shown = want;

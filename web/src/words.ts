@@ -43,6 +43,15 @@ export function day(time: string | number, utc = true): string {
 // With milliseconds and zone, for titles and for copying.
 export const absolute = (time: string) => time.replace("T", " ").replace("Z", " UTC");
 
+// JSON that a program wrote in one line, laid out for people; anything else as it is.
+export function laidOut(text: string): string {
+    if (!/^\s*[[{]/.test(text) || text.trim().includes("\n")) return text;
+    try {
+        return JSON.stringify(JSON.parse(text), null, 2);
+    } catch {
+        return text;
+    }
+}
 export const short = (id: string) => (/^[0-9a-f]{8}-[0-9a-f]{4}-/.test(id) ? id.slice(0, 8) : id);
 export const sha7 = (version: string) => version.slice(0, 7);
 
@@ -72,3 +81,10 @@ export function sentence(text: string): string {
 
 // As the terminal wants it: words with anything unusual in them in quotes.
 export const shellWord = (text: string) => (/^[\w@%+=:,./#-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'");
+
+const pairs = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, "0"));
+export function hex(bytes: ArrayBuffer): string {
+    let out = "";
+    for (const b of new Uint8Array(bytes)) out += pairs[b];
+    return out;
+}

@@ -92,7 +92,7 @@ export const hostile = text => ({
 });
 // All of them through one run: inputs, description, tags, outputs, logs and the error.
 export const hostileAll = () => ({
-  name: 'x ' + attacks[0], description: attacks[1], tags: attacks.slice(2, 8), inputs: { all: attacks },
+  name: 'x ' + attacks[0], description: attacks[1], tags: attacks, inputs: { all: attacks },
   nodes: [node('say', "cat <<'EOF' >&2\n" + attacks.join('\n') + "\nEOF\ncat <<'EOF'\n" + JSON.stringify({ all: attacks }) + '\nEOF'), node('fail', "cat <<'EOF' >&2\n" + attacks.join('\n') + "\n<b>" + attacks[2] + "</b>\nEOF\nexit 1", { depends_on: ['say'] })],
 });
 export const fan = n => plan('fan-' + n, [step('first', [], 'true', { kind: 'echo', with: { message: 'go' } }), ...Array.from({ length: n - 2 }, (_, i) => ({ stepId: 'part-' + i, kind: 'echo', dependsOn: ['first'], with: { message: String(i) } })), { stepId: 'last', kind: 'merge', dependsOn: Array.from({ length: n - 2 }, (_, i) => 'part-' + i) }]);

@@ -122,7 +122,7 @@ static enum code tell_why(const struct run_head *head, struct str step, uint64_t
 {
     struct explained_run explained;
     struct json told;
-    enum code rc = reading_explain(store, head, at, arena, &explained, err);
+    enum code rc = reading_explain(store, head, at, step, false, arena, &explained, err);
     if (!rc && step.len) rc = explain_step(explained.explain, step, 0, arena, &told, err);
     if (!rc && !step.len) rc = explain_run(explained.explain, 0, arena, &told, err);
     if (!rc && !json_copy(arena, &told, out)) rc = error_nomem(err);

@@ -114,8 +114,10 @@ _PROTOTYPES = {
 
 
 def _load() -> ctypes.CDLL:
-    """$CAIRN_LIBRARY, else libcairn.so.0 where the system keeps libraries. The interpreter's lock is released in every call."""
-    name = os.environ.get("CAIRN_LIBRARY") or ctypes.util.find_library("cairn") or "libcairn.so.0"
+    """$CAIRN_LIBRARY, else the one in this package (wheels carry it), else libcairn.so.0 where the system keeps libraries. The interpreter's
+    lock is released in every call."""
+    carried = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libcairn.so.0")
+    name = os.environ.get("CAIRN_LIBRARY") or (carried if os.path.exists(carried) else ctypes.util.find_library("cairn") or "libcairn.so.0")
     try:
         library = ctypes.CDLL(name)
     except OSError as why:

@@ -15,7 +15,7 @@ facts   met: every condition holds; no_X: all but X
 import itertools, json, os, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-PRINCIPALS = ["none", "operator", "engineer", "admin", "system", "worker", "auditor", "platform"]
+PRINCIPALS = ["none", "operator", "engineer", "admin", "system", "worker", "host", "auditor", "platform"]
 PLACES = ["own", "own_limited", "other_project", "other_environment", "other_tenant", "absent"]
 TOKENS = {"valid": None, "expired": "AUTHN_EXPIRED", "revoked": "AUTHN_REVOKED", "wrong_audience": "AUTHN_AUDIENCE"}
 EFFECTS = {"own", "redacted", "p1"}  # conditions that no fact of the request can fail

@@ -1,7 +1,7 @@
 """The cases of expect.py as HTTP requests.
 
 requests.py check                      every operation has a route that can be filled in; prints how many requests there are
-requests.py doors OPENAPI.json [FILE]  every route (of FILE) is one of the server's; prints those that are not
+requests.py doors OPENAPI.json [FILE]  every route (of FILE) is one of the server's, and every one of the server's is asked for; prints what is not
 requests.py list WORLD.json            the requests, one JSON object a line
 requests.py drive WORLD.json URL [X…]  sends them; prints what answered otherwise, and "N requests, N wrong". X: operations to leave out
 
@@ -26,13 +26,30 @@ def routes(path=ROUTES):
     return json.load(open(path))["routes"]
 
 
-def without_door(described, table):
-    """Rows whose request goes to no route of the server's own description."""
+def every_route(path=ROUTES):
+    """(operation, route): the routes of the operations, then those that lead to the same operations."""
+    return [(name, route) for name, route in routes(path).items() if route] + [(route["operation"], route) for route in json.load(open(path))["also"]]
+
+
+def goes_to(described, route):
+    """The most literal route of the server's own description that a request goes to; None: there is none."""
     def shape(path):
         return re.compile("[^/]+".join(map(re.escape, re.split(r"\{\w+\}", path))) + "$")
-    known = [(method.upper(), shape(path)) for path, methods in described["paths"].items() for method in methods]
-    return sorted(name for name, route in table.items() if route and not any(
-        method == route["method"] and path.match(route["path"].split("?")[0].replace("{place}", "/v1")) for method, path in known))
+    path = route["path"].split("?")[0].replace("{place}", "/v1")
+    found = [(known.count("{"), known) for known, methods in described["paths"].items() if route["method"].lower() in methods and shape(known).match(path)]
+    return (route["method"], min(found)[1]) if found else None
+
+
+def without_door(described, table):
+    """Rows whose request goes to no route of the server's own description."""
+    return sorted(name for name, route in table.items() if route and not goes_to(described, route))
+
+
+def doors_without_request(described, path=ROUTES):
+    """Routes of the server that no request of the matrix goes to, and that are not open to everybody by their description."""
+    asked = {goes_to(described, route) for _, route in every_route(path)}
+    return sorted(f"{method.upper()} {known}" for known, methods in described["paths"].items() for method, about in methods.items()
+                  if (method.upper(), known) not in asked and about.get("security") != [])
 
 
 def fill(template, names):
@@ -60,12 +77,18 @@ def with_reason(route, path, body, reason):
 def wanted(row, route, words, reason=REASON):
     """Statuses that are right. Allowed means that authorization was not what stopped it: the object may be in any state."""
     status, code = int(words[0]), words[1]
+    if status == 200 and route.get("lacks") == "lease":  # nobody has the task that it names
+        return {"allowed": True, "not": [401]}
+    if status == 200 and route.get("lacks"):  # what it names inside of the object
+        return {"allowed": True, "not": [401, 403]}
     if status == 200:
         return {"allowed": True, "not": [401, 403] if row["scope"] != "item" else [401, 403, 404]}
     if not reason and status != 401 and route.get("reason") == "payload":
         return {"allowed": False, "status": [400, 422]}  # the schema of the signal comes first, whoever sends it
     if code == "AUTHZ_APPROVAL_REQUIRED":  # who may ask for it is told first when it cannot be done at all
         return {"allowed": False, "status": [status, 409]}
+    if code == "AUTHZ_REASON_REQUIRED" and route.get("lacks"):
+        return {"allowed": False, "status": [status, 404]}
     return {"allowed": False, "status": [status], "code": None if status == 404 else code}
 
 
@@ -77,28 +100,39 @@ def token_of(world, principal, place, state):
 
 
 def requests(world, leave_out=()):
+    """Of the route of each operation everything; of further routes to it all callers and places, and all tokens at the first of them."""
     data, table = matrix.load(), routes()
+    rows = {row["name"]: row for row in data["operations"]}
     for row in data["operations"]:
-        route = table[row["name"]]
-        if route is None or row["name"] in leave_out:
+        if table[row["name"]] and row["name"] not in leave_out:
+            yield from requests_of(world, data, row, table[row["name"]], row["name"], lambda place, state: True)
+    for operation, route in every_route()[sum(route is not None for route in table.values()):]:
+        row = dict(rows[operation], **({"scope": "item"} if route.get("item") else {}))
+        if operation not in leave_out and "also" not in leave_out:
+            name = f"{operation} {route['method']} {route['path']}"
+            yield from requests_of(world, data, row, route, name, lambda place, state: state == "valid" or place == "own")
+
+
+def requests_of(world, data, row, route, name, wants):
+    facts = [f for f in matrix.facts_of(row) if f in ("met", "no_reason")]
+    for principal, place, state, fact in itertools.product(matrix.PRINCIPALS, matrix.PLACES, matrix.TOKENS, facts):
+        if not wants(place, state):
             continue
-        facts = [f for f in matrix.facts_of(row) if f in ("met", "no_reason")]
-        for principal, place, state, fact in itertools.product(matrix.PRINCIPALS, matrix.PLACES, matrix.TOKENS, facts):
-            names = dict(world["places"][place], uuid=uuid.uuid4())
-            names["place"] = "/v1/t/{tenant}/p/{project}/e/{environment}".format(**names)
-            reason = None if fact == "no_reason" else REASON
-            missing = NEVER | set(world.get("unmet", ())) | ({"reason"} if not reason else set())
-            if place in ("other_project", "other_environment"):
-                missing = missing | {"role_within"}  # a token for that place goes beyond its maker's own
-            words = matrix.expect(data, row, [principal], place, state, missing)
-            filled = fill(route.get("body"), names)
-            names["bodySha256"] = hashlib.sha256(json.dumps(filled).encode()).hexdigest()
-            path, body = with_reason(route, fill(route["path"], names), filled, reason)
-            yield {"case": f"{row['name']} {principal} {place} {state} {fact}", "method": route["method"], "path": path, "body": body,
-                   "accept": route.get("accept", "application/json"), "token": token_of(world, principal, place, state),
-                   "changes": route.get("changes", ""), "want": wanted(row, route, words, reason),
-                   "twin": f"{row['name']} {principal} {state} {fact}" if place in ("other_tenant", "absent") and row["scope"] == "item" else None,
-                   "ids": sorted(set(map(str, names.values())), key=len, reverse=True)}
+        names = dict(world["places"][place], uuid=uuid.uuid4())
+        names["place"] = "/v1/t/{tenant}/p/{project}/e/{environment}".format(**names)
+        reason = None if fact == "no_reason" else REASON
+        missing = NEVER | set(world.get("unmet", ())) | ({"reason"} if not reason else set())
+        if place in ("other_project", "other_environment"):
+            missing = missing | {"role_within"}  # a token for that place goes beyond its maker's own
+        words = matrix.expect(data, row, [principal], place, state, missing)
+        filled = fill(route.get("body"), names)
+        names["bodySha256"] = hashlib.sha256(json.dumps(filled).encode()).hexdigest()
+        path, body = with_reason(route, fill(route["path"], names), filled, reason)
+        yield {"case": f"{name} {principal} {place} {state} {fact}", "method": route["method"], "path": path, "body": body,
+               "accept": route.get("accept", "application/json"), "token": token_of(world, principal, place, state),
+               "changes": route.get("changes", ""), "want": wanted(row, route, words, reason),
+               "twin": f"{name} {principal} {state} {fact}" if place in ("other_tenant", "absent") and row["scope"] == "item" else None,
+               "ids": sorted(set(map(str, names.values())), key=len, reverse=True)}
 
 
 def in_order(all_requests):
@@ -206,8 +240,11 @@ def main(arguments):
     if arguments[:1] == ["check"]:
         check()
     elif arguments[:1] == ["doors"] and len(arguments) in (2, 3):
-        absent = without_door(json.load(open(arguments[1])), routes(*arguments[2:]))
-        sys.exit("no such route: " + " ".join(absent) if absent else 0)
+        described = json.load(open(arguments[1]))
+        faults = ["no such route: " + name for name in without_door(described, routes(*arguments[2:]))]
+        faults += ["no such route: " + route["path"] for _, route in every_route(*arguments[2:]) if not goes_to(described, route)]
+        faults += ["no request goes to " + door for door in doors_without_request(described, *arguments[2:])]
+        sys.exit("\n".join(faults) if faults else 0)
     elif arguments[:1] == ["list"] and len(arguments) == 2:
         for request in in_order(requests(json.load(open(arguments[1])))):
             print(json.dumps(request))

@@ -6,7 +6,7 @@ table.py --update FILE.md   writes it there
 import json, os, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-ROLES = ["none", "operator", "engineer", "admin", "system", "worker", "auditor", "platform"]
+ROLES = ["none", "operator", "engineer", "admin", "system", "worker", "host", "auditor", "platform"]
 
 
 def load():

@@ -9,6 +9,7 @@ BODIES = {
     ("POST", "/v1/runs"): (["document", "file", "parts", "planRef", "context", "inputs", "input", "arguments", "runRequestId", "queue",
                             "projectId", "environmentId", "runId", "targetAdapter", "tenantId", "triggerSource"], {"document": kit.plan()}),
     ("POST", "/v1/plans:validate"): (["document", "file", "parts"], {"document": kit.plan()}),
+    ("POST", "/v1/plans:graph"): (["document", "file", "parts"], {"document": kit.plan()}),
     ("POST", "/v1/tokens"): (["name", "tenantId", "roles", "projects", "environments", "pool", "expiresAt"], {"roles": ["Operator"]}),
     ("POST", "/v1/runs/none/signals"): (["signalType", "signalId", "payload", "reason"], {"signalType": "PAUSE", "payload": {}}),
     ("POST", "/v1/worker/poll"): (["worker", "pool", "kinds", "max", "waitMs"], {}),

@@ -28,6 +28,7 @@ struct bus_kit {
     } held[8];
     int held_count;
     int puts, reports, cleared;
+    int lone_letters; // puts of a new dead letter without the cursor
     struct {
         char run[64], why[240];
         uint64_t seq;
@@ -52,6 +53,12 @@ static inline void bus_kit_put(void *context, const struct note_put *notes, size
     enum code rc = OK;
     pthread_mutex_lock(&kit->mutex);
     kit->puts++;
+    bool letter = false, cursor = false;
+    for (size_t i = 0; i < count; i++) {
+        letter = letter || (str_eq(notes[i].space, LETTER_SPACE) && !notes[i].remove);
+        cursor = cursor || str_eq(notes[i].space, CURSOR_SPACE);
+    }
+    kit->lone_letters += letter && !cursor;
     if (kit->refuse_puts > 0 && kit->refuse_puts--) rc = error_set(&err, E_CONFLICT, "refused by the test");
     bool lost = kit->lose_puts, held = kit->hold_puts;
     if (held) {
@@ -231,11 +238,11 @@ static inline int bus_kit_cleared(struct bus_kit *kit)
 }
 
 // The cursor as it is stored, in the kit's arena; position 0 and version 0 when there is none.
-static inline struct cursor *bus_kit_cursor(struct bus_kit *kit, const char *sink)
+static inline struct sink_cursor *bus_kit_cursor(struct bus_kit *kit, const char *sink)
 {
     struct error err = {0};
     pthread_mutex_lock(&kit->mutex);
-    struct cursor *cursor = ARENA_NEW(&kit->store.arena, struct cursor);
+    struct sink_cursor *cursor = ARENA_NEW(&kit->store.arena, struct sink_cursor);
     enum code rc = cursor_load(kit->store.store, str_from(sink), &kit->store.arena, cursor, &err);
     pthread_mutex_unlock(&kit->mutex);
     CHECK(rc == OK || rc == E_NOT_FOUND);

@@ -24,17 +24,19 @@ UNUSED static void following_report(void *context, const struct project_report *
     snprintf(following->told + used, sizeof(following->told) - used, "%s ", project_report_name(report->kind));
 }
 
-UNUSED static size_t following_find(const struct following *following, struct str run)
+UNUSED static size_t following_find(const struct following *following, const struct run_ids *ids)
 {
-    size_t i = 0;
-    while (i < following->count && !str_eq(snapshot_view(following->latest[i])->ids.run, run)) i++;
-    return i;
+    for (size_t i = 0; i < following->count; i++) {
+        const struct run_ids *of = &snapshot_view(following->latest[i])->ids;
+        if (str_eq(of->run, ids->run) && str_eq(of->tenant, ids->tenant)) return i;
+    }
+    return following->count;
 }
 
 UNUSED static void following_publish(void *context, const struct snapshot *snapshot)
 {
     struct following *following = context;
-    size_t at = following_find(following, snapshot_view(snapshot)->ids.run);
+    size_t at = following_find(following, &snapshot_view(snapshot)->ids);
     if (at == FOLLOWED_MAX) return;
     if (at == following->count)
         following->count++;
@@ -67,7 +69,7 @@ UNUSED static void following_check(const struct following *following, struct sto
     struct folded folded;
     struct error err = {0};
     struct digest want;
-    size_t at = following_find(following, head->ids.run);
+    size_t at = following_find(following, &head->ids);
     CHECK(at < following->count);
     struct digest have = snapshot_hash(following->latest[at]);
     arena_init(&arena, 64 * 1024, (size_t)256 << 20);

@@ -50,12 +50,4 @@ static inline int64_t net_ctx(const struct story *s, const char *path)
     return json_integer(json_at(kernel_ctx(s->run), str_from(path)), -1);
 }
 
-static inline size_t told_count(const struct story *s, const char *text)
-{
-    size_t found = 0;
-    struct str told = buf_str(&s->told);
-    for (size_t at = 0; at + strlen(text) <= told.len; at++) found += memcmp(told.ptr + at, text, strlen(text)) == 0;
-    return found;
-}
-
 #endif

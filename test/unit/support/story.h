@@ -301,8 +301,11 @@ UNUSED static void story_timer(struct story *s, const char *step)
 {
     struct effect e = story_take(s, EFFECT_TIMER, step);
     if (e.due_ms > s->now) s->now = e.due_ms;
-    struct input input = {
-        .kind = INPUT_TIMER, .step = e.step, .logical = e.logical, .timer = e.timer, .due_ms = e.due_ms};
+    struct input input = {.kind = e.timer == TIMER_LOOK ? INPUT_RECOVER : INPUT_TIMER,
+                          .step = e.step,
+                          .logical = e.logical,
+                          .timer = e.timer,
+                          .due_ms = e.due_ms};
     story_step(s, &input);
 }
 
@@ -347,6 +350,14 @@ UNUSED static void story_expect(struct story *s, const char *text)
 {
     CHECK_STR(buf_str(&s->told), str_from(text));
     buf_clear(&s->told);
+}
+
+UNUSED static size_t told_count(const struct story *s, const char *text)
+{
+    size_t found = 0;
+    struct str told = buf_str(&s->told);
+    for (size_t at = 0; at + strlen(text) <= told.len; at++) found += memcmp(told.ptr + at, text, strlen(text)) == 0;
+    return found;
 }
 
 #endif

@@ -1,7 +1,7 @@
 // The step over any tab: why, logs, input, output, attempts. It opens from what is in memory; only logs and why are fetched.
 import { useEffect, useRef } from "preact/hooks";
 import { act, again, whyNot } from "../acts";
-import { getJson, idOf, mayDo } from "../api";
+import { getJson, idOf, mayDo, several } from "../api";
 import { drawerWidth } from "../prefs";
 import { place, setQuery } from "../route";
 import { Chip, Glyph, word } from "../states";
@@ -20,7 +20,7 @@ const tabs = ["why", "logs", "input", "output", "attempts"] as const;
 export function Drawer({ model, items, step, past, open, live }: TabProps & { step: string; live: Snapshot }) {
     const item = items.get(step), show = (place.value.query.get("show") ?? "why") as (typeof tabs)[number] | "items";
     const title = useRef<HTMLHeadingElement>(null);
-    useEffect(() => { title.current?.focus({ preventScroll: true }); }, [step]);
+    useEffect(() => { if (document.activeElement?.id !== "find-step") title.current?.focus({ preventScroll: true }); }, [step]); // who looks for a step goes on typing
     const drag = (e: PointerEvent) => {
         const from = e.clientX, w = drawerWidth.value;
         const move = (m: PointerEvent) => { drawerWidth.value = Math.max(360, Math.min(720, w + from - m.clientX)); };
@@ -76,7 +76,7 @@ function Inputs({ model, item }: { model: RunModel; item: Item }) {
 
 function Output({ model, item, past }: { model: RunModel; item: Item; past: boolean }) {
     const here = item.step.result;
-    const large = useAsked(async () => (here === undefined && item.state === "done" && !past && mayDo("step.output") ? await getJson<{ result: unknown; truncated: boolean }>(`/v1/runs/${idOf(model.id)}/steps/${idOf(item.id)}/output`) : null), [item.id, item.state]);
+    const large = useAsked(async () => (here === undefined && item.state === "done" && !past && mayDo("step.output") ? await getJson<{ result: unknown; truncated: boolean }>(`/v1/runs/${idOf(model.id)}/steps/${several(item.id)}/output`) : null), [item.id, item.state]);
     const value = here !== undefined ? here : large.value?.result;
     return (
         <>
@@ -120,7 +120,7 @@ function groupOf(model: RunModel, items: Map<string, Item>, item: Item): Item[] 
 }
 function Items({ group, item, open }: { group: Item[]; item: Item; open: TabProps["open"] }) {
     const page = Number(place.value.query.get("page") ?? 0), loop = item.step.loop;
-    const rank = (i: Item) => ["failed", "held", "approval", "retrying", "running", "waiting", "not_run", "skipped", "done"].indexOf(i.state);
+    const rank = (i: Item) => ["failed", "held", "approval", "retrying", "event", "running", "waiting", "not_run", "skipped", "done"].indexOf(i.state);
     const list = [...group].sort((a, b) => rank(a) - rank(b)), N = 100;
     if (loop && !group.length) return <div class="sec"><h3>{loop.done} of {count(loop.total, "item")} done{loop.failed ? `, ${loop.failed} failed` : ""}</h3><div class="grid-items">{Array.from({ length: Math.min(loop.total, 600) }, (_, i) => <i key={i} class={i < loop.done ? "d" : i < loop.done + loop.failed ? "f" : i < loop.started ? "r" : ""} title={"item " + i} />)}</div></div>;
     return (

@@ -68,7 +68,7 @@ export function Events({ model, step, past, open }: TabProps) {
                 {checked.can && model.loaded.value ? (checked.broken === null ? <span class="done row"><Glyph state="done" />{checked.links.toLocaleString("en-US")} of {Math.max(0, checked.records - 1).toLocaleString("en-US")} links hold</span> : <span class="failed row"><Glyph state="failed" />broken at event {checked.broken}</span>) : null}
             </div>
             {all.length === 0 ? <Skeleton height={32} rows={12} /> : (
-                <Virtual role="treegrid" label="Events" count={list.length} estimate={33} render={row} keyOf={(i) => keyOf(list[i]!)} showIndex={show}
+                <Virtual role="treegrid" label="Events" count={list.length} estimate={33} of={list} render={row} keyOf={(i) => keyOf(list[i]!)} showIndex={show}
                     head={<div class="evt head" role="row"><span role="columnheader">Event</span><span role="columnheader" class="c-t">Time ({utc.value ? "UTC" : "local"})</span><span role="columnheader" class="c-d">{both.value ? "Stored" : "Since"}</span><span role="columnheader">Type</span><span role="columnheader">Step</span><span role="columnheader" class="c-sum">Summary</span><span role="columnheader" class="hash">Hash</span></div>} />
             )}
         </div>

@@ -9,22 +9,26 @@ import { Empty, Skeleton } from "../ui";
 import { clock, count, oneLine, span, strip } from "../words";
 import type { Answer, Ask } from "./layout.worker";
 import type { Item } from "./model";
-import type { TabProps } from "./run";
+import type { GraphProps } from "./run";
 import { critical, type Edge, type Node, type Shape, shapeOf } from "./shape";
 import { Tree } from "./steps";
 
 export const showCritical = signal(false);
-const asTree = signal(false), only = signal<"all" | "failed" | "running" | "near">("all"), whole = signal(false);
+const asTree = signal(false), only = signal<"all" | "failed" | "running" | "near">("all"), whole = signal(false), wanted = signal("");
 
 let worker: Worker | null = null, turn = 0;
 const waiting = new Map<number, (a: Answer) => void>();
-function layout(ask: Omit<Ask, "id">): Promise<Answer> {
+// Begins to load while the run is read.
+export function warm(): Worker {
     if (!worker) {
         worker = new Worker(scriptUrl(workerUrl) as string, { type: "module" });
         worker.onmessage = (e: MessageEvent<Answer>) => { waiting.get(e.data.id)?.(e.data); waiting.delete(e.data.id); };
     }
+    return worker;
+}
+function layout(ask: Omit<Ask, "id">): Promise<Answer> {
     const id = ++turn;
-    return new Promise((done) => { waiting.set(id, done); worker!.postMessage({ ...ask, id }); });
+    return new Promise((done) => { waiting.set(id, done); warm().postMessage({ ...ask, id }); });
 }
 
 const reasons: Record<string, string> = { condition_false: "condition is false", when: "condition is false", trigger_rule: "rule does not pass", dependency_failed: "dependency failed", operator_skip: "skipped by a person", OPERATOR_SKIP: "skipped by a person", CONDITION_FALSE: "condition is false", TRIGGER_RULE: "rule does not pass", DEPENDENCY_FAILED: "dependency failed" };
@@ -35,6 +39,7 @@ export function fact(item: Item): string {
         case "failed": case "held": return [span(item.took), s.error?.exitCode != null ? "exit " + s.error.exitCode : s.error?.code].filter(Boolean).join(" · ");
         case "retrying": return s.dueAt ? "next at " + clock(s.dueAt).slice(0, 8) : "retrying";
         case "approval": return "waits for a person";
+        case "event": return "waits for " + (s.awaitedEvent?.name ?? "an event");
         case "skipped": return reasons[s.skipReason ?? ""] ?? s.skipReason ?? "skipped";
         case "running": return s.childRunId ? "runs " + s.childRunId.slice(0, 8) : "running";
         case "not_run": return "never reached";
@@ -45,7 +50,7 @@ export function fact(item: Item): string {
     }
 }
 
-const letter: Partial<Record<State, string>> = { done: "d", reused: "d", running: "r", retrying: "w", approval: "w", failed: "f", held: "f", skipped: "s", cancelled: "w" };
+const letter: Partial<Record<State, string>> = { done: "d", reused: "d", running: "r", event: "r", retrying: "w", approval: "w", failed: "f", held: "f", skipped: "s", cancelled: "w" };
 // Up to sixty: a cell each. More: parts of a bar.
 function Cells({ states }: { states: State[] }) {
     if (states.length <= 60) return <div class="cells">{states.map((s, i) => <i key={i} class={letter[s] ?? ""} />)}</div>;
@@ -67,26 +72,41 @@ function inner(node: Node): { states: State[]; done: number; total: number; what
     return { states, done: states.filter((s) => s === "done").length, total: states.length, what: states.length === 1 ? "round" : "rounds" };
 }
 
-export function GraphTab(props: TabProps) {
+export function GraphTab(props: GraphProps & { drawn?: () => void }) {
     const { model, items, step, run, open } = props;
     const graph = model.graph.value, narrow = window.innerWidth <= 640;
-    const shape = useMemo(() => shapeOf(graph, items, whole.value), [graph, items, whole.value]);
+    const shape = useMemo(() => (graph || model.graphError.value !== null ? shapeOf(graph, items, whole.value) : { nodes: [], edges: [], of: new Map<string, string>() }), [graph, items, whole.value, model.graphError.value]);
     // The layout hangs on the document alone: states change colours, never places.
     const key = shape.nodes.map((n) => n.id).join("\n") + shape.edges.length + narrow;
     const [laid, place] = useState<{ key: string; answer: Answer } | null>(null);
     const compact = shape.nodes.length > 16, labels = shape.edges.some((e) => e.when);
     const W = compact ? 140 : narrow ? 150 : 178, H = compact ? 34 : 52;
+    // Without the ways between them steps have no places: the document is waited for, or its error.
+    const known = !!graph || model.graphError.value !== null;
     useEffect(() => {
+        if (!known) return;
         let mine = true;
         void layout({
             nodes: shape.nodes.map((n) => ({ id: n.id, w: W, h: n.stack && compact ? 44 : H })), down: narrow, gapX: narrow ? 34 : labels ? 40 : compact ? 28 : 38, gapY: compact ? 12 : 22,
             edges: shape.edges.filter((e) => !e.back).map((e) => ({ from: e.from, to: e.to, label: e.when && !narrow ? 110 : 0 })),
         }).then((answer) => { if (mine) place({ key, answer }); });
         return () => { mine = false; };
-    }, [key]);
+    }, [key, known]);
+    const last = useRef<string | null>(null);
+    useEffect(() => () => { wanted.value = ""; }, [model]);
+    useEffect(() => { if (laid || asTree.value) props.drawn?.(); }, [laid, asTree.value]);
     const failures = [...items.values()].filter((i) => i.state === "failed" || i.state === "held").length;
+    const found = (n: Node) => n.items.some((i) => i.id.toLowerCase().includes(wanted.value.trim().toLowerCase()));
+    // Enter goes from one to the next, in the order of the document.
+    const toNext = () => {
+        const all = shape.nodes.filter(found), here = all.findIndex((n) => n.id === last.current), next = all[(here + 1) % Math.max(1, all.length)];
+        if (!next) return;
+        last.current = next.id;
+        props.open(next.items.find((i) => i.id.toLowerCase().includes(wanted.value.trim().toLowerCase()))?.id ?? next.items[0]!.id);
+    };
     const tools = (
         <div class="tools">
+            {items.size > 8 && !asTree.value ? <div class="grp"><input id="find-step" class="find-step" type="search" aria-label="Find a step" placeholder="Find a step" spellcheck={false} value={wanted.value} onInput={(e) => { wanted.value = e.currentTarget.value; last.current = null; }} onKeyDown={(e) => { if (e.key === "Enter") { e.preventDefault(); toNext(); } else if (e.key === "Escape") wanted.value = ""; }} /></div> : null}
             {shape.nodes.length > 12 ? (
                 <div class="grp">
                     <label class="sr" for="show-only">Show</label>
@@ -106,13 +126,13 @@ export function GraphTab(props: TabProps) {
     return (
         <div class="pane">
             {model.graphError.value ? <div class="banner warn">The document of this run cannot be read: {model.graphError.value}. Steps are those of the log.</div> : null}
-            {laid && (laid.key === key || laid.answer.nodes.length === shape.nodes.length) ? <Picture shape={shape} laid={laid.answer} W={W} H={H} compact={compact} down={narrow} props={props} tools={tools} step={step} open={open} /> : <Skeleton rows={3} height={80} />}
+            {known && laid && (laid.key === key || laid.answer.nodes.length === shape.nodes.length) ? <Picture shape={shape} laid={laid.answer} W={W} H={H} compact={compact} down={narrow} props={props} tools={tools} step={step} open={open} /> : <Skeleton rows={3} height={80} />}
         </div>
     );
 }
 
 interface View { x: number; y: number; k: number }
-function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }: { shape: Shape; laid: Answer; W: number; H: number; compact: boolean; down: boolean; props: TabProps; tools: preact.ComponentChildren; step: string | null; open: TabProps["open"] }) {
+function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }: { shape: Shape; laid: Answer; W: number; H: number; compact: boolean; down: boolean; props: GraphProps; tools: preact.ComponentChildren; step: string | null; open: GraphProps["open"] }) {
     const { model, items, past } = props;
     const box = useRef<HTMLDivElement>(null), world = useRef<HTMLDivElement>(null), view = useRef<View>({ x: 0, y: 0, k: 1 });
     const places = useMemo(() => new Map(laid.nodes.map(([id, x, y]) => [id, [x, y] as const])), [laid]);
@@ -190,7 +210,8 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
         for (const e of shape.edges) { if (e.from === selected) set.add(e.to); if (e.to === selected) set.add(e.from); }
         return set;
     }, [only.value, selected, shape]);
-    const dimmed = (n: Node) => (only.value === "failed" ? !["failed", "held"].includes(n.state) : only.value === "running" ? !["running", "retrying", "approval"].includes(n.state) : near ? !near.has(n.id) : false);
+    const needle = wanted.value.trim().toLowerCase();
+    const dimmed = (n: Node) => (needle ? !n.items.some((i) => i.id.toLowerCase().includes(needle)) : only.value === "failed" ? !["failed", "held"].includes(n.state) : only.value === "running" ? !["running", "retrying", "approval", "event"].includes(n.state) : near ? !near.has(n.id) : false);
 
     // Arrows go along the edges: into what comes next, back to what was before, to the neighbours of one layer.
     const walk = (from: string, key: string) => {
@@ -204,8 +225,10 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
             const d = linked ? Math.abs(side) : Math.abs(side);
             if (d < least) { least = d; best = id; }
         }
-        if (best) document.querySelector<HTMLElement>(`[data-node="${CSS.escape(best)}"]`)?.focus();
+        if (best) document.querySelector<HTMLElement>(`[data-node="${CSS.escape(best)}"]`)?.focus({ preventScroll: true });
     };
+    // What has the focus is seen: the picture moves, never the frame around it.
+    const seen = (id: string) => { box.current?.scrollTo(0, 0); keepInView(id); apply(); };
     const first = selected ?? shape.nodes[0]?.id;
     const states = [...new Set(shape.nodes.map((n) => n.state))];
     const edgePoints = useMemo(() => { let i = 0; return shape.edges.map((e) => (e.back ? null : (laid.edges[i++] ?? null))); }, [laid, shape.edges.length]);
@@ -226,7 +249,7 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
                         return (
                             <button key={n.id} data-node={n.id} data-step={item.id} tabIndex={n.id === first ? 0 : -1} class={`node s-${n.state}${compact ? " compact" : ""}${n.stack ? " stack" : ""}${selected === n.id ? " sel" : ""}${dimmed(n) ? " off" : ""}${n.items.some((x) => crit.has(x.id)) ? " crit" : ""}`}
                                 style={{ left: p[0] - W / 2 + "px", top: p[1] - h / 2 + "px", width: W + "px", height: h + "px" }} title={`${n.name}: ${word(n.state)}${item.step.error ? "\n" + oneLine(item.step.error.message) : ""}`}
-                                aria-pressed={selected === n.id} onClick={() => open(item.id)}
+                                aria-pressed={selected === n.id} onClick={() => open(item.id)} onFocus={() => seen(n.id)}
                                 onKeyDown={(e) => { if (e.key.startsWith("Arrow")) { e.preventDefault(); e.stopPropagation(); walk(n.id, e.key); } }}>
                                 <Glyph state={n.state} />
                                 <span class="t"><span class="n ell" dir="auto">{n.name}</span><span class="sr">, {word(n.state)}, {compact && !many ? meta : ""}</span>{many ? <><Cells states={many.states} /><span class="m num">{meta}</span></> : compact ? null : <span class="m ell num">{meta}</span>}</span>
@@ -270,7 +293,7 @@ function classOf(from: Node, to: Node, edge: Edge, crit: Set<string>, items: Map
     if (from.items.some((i) => crit.has(i.id)) && to.items.some((i) => crit.has(i.id))) return "crit";
     if ((from.state === "failed" || from.state === "held") && to.state === "skipped") return "hot";
     if (to.state === "skipped" || to.state === "not_run") return "off";
-    if (to.state === "running") return over(from.state) ? "live" : "";
+    if (to.state === "running" || to.state === "event") return over(from.state) ? "live" : "";
     if (over(from.state)) return from.state === "skipped" || (edge.when && takenOf(edge, items) === false) ? "off" : "fired";
     return "";
 }

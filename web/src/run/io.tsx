@@ -2,7 +2,7 @@
 import { ask, getJson, idOf, mayDo, me, refusalOf } from "../api";
 import type { Step } from "../types";
 import { Button, copy, Empty, explain, Hidden, Json, Skeleton, useAsked, Value } from "../ui";
-import { sha7 } from "../words";
+import { laidOut, sha7 } from "../words";
 import { Files } from "./files";
 import type { TabProps } from "./run";
 
@@ -39,7 +39,7 @@ export function InputOutput({ model, run, items }: TabProps) {
                 </section>
                 <section class="card wide" aria-label="Document">
                     <div class="row"><h3 class="grow">Document <span class="mono">@{sha7(sha ?? "")}</span></h3>{document.value ? <Button small onClick={() => void copy(document.value!, "Copied the document")}>Copy</Button> : null}<a class="btn sm" href={"/definitions/" + encodeURIComponent(live.planId ?? "")}>Definition</a></div>
-                    {document.error ? <p class="muted">{explain(document.error)}</p> : document.value !== undefined ? <pre class="text doc" tabIndex={0}>{document.value}</pre> : <Skeleton rows={4} height={24} />}
+                    {document.error ? <p class="muted">{explain(document.error)}</p> : document.value !== undefined ? <pre class="text doc" tabIndex={0}>{laidOut(document.value)}</pre> : <Skeleton rows={4} height={24} />}
                 </section>
             </div>
             {items.size === 0 ? <Empty title="Nothing has started" /> : null}

@@ -99,7 +99,7 @@ export function Logs({ model, item, past }: { model: RunModel; item: Item; past:
                         <button class="link" onClick={() => void copy(visible.map((l) => strip(l.text)).join("\n"), "Copied " + count(visible.length, "line"))}>Copy</button>
                         <button class="link" onClick={() => void download(`/v1/runs/${idOf(model.id)}/steps/${idOf(item.id)}/logs?attempt=${wanted}`, `${item.id}-${wanted}.log`).catch(trouble)}>Download</button>
                     </div>
-                    <Virtual class={"log" + (wrap ? "" : " nowrap")} role="log" label={"Log of " + item.id} count={visible.length} estimate={19} keyOf={(i) => visible[i]!.n} stick={running && stick && shown.current > 0} showIndex={jump}
+                    <Virtual class={"log" + (wrap ? "" : " nowrap")} role="log" label={"Log of " + item.id} count={visible.length} estimate={19} of={visible} keyOf={(i) => visible[i]!.n} stick={running && stick && shown.current > 0} showIndex={jump}
                         render={(i) => { const l = visible[i]!; return <div class={"ln" + (Number(target) === l.n ? " target" : "") + (l.stream === "stdout" ? " out" : "")} id={"L" + l.n}><span class="no" title="Link to this line" onClick={() => go(location.pathname + location.search + "#L" + l.n, "replace")}>{l.n}</span><span class="tm" title={l.at}>{clock(l.at, utc.value).slice(3, 11)}</span><span class="tx">{ansi(l.text).map((p, k) => (p.class ? <span key={k} class={p.class}>{p.text}</span> : p.text))}</span></div>; }} />
                     {end && !past ? <div class={"logend " + (current?.error ? "failed" : "muted")}><Glyph state={current?.error ? "failed" : "done"} /><span class="mono ell">{strip(end.text) || "ended"}</span></div> : null}
                 </>

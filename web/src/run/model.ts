@@ -7,7 +7,7 @@ import { place } from "../route";
 import { moved } from "../shell";
 import { type State, stepState, tones } from "../states";
 import type { Graph, GraphStep, Snapshot, Step } from "../types";
-import { oneLine, strip } from "../words";
+import { hex, oneLine, strip } from "../words";
 
 // A record of the log, or an entry of the ledger behind one.
 export interface Entry {
@@ -70,7 +70,8 @@ export function summary(entry: Entry): string {
     return entry.attempt > 1 ? "attempt " + entry.attempt : "";
 }
 
-const hex = (bytes: ArrayBuffer) => [...new Uint8Array(bytes)].map((b) => b.toString(16).padStart(2, "0")).join("");
+// A long log is read after the first picture is there: whoever opens a run looks at its state first.
+const LONG = 2000, PICTURE_MS = 3000;
 const encoder = new TextEncoder();
 
 export class RunModel {
@@ -122,7 +123,7 @@ export class RunModel {
         }
         return Math.max(0, found);
     });
-    readonly items = computed(() => this.itemsOf(this.shown.value));
+    readonly items = computed(() => itemsOf(this.shown.value, this.graph.value));
 
     private ledgerAfter = 0;
     private ledger: Entry[] = [];
@@ -163,6 +164,8 @@ export class RunModel {
             return;
         }
         if (this.gone) return;
+        if ((this.snapshot.peek()?.lastEventSeq ?? 0) > LONG) await this.pictured();
+        if (this.gone) return;
         void this.readLedger();
         if (!this.snapshot.peek()?.completedAt) this.later(2000);
         let batch: Entry[] = [], timer = 0;
@@ -186,8 +189,16 @@ export class RunModel {
             }
             this.size += event.data.length;
             batch.push(readEvent(event.data.replace(/^\{"prevSeq":\d+,/, "{"), event.id));
-            if (!timer) timer = window.setTimeout(flush, this.events.length > 2000 ? 250 : 30);
+            if (!timer) timer = window.setTimeout(flush, this.events.length > 20000 ? 1000 : this.events.length > 2000 ? 250 : 30);
         }));
+    }
+    // The view on screen says when it has drawn what it has; one that never does keeps nobody waiting.
+    readonly drawn = signal(false);
+    private pictured(): Promise<void> {
+        return new Promise((go) => {
+            const stop = this.drawn.subscribe((yes) => { if (yes) setTimeout(done); }), timer = setTimeout(() => done(), PICTURE_MS);
+            const done = () => { stop(); clearTimeout(timer); go(); };
+        });
     }
     private merge(): void {
         const out: Entry[] = [];
@@ -279,23 +290,6 @@ export class RunModel {
         return { at, snapshot: await getJson<Snapshot>(`/v1/runs/${idOf(this.id)}?at=${at}`), by: "server" };
     }
 
-    itemsOf(run: Snapshot | null): Map<string, Item> {
-        const out = new Map<string, Item>();
-        if (!run) return out;
-        const defs = new Map(this.graph.value?.steps.map((s) => [s.stepId, s]));
-        for (const step of run.steps as Step[]) {
-            const plain = step.stepId.replace(/\[\d+\]/g, ""), def = defs.get(plain), kind = def ? (def.kind === "tasks" ? (def.loop ? "loop over items" : (def.tasks?.[0]?.kind ?? "route")) : def.kind) : "step";
-            const state = stepState(step, run, def?.kind);
-            const first = step.attempts?.[0]?.startedAt ?? step.startedAt, last = step.completedAt;
-            out.set(step.stepId, { id: step.stepId, step, def, kind, state, took: step.durationMs ?? (first && last ? Date.parse(last) - Date.parse(first) : null), children: [], known: true });
-        }
-        for (const [id, item] of out) {
-            const parent = /^(.*)\[\d+\]\.[^[\]]+$/.exec(id)?.[1];
-            if (parent) out.get(parent)?.children.push(item);
-        }
-        return out;
-    }
-
     // The hash of every record is the one that the next record names: asked here, of the bytes that were sent.
     private checking = false;
     private async check(): Promise<void> {
@@ -322,17 +316,41 @@ export class RunModel {
     get records(): Entry[] { return this.events; }
 }
 
+// What a fold says of every step, with what the document says of it.
+export function itemsOf(run: Snapshot | null, graph: Graph | null): Map<string, Item> {
+    const out = new Map<string, Item>();
+    if (!run) return out;
+    const defs = new Map(graph?.steps.map((s) => [s.stepId, s]));
+    for (const step of run.steps as Step[]) {
+        const plain = step.stepId.replace(/\[\d+\]/g, ""), def = defs.get(plain), kind = def ? (def.kind === "tasks" ? (def.loop ? "loop over items" : (def.tasks?.[0]?.kind ?? "route")) : def.kind) : "step";
+        const state = stepState(step, run, def?.kind);
+        const first = step.attempts?.[0]?.startedAt ?? step.startedAt, last = step.completedAt;
+        out.set(step.stepId, { id: step.stepId, step, def, kind, state, took: step.durationMs ?? (first && last ? Date.parse(last) - Date.parse(first) : null), children: [], known: true });
+    }
+    for (const [id, item] of out) {
+        const parent = /^(.*)\[\d+\]\.[^[\]]+$/.exec(id)?.[1];
+        if (parent) out.get(parent)?.children.push(item);
+    }
+    return out;
+}
+
 // A few letters of an id are enough where they mean one run.
 export async function resolve(id: string): Promise<string> {
     if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) return id;
+    const find = async () => (await getJson<{ items: { runId: string }[] }>("/v1/runs?limit=2&fields=runId&q=" + encodeURIComponent("run=" + id + "*"))).items;
+    // The beginning of a UUID: the list is asked first, so that nothing that is not there is asked for, and stands in the audit.
+    if (/^[0-9a-f-]{4,35}$/.test(id) && !/^\d{15,}$/.test(id)) {
+        const found = await find();
+        if (found.length === 1 && /^[0-9a-f]{8}-/.test(found[0]!.runId)) return found[0]!.runId;
+    }
     const answer = await ask(`/v1/runs/${idOf(id)}/status`);
     if (answer.ok) return id;
     if (answer.status !== 404) throw await refusalOf(answer);
     const missing = await refusalOf(answer);
     if (!/^[\w-]{4,}$/.test(id)) throw missing;
-    const page = await getJson<{ items: { runId: string }[] }>("/v1/runs?limit=2&fields=runId&q=" + encodeURIComponent("run=" + id + "*"));
-    if (page.items.length === 1) return page.items[0]!.runId;
-    if (page.items.length > 1) throw new Error(`several runs begin with ${id}: write more of it`);
+    const page = await find();
+    if (page.length === 1) return page[0]!.runId;
+    if (page.length > 1) throw new Error(`several runs begin with ${id}: write more of it`);
     throw missing;
 }
 

@@ -1,9 +1,11 @@
 // A run: what it is, why it is so, and its six tabs with the step over them and time below.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { act, again, mayFork, whyNot } from "../acts";
+import { nameOf } from "../api";
 import { actions, viewKeys } from "../palette";
 import { byTitle, byWords } from "../log";
 import { now, recent } from "../prefs";
+import { hidden, visible } from "../redacted";
 import { go, place, setQuery, withQuery } from "../route";
 import { inPast, Shell, useCommand } from "../shell";
 import { Chip, Glyph, runState, runSub, type State, word } from "../states";
@@ -12,7 +14,7 @@ import { Button, explain, Failure, Guarded, Icon, Skeleton, Time, toast } from "
 import { clock, count, left, oneLine, sha7, shellWord, short, span, strip } from "../words";
 import { Drawer } from "./drawer";
 import { Events } from "./events";
-import { GraphTab } from "./graph";
+import { GraphTab, warm } from "./graph";
 import { InputOutput } from "./io";
 import { type Item, resolve, RunModel } from "./model";
 import { SignalsTab } from "./signals";
@@ -47,6 +49,7 @@ export function Run() {
 
 function Loaded({ id }: { id: string }) {
     const model = useMemo(() => new RunModel(id), [id]);
+    useEffect(() => { if (!place.value.path[2]) warm(); }, []);
     useEffect(() => { model.begin(); return () => { model.end(); inPast.value = false; actions.value = []; viewKeys.value = null; }; }, [model]);
     const run = model.shown.value, live = model.snapshot.value;
     useEffect(() => { if (live) recent.value = [{ id, plan: live.planId ?? "" }, ...recent.peek().filter((r) => r.id !== id)].slice(0, 12); }, [live?.planId]);
@@ -58,7 +61,9 @@ function Loaded({ id }: { id: string }) {
     return <Shell crumb={crumb}><Page model={model} run={run} live={live} /></Shell>;
 }
 
-export interface TabProps { model: RunModel; run: Snapshot; items: Map<string, Item>; step: string | null; past: boolean; open: (step: string | null, show?: string) => void }
+// What a picture of steps needs; a document that has not run has it too.
+export interface GraphProps { model: Pick<RunModel, "graph" | "graphError">; run: Snapshot; items: Map<string, Item>; step: string | null; past: boolean; open: (step: string | null, show?: string) => void }
+export interface TabProps extends GraphProps { model: RunModel }
 
 // Where it is, in the words of the terminal.
 function commandOf(tab: string, id: string, at: string | null, step: string | null, show: string, attempt: string | null): string {
@@ -79,7 +84,8 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
         if (to === null && from) requestAnimationFrame(() => document.querySelector<HTMLElement>(`[data-step="${CSS.escape(from)}"]`)?.focus());
     };
     const toTab = (t: string) => go(withQuery({}, base + (t === "graph" ? "" : "/" + t)));
-    const props: TabProps = { model, run, items, step, past, open };
+    const props: TabProps = { model, run, items, step, past, open }, drawn = () => { requestAnimationFrame(() => { if (!model.drawn.peek()) performance.mark("cairn:drawn"); model.drawn.value = true; }); }; // the mark is what make page-full measures
+    useEffect(() => { if (tab !== "graph") drawn(); }, [tab]);
     useEffect(() => {
         const acts = actionsOf(live, past);
         actions.value = [
@@ -100,12 +106,13 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
             return true;
         };
     }, [items, step, past, at, live.status]);
-    const state = [...items.values()].some((i) => i.state === "held") ? "held" : runState(run), sub = runSub(run);
+    const own = runState(run), is = (s: State) => [...items.values()].some((i) => i.state === s), sub = runSub(run);
+    const state: State = is("held") ? "held" : own === "running" && is("event") && !is("running") ? "event" : own;
     const spoken = useSpoken(past ? "" : `${live.planId ?? "run"} is ${word(runState(live))}${live.failedSteps ? `, ${live.failedSteps} failed` : ""}`);
     if (tab === "why") return <WhyPage model={model} run={run} />;
     const counts = new Map<State, number>();
     for (const item of items.values()) counts.set(item.state, (counts.get(item.state) ?? 0) + 1);
-    const order: State[] = ["done", "reused", "running", "retrying", "approval", "held", "failed", "cancelled", "skipped", "waiting", "not_run", "unknown"];
+    const order: State[] = ["done", "reused", "running", "event", "retrying", "approval", "held", "failed", "cancelled", "skipped", "waiting", "not_run", "unknown"];
     const momentTime = past ? model.moments.value[model.momentIndex.value]?.entry.time : undefined;
     const there = model.pastSnapshot.value, lost = model.pastError.value;
     const end = past ? momentTime : run.completedAt;
@@ -126,7 +133,7 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
                     {live.parentRunId ? <span>started by <a class="link mono" href={"/runs/" + encodeURIComponent(live.parentRunId) + (live.parentStepId ? "?step=" + encodeURIComponent(live.parentStepId) : "")}>{short(live.parentRunId)}</a></span> : null}
                     <Chain model={model} />
                 </div>
-                <Cause items={items} run={run} open={open} />
+                <Cause model={model} items={items} run={run} open={open} />
                 <div class="tabs" role="tablist" aria-label="Views of the run">
                     {tabs.map((t) => (
                         <button key={t} role="tab" id={"tab-" + t} aria-selected={t === tab} tabIndex={t === tab ? 0 : -1} onClick={() => toTab(t)} onKeyDown={(e) => {
@@ -149,7 +156,7 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
             {model.checked.value.broken !== null ? <div class="banner bad" role="alert"><Glyph state="failed" />The chain is broken at event {model.checked.value.broken}: the record before it is not the one that was written. <a class="link" href={"/integrity?run=" + encodeURIComponent(id)}>Look</a></div> : null}
             {model.faults.value.length ? <div class="banner bad" role="alert"><Glyph state="failed" />The engine's own check, run in your browser, finds that this log is not what was written: {model.faults.value[0]}. <a class="link" href={"/integrity?run=" + encodeURIComponent(id)}>Look</a></div> : null}
             <div class="body" role="tabpanel" aria-labelledby={"tab-" + tab}>
-                <Guarded key={tab}>{tab === "timeline" ? <Timeline {...props} /> : tab === "events" ? <Events {...props} /> : tab === "steps" ? <StepsTab {...props} /> : tab === "io" ? <InputOutput {...props} /> : tab === "signals" ? <SignalsTab {...props} live={live} /> : <GraphTab {...props} />}</Guarded>
+                <Guarded key={tab}>{tab === "timeline" ? <Timeline {...props} /> : tab === "events" ? <Events {...props} /> : tab === "steps" ? <StepsTab {...props} /> : tab === "io" ? <InputOutput {...props} /> : tab === "signals" ? <SignalsTab {...props} live={live} /> : <GraphTab {...props} drawn={drawn} />}</Guarded>
                 {step ? <Drawer {...props} step={step} live={live} /> : null}
             </div>
             <Travel model={model} />
@@ -190,7 +197,7 @@ function Chain({ model }: { model: RunModel }) {
 }
 
 // The one line that says why, before any tab.
-function Cause({ items, run, open }: { items: Map<string, Item>; run: Snapshot; open: (step: string, show?: string) => void }) {
+function Cause({ model, items, run, open }: { model: RunModel; items: Map<string, Item>; run: Snapshot; open: (step: string, show?: string) => void }) {
     const all = [...items.values()], find = (s: State) => all.find((i) => i.state === s);
     const root = run.rootCause?.stepId ? items.get(run.rootCause.stepId) : undefined;
     const bad = root && (root.state === "failed" || root.state === "held") ? root : (find("held") ?? find("failed"));
@@ -207,11 +214,18 @@ function Cause({ items, run, open }: { items: Map<string, Item>; run: Snapshot; 
     }
     if (run.rootCause) return <div class="cause"><Glyph state="failed" /><div class="grow"><b>{run.rootCause.error.code}</b>: <span class="mono">{oneLine(run.rootCause.error.message)}</span></div></div>;
     if (gate) return <div class="cause warn"><Glyph state="approval" /><div class="grow"><b dir="auto">{gate.id} waits for a person</b>{gate.step.dueAt ? <> · <Due at={gate.step.dueAt} what="answers itself" /></> : null}</div><button class="link" onClick={() => open(gate.id)}>Answer</button></div>;
-    if (state === "paused") return <div class="cause warn"><Glyph state="paused" /><div class="grow"><b>Paused</b>{run.pauseReason ? ": " + strip(run.pauseReason) : ""}{run.substatus === "DRAINING" ? " · steps that run may finish" : ""}</div></div>;
+    if (state === "paused") return <div class="cause warn"><Glyph state="paused" /><div class="grow"><b>Paused{byWhom(model, "PAUSE")}</b>{run.pauseReason ? ": " + strip(run.pauseReason) : ""}{run.substatus === "DRAINING" ? " · steps that run may finish" : ""}</div></div>;
     if (retry) return <div class="cause warn"><Glyph state="retrying" /><div class="grow"><b dir="auto">{retry.id} retries</b> · attempt {tries(retry) + 1}{retry.step.dueAt ? <> <Due at={retry.step.dueAt} what="may start" /></> : null}</div><button class="link" onClick={() => open(retry.id)}>Why</button></div>;
-    if (state === "cancelled") return <div class="cause warn"><Glyph state="cancelled" /><div class="grow"><b>Cancelled</b>{run.cancelReason ? ": " + strip(run.cancelReason) : ""}</div></div>;
+    const event = find("event"), awaited = event?.step.awaitedEvent;
+    if (event && !find("running")) return <div class="cause run"><Glyph state="event" /><div class="grow"><b dir="auto">{event.id} waits for {awaited?.name ?? "an event"}</b>{awaited?.correlation !== undefined ? <> of <span class="mono" dir="auto">{visible(awaited.correlation)}</span></> : null}{event.step.dueAt ? <> · <Due at={event.step.dueAt} what="gives up" /></> : null}</div><button class="link" onClick={() => open(event.id)}>Why</button></div>;
+    if (state === "cancelled") return <div class="cause warn"><Glyph state="cancelled" /><div class="grow"><b>Cancelled{byWhom(model, "CANCEL|EMERGENCY_STOP")}</b>{run.cancelReason ? ": " + strip(run.cancelReason) : ""}</div></div>;
     if (run.status === "PENDING") return <div class="cause run"><Glyph state="waiting" /><div class="grow"><b>Nothing has started</b>: {strip(run.message) || "the run waits in its queue"}</div></div>;
     return null;
+}
+// Who sent the signal that the run follows: the log has it, the snapshot has not.
+function byWhom(model: RunModel, types: string): string {
+    const wanted = new RegExp(`"signalType":"(?:${types})"`), sent = [...model.entries.value].reverse().find((e) => /SIGNAL_?ACCEPTED/i.test(e.type) && wanted.test(e.raw)), name = sent && /"actor(?:Id)?":"((?:[^"\\]|\\.)*)"/.exec(sent.raw)?.[1];
+    return name && !hidden(name) ? " by " + nameOf(JSON.parse(`"${name}"`) as string) : "";
 }
 const tries = (item: Item) => item.step.attempts?.length ?? 0;
 export function Due({ at, what }: { at: string; what: string }) {

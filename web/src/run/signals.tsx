@@ -51,7 +51,7 @@ function write(type: string, verb: string, run: string, steps: string[], then: (
 export function SignalsTab({ model, live, items, past, open }: TabProps & { live: Snapshot }) {
     const records = useAsked(() => getJson<{ items: DecisionRecord[] }>(`/v1/runs/${idOf(model.id)}/signals`), [model.id, live.lastEventSeq, live.status, live.substatus, model.entries.value.length]);
     const it = { runId: model.id, planId: live.planId ?? "" }, off = past ? "You look at the past" : undefined;
-    const held = [...items.values()].filter((i) => i.state === "held"), open2 = [...items.values()].filter((i) => ["waiting", "held", "retrying"].includes(i.state)), gates = [...items.values()].filter((i) => i.state === "approval");
+    const held = [...items.values()].filter((i) => i.state === "held"), open2 = [...items.values()].filter((i) => ["waiting", "held", "retrying", "event"].includes(i.state)), gates = [...items.values()].filter((i) => i.state === "approval");
     return (
         <div class="pane">
             <div class="cols">

@@ -5,7 +5,7 @@ import { Virtual } from "../ui";
 import { count, oneLine, span } from "../words";
 import { fact } from "./graph";
 import type { Item } from "./model";
-import type { TabProps } from "./run";
+import type { GraphProps, TabProps } from "./run";
 
 export function reasonOf(item: Item): string {
     if (item.step.error) return oneLine(item.step.error.message);
@@ -27,7 +27,7 @@ export function StepsTab(props: TabProps) {
     );
 }
 
-export function Tree({ items, step, open, filter: needle = "" }: TabProps & { filter?: string }) {
+export function Tree({ items, step, open, filter: needle = "" }: GraphProps & { filter?: string }) {
     const low = needle.toLowerCase();
     const list = [...items.values()].filter((i) => (!low || i.id.toLowerCase().includes(low) || word(i.state).includes(low)) && ![...closed.value].some((c) => i.id.startsWith(c + "[")));
     const at = Math.max(0, list.findIndex((i) => i.id === step));
@@ -55,6 +55,6 @@ export function Tree({ items, step, open, filter: needle = "" }: TabProps & { fi
             </div>
         );
     };
-    return <Virtual class="sttable" role="treegrid" label="Steps" count={list.length} estimate={37} render={row} keyOf={(n) => list[n]!.id}
+    return <Virtual class="sttable" role="treegrid" label="Steps" count={list.length} estimate={37} of={items} render={row} keyOf={(n) => list[n]!.id}
         head={<div class="strow head" role="row"><span role="columnheader">Step</span><span role="columnheader">State</span><span role="columnheader">Took</span><span role="columnheader" class="c-s">Kind</span><span role="columnheader" class="c-w">Why</span></div>} />;
 }

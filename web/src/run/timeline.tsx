@@ -1,9 +1,12 @@
 // When everything was: attempts, waits between them, gates, pauses. Idle time that would hide the rest is cut out, and says how long it was.
+import { signal } from "@preact/signals";
 import { useMemo, useRef, useState } from "preact/hooks";
+import { getJson, idOf } from "../api";
 import { now, utc } from "../prefs";
 import { Glyph } from "../states";
-import { Empty, Virtual } from "../ui";
-import { clock, span } from "../words";
+import type { Snapshot, Step } from "../types";
+import { Empty, useAsked, Virtual } from "../ui";
+import { clock, count, span } from "../words";
 import { showCritical } from "./graph";
 import type { Item } from "./model";
 import type { TabProps } from "./run";
@@ -19,7 +22,7 @@ export function piecesOf(item: Item, until: number, ready: number): Piece[] {
     tries.forEach((a, i) => {
         const next = tries[i + 1], from = at(a.startedAt), end = a.endedAt ? at(a.endedAt) : next ? at(next.startedAt) : until;
         const lost = !a.endedAt && !!next; // the engine died, and the attempt was sent again
-        const kind = lost ? "cancelled" : a.error ? (item.state === "cancelled" && i === tries.length - 1 ? "cancelled" : "failed") : a.endedAt ? "done" : item.state === "approval" ? "approval" : item.state === "held" ? "failed" : "running";
+        const kind = lost ? "cancelled" : a.error ? (item.state === "cancelled" && i === tries.length - 1 ? "cancelled" : "failed") : a.endedAt ? "done" : item.state === "approval" || item.state === "event" ? item.state : item.state === "held" ? "failed" : "running";
         out.push({ from, to: Math.max(from, end), kind, title: `attempt ${a.logicalAttemptId}: ${span(end - from)}${a.error ? ", " + a.error.code : ""}${lost ? ", cut off: the engine died here" : ""}` });
         if (a.error && (next || item.state === "retrying")) out.push({ from: end, to: next ? at(next.startedAt) : item.step.dueAt ? Math.min(at(item.step.dueAt), Math.max(until, end)) : until, kind: "backoff", title: "waits for the next attempt" });
     });
@@ -29,7 +32,7 @@ export function piecesOf(item: Item, until: number, ready: number): Piece[] {
 // Time without anything in it that is longer than three times the rest is cut.
 export interface Cut { from: number; to: number; width: number }
 export function scale(pieces: Piece[], t0: number, t1: number): { x: (t: number) => number; cuts: Cut[]; total: number } {
-    const busy = pieces.filter((p) => p.kind !== "wait" && p.kind !== "backoff" && p.kind !== "approval").sort((a, b) => a.from - b.from);
+    const busy = pieces.filter((p) => p.kind !== "wait" && p.kind !== "backoff" && p.kind !== "approval" && p.kind !== "event").sort((a, b) => a.from - b.from);
     const gaps: { from: number; to: number }[] = [];
     let end = t0;
     for (const p of busy) {
@@ -54,6 +57,24 @@ export function scale(pieces: Piece[], t0: number, t1: number): { x: (t: number)
     return { x, cuts, total: Math.max(1, x(t1)) };
 }
 
+// How long each step took in runs of the same plan before this one, and when it began: the middle of the last ten that completed.
+const usual = signal(false);
+type Habit = Map<string, { from: number; took: number; of: number }>;
+async function habitOf(run: Snapshot): Promise<Habit> {
+    const out: Habit = new Map(), seen = new Map<string, { from: number; took: number }[]>();
+    const page = await getJson<{ items: { runId: string; total?: number }[] }>("/v1/runs?limit=11&q=" + encodeURIComponent(`plan="${run.planId ?? ""}" status=COMPLETED created<${run.startedAt ?? "now"}`));
+    const before = page.items.filter((r) => r.runId !== run.runId && (r.total ?? 0) <= 2000).slice(0, 10);
+    for (const other of await Promise.all(before.map((r) => getJson<Snapshot>("/v1/runs/" + idOf(r.runId))))) {
+        for (const s of other.steps as Step[]) {
+            const from = at(s.attempts?.[0]?.startedAt ?? s.startedAt) - at(other.startedAt), took = at(s.completedAt) - at(other.startedAt) - from;
+            if (s.status === "SUCCESS" && from >= 0 && took >= 0) (seen.get(s.stepId) ?? seen.set(s.stepId, []).get(s.stepId)!).push({ from, took });
+        }
+    }
+    const middle = (all: number[]) => all.sort((a, b) => a - b)[Math.floor(all.length / 2)]!;
+    for (const [id, all] of seen) out.set(id, { from: middle(all.map((x) => x.from)), took: middle(all.map((x) => x.took)), of: all.length });
+    return out;
+}
+
 export function Timeline({ model, run, items, step, past, open }: TabProps) {
     const live = !run.completedAt && !past;
     const tick = live ? now.value : 0;
@@ -75,6 +96,7 @@ export function Timeline({ model, run, items, step, past, open }: TabProps) {
         return { list, t0, t1: t1 > t0 ? t1 : t0 + 1, until, ...scale(all, t0, t1 > t0 ? t1 : t0 + 1) };
     }, [items, run, past, model.momentIndex.value, Math.floor(tick / 1000)]);
     const crit = useMemo(() => (showCritical.value ? critical(model.graph.value, items) : new Set<string>()), [items, showCritical.value]);
+    const habit = useAsked(async () => (usual.value ? await habitOf(run) : null), [usual.value, run.runId]);
     if (!run.startedAt || rows.list.length === 0) return <div class="pane"><Empty title="Nothing has started">The run waits. {run.message ?? ""}</Empty></div>;
 
     const [z0, z1] = zoom ?? [0, 1], part = z1 - z0;
@@ -85,18 +107,21 @@ export function Timeline({ model, run, items, step, past, open }: TabProps) {
     const ticks: number[] = [];
     for (let t = Math.ceil((z0 * rows.total) / unit) * unit; t <= z1 * rows.total && ticks.length < 40; t += unit) ticks.push(t);
     const tickPc = (v: number) => ((v / rows.total - z0) / part) * 100;
+    const clockPc = window.innerWidth <= 640 ? 26 : step ? 13 : 7; // what the first of them takes, which is a time of day
     const cutLeft = (c: Cut) => pc(c.from), cutWide = (c: Cut) => pc(c.to) - pc(c.from);
 
     const row = (i: number) => {
         const { item, pieces } = rows.list[i]!, last = pieces.at(-1), c = crit.has(item.id) ? " crit" : "";
-        const label = item.state === "failed" || item.state === "held" ? ((item.step.attempts?.length ?? 0) > 1 ? item.step.attempts!.length + " attempts" : "failed") : item.state === "approval" ? "waits " + span(rows.until - at(item.step.startedAt)) : item.state === "retrying" ? "retries" : item.took !== null ? span(item.took) : "";
+        const ghost = habit.value?.get(item.id);
+        const label = item.state === "failed" || item.state === "held" ? ((item.step.attempts?.length ?? 0) > 1 ? item.step.attempts!.length + " attempts" : "failed") : item.state === "approval" || item.state === "event" ? "waits " + span(rows.until - at(item.step.startedAt)).replace(/m \d\ds$/, "m") : item.state === "retrying" ? "retries" : item.took !== null ? span(item.took) : "";
         const tone = item.state === "failed" || item.state === "held" ? " bad" : item.state === "approval" || item.state === "retrying" ? " warn" : "";
         const skipAt = item.state === "skipped" && item.step.completedAt ? pc(at(item.step.completedAt)) : null;
         return (
             <div class={"tlrow" + (step === item.id ? " sel" : "")} onClick={() => open(item.id)}>
                 <button class="lab" data-step={item.id} title={item.id}><Glyph state={item.state} /><span class="ell" dir="auto">{item.id}</span></button>
                 <div class="lane">
-                    {pieces.map((p, k) => { const l = pc(p.from), w = pc(p.to) - l; return l > 100 || l + w < 0 ? null : <i key={k} class={"b " + p.kind + (p.kind === "wait" || p.kind === "backoff" ? "" : c)} title={p.title} style={{ left: css(Math.max(l, -1)), width: css(Math.min(w, 101 - Math.max(l, -1))) }} />; })}
+                    {ghost ? <i class="b ghost" title={`usually ${span(ghost.took)}: the middle of ${count(ghost.of, "run")} before`} style={{ left: css(pc(rows.t0 + ghost.from)), width: css(pc(rows.t0 + ghost.from + ghost.took) - pc(rows.t0 + ghost.from)) }} /> : null}
+                    {pieces.map((p, k) => { const l = pc(p.from), w = pc(p.to) - l; return l > 100 || l + w < 0 ? null : <i key={k} class={"b " + p.kind + (p.kind === "wait" || p.kind === "backoff" ? "" : c)} title={p.kind === "event" ? `waits for ${item.step.awaitedEvent?.name ?? "an event"}: ${span(p.to - p.from)}` : p.title} style={{ left: css(Math.max(l, -1)), width: css(Math.min(w, 101 - Math.max(l, -1))) }} />; })}
                     {item.step.loop ? <i class="blab num" style={{ left: css(Math.min(94, pc(last?.to ?? rows.t0))) }}>{item.step.loop.done} of {item.step.loop.total}</i> : last && label && pc(last.to) >= 0 && pc(last.to) <= 100 ? <span class={"blab num" + tone} style={{ left: css(pc(last.to)) }}>{label}</span> : null}
                     {skipAt !== null ? <><i class="mark" style={{ left: css(skipAt) }} /><span class="blab" style={skipAt > 85 ? { right: css(100 - skipAt), paddingRight: "12px" } : { left: css(skipAt), paddingLeft: "10px" }}>skipped</span></> : null}
                 </div>
@@ -127,9 +152,9 @@ export function Timeline({ model, run, items, step, past, open }: TabProps) {
         <div class="pane tlpane" ref={box} onWheel={wheel} onPointerDown={press} onKeyDown={(e) => { if (e.key === "0") { setZoom(null); e.stopPropagation(); } }}>
             <div class="tl">
                 <div class="tlrow axis">
-                    <div class="lab"><button aria-pressed={showCritical.value} onClick={() => { showCritical.value = !showCritical.value; }}>Critical path</button>{zoom ? <button onClick={() => setZoom(null)}>All</button> : null}</div>
+                    <div class="lab"><button aria-pressed={showCritical.value} onClick={() => { showCritical.value = !showCritical.value; }}>Critical path</button><button class="usual" aria-pressed={usual.value} title="How long each step took in the last runs that completed" onClick={() => { usual.value = !usual.value; }}>Usual</button>{usual.value && habit.value?.size === 0 ? <span class="faint">no run before</span> : null}{zoom ? <button onClick={() => setZoom(null)}>All</button> : null}</div>
                     <div class="lane" title="Drag to zoom, double click for all" onDblClick={() => setZoom(null)}>
-                        {ticks.map((t, i) => (rows.cuts.some((c) => t > rows.x(c.from) && t <= rows.x(c.to)) ? null : <span class="tick num" key={t} style={{ left: css(tickPc(t)) }}>{i === 0 && !zoom ? clock(rows.t0, utc.value).slice(0, 8) : "+" + span(timeOf(rows, t))}</span>))}
+                        {ticks.map((t, i) => (rows.cuts.some((c) => t > rows.x(c.from) && t <= rows.x(c.to)) || (i > 0 && !zoom && tickPc(t) < clockPc) ? null : <span class="tick num" key={t} style={{ left: css(tickPc(t)) }}>{i === 0 && !zoom ? clock(rows.t0, utc.value).slice(0, 8) : "+" + span(timeOf(rows, t))}</span>))}
                         {drag ? <i class="drag" style={{ left: css(drag[0] * 100), width: css((drag[1] - drag[0]) * 100) }} /> : null}
                     </div>
                 </div>
@@ -139,7 +164,7 @@ export function Timeline({ model, run, items, step, past, open }: TabProps) {
                         {rows.cuts.map((c) => <i class="cut" key={c.from} title={`Nothing happened for ${span(c.to - c.from)}`} style={{ left: css(cutLeft(c) + cutWide(c) / 2) }}><em>{span(c.to - c.from)}</em></i>)}
                         {past ? <i class="atline" style={{ left: css(pc(rows.until)) }} /> : live ? <i class="nowline" style={{ left: css(pc(rows.until)) }} /> : null}
                     </div></div>
-                    {rows.list.length > 200 ? <Virtual count={rows.list.length} estimate={34} render={row} keyOf={(i) => rows.list[i]!.item.id} class="tlvirtual" /> : rows.list.map((_, i) => <div key={rows.list[i]!.item.id}>{row(i)}</div>)}
+                    {rows.list.length > 200 ? <Virtual count={rows.list.length} estimate={34} of={rows.list} render={row} keyOf={(i) => rows.list[i]!.item.id} class="tlvirtual" /> : rows.list.map((_, i) => <div key={rows.list[i]!.item.id}>{row(i)}</div>)}
                 </div>
             </div>
         </div>

@@ -1,14 +1,15 @@
 // Why: the verdict in words, then the chain of what it hangs on. Every link names the event that proves it.
 import type { ComponentChildren } from "preact";
-import { getJson, idOf, nameOf } from "../api";
+import { getJson, idOf, nameOf, several } from "../api";
 import { type By, byTitle, byWords } from "../log";
 import { now } from "../prefs";
 import { hidden } from "../redacted";
 import { go, place, withQuery } from "../route";
 import { Chip, Glyph, runState, type State, word } from "../states";
 import type { Part, Snapshot, Why, WhyArc } from "../types";
-import { Clock, Cmd, Failure, Hidden, Skeleton, useAsked } from "../ui";
+import { Button, Clock, Cmd, Failure, Hidden, Skeleton, useAsked } from "../ui";
 import { absolute, ago, clock, count, left, short, span, strip } from "../words";
+import { maySendEvent, sendEvent } from "../sending";
 import type { RunModel } from "./model";
 import { Due } from "./run";
 import { Decision, Gate } from "./signals";
@@ -20,7 +21,7 @@ function visitOf(model: RunModel, step: string): string {
 
 // Of a moment of the past: folded here where that can be, else by the server. Of now: by the server, which knows more than the log (who owns the run).
 export function useWhy(model: RunModel, step: string | null) {
-    const at = model.at.value, live = model.snapshot.value, named = step === null ? null : visitOf(model, step), path = `/v1/runs/${idOf(model.id)}${named ? "/steps/" + idOf(named) : ""}/why`;
+    const at = model.at.value, live = model.snapshot.value, named = step === null ? null : visitOf(model, step), path = `/v1/runs/${idOf(model.id)}${named ? "/steps/" + several(named) : ""}/why`;
     const asked = useAsked(async (): Promise<{ why: Why; by: By | null }> => {
         const here = at ? await model.own.why(named, at) : null;
         return here ? { why: here, by: "browser" } : { why: await getJson<Why>(path + (at ? "?at=" + at : "")), by: at ? "server" : null };
@@ -28,7 +29,7 @@ export function useWhy(model: RunModel, step: string | null) {
     return { ...asked, value: asked.value?.why, by: asked.value?.by ?? null };
 }
 
-const states = new Set(["waiting", "running", "retrying", "approval", "held", "paused", "done", "reused", "skipped", "failed", "cancelled", "not_run"]);
+const states = new Set(["waiting", "running", "event", "retrying", "approval", "held", "paused", "done", "reused", "skipped", "failed", "cancelled", "not_run"]);
 const stateOf = (text: string | undefined): State => (text && states.has(text) ? (text as State) : "unknown");
 // A sentence of the server: its steps lead to them, its times are written as everywhere on the page and go on counting.
 function Told({ parts, text, open, own, past }: { parts: Part[] | undefined; text: string; open?: (step: string) => void; own?: string | undefined; past: boolean }) {
@@ -79,6 +80,7 @@ export function Chain({ why, by, model, open, past }: { why: Why; by: By | null;
                 {why.rule ? <Link state={why.rule.passes === false ? "skipped" : why.rule.passes ? "done" : "waiting"} title="Rule"><div><span class="mono">{why.rule.name}</span> needs {why.rule.needs} · {why.rule.passes === undefined ? (why.rule.outlook === "will_not_pass" ? "cannot pass any more" : "still open") : why.rule.passes ? "passes" : "does not pass"}</div></Link> : null}
                 {why.when ? <Link state={why.when.result === false ? "skipped" : why.when.result ? "done" : "waiting"} title="Condition"><div class="mono">{why.when.text}{why.when.result === true ? " ✓" : why.when.result === false ? " ✗" : ""}</div>{why.when.atoms?.map((a, i) => (a.left !== undefined ? <div class="mono muted" key={i}>{a.joined ? a.joined + " " : ""}{JSON.stringify(a.left)} {a.operator} {typeof a.right === "string" ? a.right : JSON.stringify(a.right)} → {String(a.result)}</div> : a.error ? <div class="muted" key={i}>{a.error}</div> : null))}</Link> : null}
                 {why.admission ? <Link state={why.admission.allowed ? "done" : "skipped"} title="Admission"><div class="dep">{why.admission.allowed ? "it was let in" : "it was not let in"}{why.admission.when ? <span class="mono muted">{why.admission.when}</span> : null}<Seq n={why.admission.seq} /></div></Link> : null}
+                {why.event ? <Link state={why.state === "running" ? "event" : stateOf(why.state)} title="Event from outside"><div class="dep"><span class="mono">{why.event.name}</span>{why.event.correlation !== undefined ? <span class="muted">of <span class="mono" dir="auto">{hidden(why.event.correlation) ? <Hidden /> : why.event.correlation}</span></span> : null}{why.state === "running" && !past ? <span class="grow"><Button small why={maySendEvent()} onClick={() => sendEvent(why.event!, () => void model.refresh())}>Send it…</Button></span> : null}</div></Link> : null}
                 {why.gate?.answer ? <Link state={why.gate.answer.approved ? "done" : "failed"} title="Approval"><div class="dep">{why.gate.answer.by ?? "the deadline"} {why.gate.answer.approved ? "approved" : "rejected"} it <span class="muted"><Clock at={why.gate.answer.at} /></span><Seq n={why.gate.answer.seq} /></div><div class="muted" dir="auto">{strip(why.gate.message)}</div></Link> : null}
                 {why.gate && !why.gate.answer && past ? <Link state="approval" title="Approval"><div dir="auto">{strip(why.gate.message)}</div></Link> : null}
                 {why.loop ? <Link state="running" title="Loop"><div>round {why.loop.iteration} of at most {why.loop.maxIterations}{why.loop.verdict ? " · " + why.loop.verdict.toLowerCase() : ""}</div></Link> : null}
