@@ -18,6 +18,7 @@ static pid_t owner;
 static void on_signal(int number)
 {
     if (getpid() == owner) {
+        crash_stop_players();
         pid_t pid = fork();
         if (pid == 0) {
             execl("/bin/rm", "rm", "-rf", "--", scratch, (char *)NULL);

@@ -62,10 +62,25 @@ struct notice { // a world begins (ended = 0) or is over; then come `twice` pair
 
 struct worker {
     pid_t pid;
+    _Atomic pid_t *place;   // in `playing`
     int notes, errors;      // files in memory
     size_t next, step, end; // worlds next, next + step, ... below end
     size_t read;            // bytes of `notes` that were looked at
 };
+
+// The processes that play worlds now, for a signal handler that must stop them: a handler has no context but the process.
+static _Atomic pid_t playing[WORKERS_MAX];
+
+void crash_stop_players(void)
+{
+    for (size_t i = 0; i < WORKERS_MAX; i++) {
+        pid_t pid = playing[i];
+        if (pid <= 0) continue;
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+    }
+}
 
 static void write_all(int fd, const void *bytes, size_t size)
 {
@@ -204,8 +219,14 @@ static enum code launch(struct testing *t, struct worker *worker, struct error *
     worker->pid = 0;
     if (worker->next >= worker->end) return OK;
     fflush(NULL);
+    sigset_t all, before; // no handler may run while a process plays that `playing` does not name yet
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     worker->pid = fork();
-    if (worker->pid < 0) return error_set(err, E_LIMIT, "cannot start a process: %s", strerror(errno));
+    int why = errno;
+    if (worker->pid > 0) *worker->place = worker->pid;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (worker->pid < 0) return error_set(err, E_LIMIT, "cannot start a process: %s", strerror(why));
     if (worker->pid == 0) work(t, worker);
     return OK;
 }
@@ -229,6 +250,7 @@ static enum code play_worlds(struct testing *t, size_t from, struct error *err)
         struct worker *worker = &workers[open];
         *worker = (struct worker){.notes = memfd_create("worlds", MFD_CLOEXEC),
                                   .errors = memfd_create("errors", MFD_CLOEXEC),
+                                  .place = &playing[open],
                                   .next = from + open,
                                   .step = count,
                                   .end = end};
@@ -241,7 +263,7 @@ static enum code play_worlds(struct testing *t, size_t from, struct error *err)
             int status = 0;
             while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR) {
             }
-            worker->pid = 0;
+            *worker->place = worker->pid = 0;
             if (!rc) rc = collect(t, worker, status);
             if (!rc) rc = launch(t, worker, err);
         }

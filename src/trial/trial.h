@@ -364,6 +364,10 @@ struct crash_report {
 enum code crash_test(const struct crash_options *options, struct arena *arena, struct crash_report *out,
                      struct error *err) MUST_CHECK;
 // Where a world is killed, and the function that gets what happens in it.
+// Ends the processes that play worlds for this one, and waits until they are gone: what they write to is nobody's then. May be called by a
+// signal handler.
+void crash_stop_players(void);
+
 struct crash_kill {
     uint32_t first;                                // the number of the point
     uint32_t second;                               // and that of one after the restart; 0 = none
