@@ -485,12 +485,10 @@ static enum code live_otherwise(void *context, const struct record *record, cons
     return same ? OK : differs(replay, record->seq, moment, NULL, STR("nothing"));
 }
 
-// Back to the moment at `from`, by the log, and on from there to this one.
-static enum code try_otherwise(struct replay *replay, uint64_t from, const struct moment *moment, uint64_t seq)
+// The second run as it was before its first moment.
+static enum code begin_again(struct replay *replay)
 {
-    const struct run_ids *ids = &replay->head->ids;
-    struct idling idling = {.replay = replay, .from = from, .until = replay->ordinal};
-    struct run *again = run_new(replay->again->program, ids);
+    struct run *again = run_new(replay->again->program, &replay->head->ids);
     if (!again) return error_nomem(replay->err);
     again->env = &replay->env;
     run_free(replay->again);
@@ -498,7 +496,16 @@ static enum code try_otherwise(struct replay *replay, uint64_t from, const struc
     replay->outcome = (struct outcome){0};
     replay->expected = 0;
     holds_release(&replay->holds);
-    enum code rc = store_replay(replay->store, ids->tenant, ids->run, live_otherwise, &idling, replay->err);
+    return OK;
+}
+
+// Back to the moment at `from`, by the log, and on from there to this one.
+static enum code try_otherwise(struct replay *replay, uint64_t from, const struct moment *moment, uint64_t seq)
+{
+    const struct run_ids *ids = &replay->head->ids;
+    struct idling idling = {.replay = replay, .from = from, .until = replay->ordinal};
+    enum code rc = begin_again(replay);
+    if (!rc) rc = store_replay(replay->store, ids->tenant, ids->run, live_otherwise, &idling, replay->err);
     if (!rc && !replay->over && from == replay->ordinal) rc = decide_otherwise(replay, moment, seq);
     return rc;
 }
@@ -517,16 +524,9 @@ static enum code take_as_recorded(struct replay *replay)
 {
     const struct run_ids *ids = &replay->head->ids;
     struct idling folding = {.replay = replay, .until = replay->ordinal};
-    struct run *again = run_new(replay->again->program, ids);
-    if (!again) return error_nomem(replay->err);
-    again->env = &replay->env;
-    run_free(replay->again);
-    replay->again = again;
-    replay->outcome = (struct outcome){0};
-    replay->expected = 0;
+    if (begin_again(replay)) return E_NOMEM;
     replay->as_recorded = replay->answer->last;
     replay->report->unasked_count++;
-    holds_release(&replay->holds);
     return store_replay(replay->store, ids->tenant, ids->run, fold_until, &folding, replay->err);
 }
 

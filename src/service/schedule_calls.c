@@ -59,15 +59,23 @@ static bool is_approved(struct call *call, struct store *store)
            (!json_key(&plan, "parts") || json_key(&plan, "planRef"));
 }
 
+static enum code read_schedule(struct call *call, struct store *store, struct error *err)
+{
+    struct asking *asking = call->state;
+    struct note note;
+    enum code rc = store_note(store, SCHEDULE_SPACE, asking->key, &call->arena, &note, err);
+    asking->there = rc == OK;
+    if (!rc) rc = schedule_note_read(&note, &call->arena, &asking->note, err);
+    asking->note.version = asking->there ? note.version : 0;
+    return rc;
+}
+
 // Reads the schedule and asks who may. One that is not there, and one that the caller may not see, are the same. Reader thread.
 bool asking_find(struct call *call, struct store *store)
 {
     struct asking *asking = call->state;
-    struct note note;
     struct error err = {0};
-    enum code rc = store_note(store, SCHEDULE_SPACE, asking->key, &call->arena, &note, &err);
-    asking->there = rc == OK;
-    if (!rc) rc = schedule_note_read(&note, &call->arena, &asking->note, &err);
+    enum code rc = read_schedule(call, store, &err);
     if (rc && rc != E_NOT_FOUND) return call_failed(call, &err);
     struct auth_object object = object_of(call, asking);
     if (asking->operation == OPERATION_RUN_START && asking->there && (call->who.roles & ROLE_OPERATOR))
@@ -458,17 +466,13 @@ static bool has_room(struct call *call, struct store *store)
 static bool put_on_reader(struct call *call, struct store *store)
 {
     struct asking *asking = call->state;
-    struct note note;
     struct error err = {0};
-    enum code rc = store_note(store, SCHEDULE_SPACE, asking->key, &call->arena, &note, &err);
-    asking->there = rc == OK;
-    if (!rc) rc = schedule_note_read(&note, &call->arena, &asking->note, &err);
+    enum code rc = read_schedule(call, store, &err);
     if (rc && !asking->there && rc != E_NOT_FOUND) return call_failed(call, &err);
     if (asking->there) { // one that stands elsewhere is changed by who may there
         struct auth_object object = object_of(call, asking);
         if (!service_may(call, asking->operation, &object, (struct str){0})) return false;
     }
-    asking->note.version = asking->there ? note.version : 0;
     if (!take_document(call, store)) return false;
     struct run_ids ids = {.tenant = call->who.tenant, .environment = asking->given.environment};
     err = (struct error){0};
