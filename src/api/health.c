@@ -1,6 +1,7 @@
 // Is it there, who am I, what can it do, what does it count.
 #include "api/inside.h"
 
+#include "cairn/cairn.h"
 #include "contract/profile.h"
 #include "schema/embedded.h"
 
@@ -63,6 +64,16 @@ bool handle_metrics(struct ask *ask)
     buf_init(&text, (size_t)16 << 20);
     metrics_write(metrics, format, ask->call->who.roles & ROLE_PLATFORM, &text);
     return answer_kept(ask, 200, metrics_content_type(format), &text);
+}
+
+// Whose engines and pools these are: all tenants share them, so it is for those who see the metrics of the service.
+bool handle_engine_list(struct ask *ask)
+{
+    struct json body;
+    if (!service_may(ask->call, OPERATION_METRICS, NULL, (struct str){0})) return false;
+    if (!service_engines(ask->call->service, &ask->call->arena, &body)) return call_nomem(ask->call);
+    JSON_ADD(&ask->call->arena, &body, {"version", json_word(CAIRN_VERSION)});
+    return call_answer(ask->call, 200, body);
 }
 
 struct json principal_json(struct ask *ask)

@@ -292,7 +292,7 @@ route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_
     handle_capabilities, handle_run_list, handle_run_start, handle_run_status, handle_run_events, handle_signal_post,
     handle_signal_put, handle_run_delete, handle_fork, handle_events_all, handle_definition_list,
     handle_definition_get, handle_definition_put, handle_definition_document, handle_definition_approve,
-    handle_store_list, handle_plan_validate, handle_plan_graph, handle_worker_list, handle_worker, handle_worker_read,
+    handle_store_list, handle_plan_validate, handle_plan_graph, handle_worker_list, handle_engine_list, handle_worker, handle_worker_read,
     handle_worker_artifact, handle_token_list, handle_token_create, handle_token_revoke, handle_run_resolve,
     handle_run_status_far, handle_ref_status, handle_ref_cancel, handle_ref_signal,
     handle_event_send, handle_incoming_list, handle_incoming_get, handle_hook,

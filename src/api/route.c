@@ -136,6 +136,8 @@ static const struct route routes[] = {
     {"POST", "/v1/plans:graph", "The steps of a document and the ways between them", .handle = handle_plan_graph,
      .flags = ROUTE_BODY, .operation = OPERATION_PLAN_VALIDATE, .body_max = DOCUMENT_BODY_MAX, .body = "DrawDocument",
      .answer = "Graph"},
+    {"GET", "/v1/engines", "Engines that share the store, and what executes attempts", .handle = handle_engine_list,
+     .answer = "Engines"},
     {"GET", "/v1/workers", "Workers that were heard of lately", .handle = handle_worker_list, .answer = "WorkerPage"},
     {"POST", "/v1/worker/poll", "Tasks for a worker (docs/format/worker.md)", .handle = handle_worker,
      .operation = OPERATION_WORKER_POLL, .call = REMOTE_POLL, .flags = ROUTE_JSON, .body = "WorkerPoll",

@@ -143,6 +143,7 @@ struct members {
     pthread_cond_t changed;
     pthread_t clerk;
     bool clerk_runs, stop, wants_sinks, has_sinks;
+    struct shard_map map; // what the store last said. shared: mutex
 };
 
 // ---- schedules (schedules.h). owner: engine thread, but for what says otherwise
@@ -301,6 +302,7 @@ enum code members_join(struct service *service, struct error *err) MUST_CHECK;  
 enum code members_start(struct service *service, struct error *err) MUST_CHECK; // sinks, when it is our duty
 void members_stop(struct service *service);                                     // while the engine turns
 enum code members_tick(struct service *service, int64_t mono_ms, struct error *err) MUST_CHECK;
+struct shard_map members_map(struct members *members); // what the store last said. Any thread
 bool members_may_start(void *service);                 // I29
 bool members_have_duty(const struct service *service); // what is done once for the whole store is done here. Any thread
 bool members_are_adopting(const struct service *service);

@@ -143,6 +143,18 @@ static uint64_t plan_gives(struct service *service, const struct shard_map *map,
     return give;
 }
 
+static void set_map(struct members *members, const struct shard_map *map)
+{
+    LOCKED(&members->mutex);
+    members->map = *map;
+}
+
+struct shard_map members_map(struct members *members)
+{
+    LOCKED(&members->mutex);
+    return members->map;
+}
+
 static void told(struct service *service, const struct shard_map *map, int64_t asked_ms)
 {
     struct members *members = &service->members;
@@ -152,6 +164,7 @@ static void told(struct service *service, const struct shard_map *map, int64_t a
     if (came || left)
         os_log(LOG_INFO, "shards taken=%d given=%d have=%d engines=%u", __builtin_popcountll(came),
                __builtin_popcountll(left), __builtin_popcountll(map->mine), map->members);
+    set_map(members, map);
     if (left) engine_let_go(service->engine, left); // none, unless the store thinks otherwise than we do
     __atomic_store_n(&members->self, map->self, __ATOMIC_RELAXED);
     __atomic_store_n(&members->count, map->members, __ATOMIC_RELAXED);

@@ -195,6 +195,9 @@ struct service_projection {
 };
 struct service_projection service_projection(struct service *service);
 
+// The engines that share the store, and what executes attempts: {items, hosts}. False: out of memory. Any thread.
+bool service_engines(struct service *service, struct arena *arena, struct json *out) MUST_CHECK;
+
 // ---- calls
 
 struct answer {

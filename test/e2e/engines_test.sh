@@ -9,6 +9,10 @@ test_engines_a_worker_serves_several_of_them() {
     engine one "$CAIRN" --route '*=default'
     engine two "$CAIRN" --route '*=default'
     wait_for test -s files.token
+    # Each tells of both: two shares that are all there is, one duty, and which of them answers.
+    shares() { asks "$1" GET /v1/engines | jq -c '[.count, ([.items[].shards] | add), (.items | length), ([.items[] | select(.duty)] | length), ([.items[] | select(.self)] | length)]'; }
+    for name in one two; do wait_for eval '[ "$(shares $name)" = "[2,64,2,1,1]" ]'; done
+    equal "$(for name in one two; do asks $name GET /v1/engines | jq '.items[] | select(.self).number'; done | sort -u | wc -l)" 2 'numbers of the two'
     asks one POST /v1/tokens '{"name":"w","roles":["Worker"],"pool":"default"}' | jq -r .token >w.token
     knows_token() { [ "$(curl -s -o /dev/null -w '%{http_code}' -X POST -H "Authorization: Bearer $(cat w.token)" -H 'Content-Type: application/json' --data '{"worker":"w1","waitMs":0}' "$(cat two/url)/v1/worker/poll")" = 200 ]; }
     wait_for knows_token # others read tokens every two seconds

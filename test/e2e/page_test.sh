@@ -426,6 +426,19 @@ test_the_store_tells_its_size_and_growth_to_those_who_see_metrics() {
     token='' ask GET /v1/usage && answers 401
 }
 
+test_engines_and_hosts_are_told_to_those_who_see_metrics() {
+    serve
+    ask GET /v1/engines && answers 200
+    equal "$(jq -c '[.items, .count, .several, .ready, [.hosts[].kind]]' body)" '[[{"self":true,"duty":true}],1,false,true,["server","workers"]]'
+    ask POST /v1/tokens '{"name":"w","roles":["worker"],"pool":"gpu"}' && answers 201
+    worker=$(jq -r .token body)
+    token=$worker ask POST /v1/worker/poll '{"worker":"w1","waitMs":0,"slots":2}' && answers 200
+    ask GET /v1/engines && equal "$(jq -c '.hosts[1] | [.workers, .waiting, .leased]' body)" '[1,0,0]'
+    equal "$(jq -c '[.hosts[1].pools[] | select(.name == "gpu") | .workers]' body)" '[1]'
+    ask POST /v1/tokens '{"name":"op","roles":["operator"]}' && token=$(jq -r .token body)
+    ask GET /v1/engines && answers 403
+}
+
 # What `cairn ui` prints: the address in $url, the ticket in $ticket.
 ui_says() {
     wait_for grep -q '#ticket=' "$1"

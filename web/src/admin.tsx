@@ -1,4 +1,4 @@
-// What operators look at: queues and workers, the outbox, alerts, and the audit. Each table says when there is nothing wrong.
+// What operators look at: the outbox, alerts, the audit and the store. Each table says when there is nothing wrong.
 import { useEffect, useState } from "preact/hooks";
 import { getJson, idOf, mayAs, nameOf, send } from "./api";
 import { resyncs } from "./live";
@@ -6,48 +6,10 @@ import { now } from "./prefs";
 import { place, setQuery } from "./route";
 import { useCommand } from "./shell";
 import { Glyph } from "./states";
-import type { Alert, Letter, Queue, Sink, StoreUsage, Worker } from "./types";
+import type { Alert, Letter, Sink, StoreUsage } from "./types";
 import { Ask, does, Table, useTurn } from "./tables";
 import { Button, Clock, Cmd, dialog, Empty, Failure, Icon, Json, Seg, Skeleton, Time, trouble, useAsked } from "./ui";
 import { ago, bytes, count, short, span } from "./words";
-
-// ---- queues and workers
-
-export function Queues() {
-    useCommand("cairn queue ls", "Queues & workers");
-    const turn = useTurn(3000);
-    const queues = useAsked(() => getJson<{ items: Queue[] }>("/v1/queues"), [turn]), workers = useAsked(() => getJson<{ items: Worker[] }>("/v1/workers"), [turn]);
-    const limits = useAsked(() => getJson<{ runsInFlight: number; startsPerSecond: number; runsNow: number }>("/v1/limits"), [turn]);
-    const may = mayAs("Operator") ? undefined : "Needs the role Operator";
-    return (
-        <div class="page scroll">
-            <div class="row"><h1 class="grow">Queues & workers</h1>{limits.value ? <span class="muted num">{count(limits.value.runsNow, "run")} in flight{limits.value.runsInFlight ? ` of ${limits.value.runsInFlight}` : ", no limit"}{limits.value.startsPerSecond ? ` · ${limits.value.startsPerSecond} starts a second` : ""}</span> : null}</div>
-            <h2>Queues</h2>
-            {queues.error && !queues.value ? <Failure error={queues.error} again={queues.again} /> : !queues.value ? <Skeleton rows={2} /> : (
-                <Table label="Queues" head={[["Queue"], ["State"], ["Running", "r"], ["Waiting", "r"], ["Oldest", "r"], ["When it is full"], ["", "r"]]}>
-                    {queues.value.items.map((q) => (
-                        <tr key={q.name}>
-                            <td><b dir="auto">{q.name}</b>{q.priority ? <span class="faint"> priority {q.priority}</span> : null}</td>
-                            <td><span class="row"><Glyph state={q.paused ? "paused" : q.queued ? "waiting" : "done"} />{q.paused ? "paused" : q.queued ? "full" : "open"}</span></td>
-                            <td class="r num">{q.running}{q.maxRunning ? " of " + q.maxRunning : ""}</td><td class="r num">{q.queued}</td><td class="r"><Time at={q.oldestQueuedAt} /></td>
-                            <td class="muted">{q.policy === "REJECT" ? "starts are refused" : q.policy === "DELAY" ? `steps wait ${span(q.delayMs)}` : `up to ${q.maxQueued.toLocaleString("en-US")} wait`}</td>
-                            <td class="r">{q.paused ? <Button small why={may} onClick={() => void does(() => send("POST", `/v1/queues/${idOf(q.name)}/resume`, {}), `Runs of ${q.name} start again.`, queues.again)}>Resume</Button> : <Button small why={may} onClick={() => { dialog.value = () => <Ask title={`Pause the queue ${q.name}?`} about="What runs goes on. Nothing of it starts any more." verb="Pause" send={() => send("POST", `/v1/queues/${idOf(q.name)}/pause`, {})} then={queues.again} />; }}>Pause…</Button>}</td>
-                        </tr>
-                    ))}
-                </Table>
-            )}
-            <h2>Workers</h2>
-            {workers.error && !workers.value ? <Failure error={workers.error} again={workers.again} /> : !workers.value ? <Skeleton rows={2} /> : workers.value.items.length === 0 ? <Empty title="No workers are connected" command={"cairn worker --server " + location.origin}>Steps run in the server itself. A worker takes them to another machine:</Empty> : (
-                <Table label="Workers" head={[["Worker"], ["Pool"], ["Slots"], ["Leases", "r"], ["Last heard of", "r"]]}>
-                    {workers.value.items.map((w, i) => {
-                        const slots = Number(w.slots ?? 0), leases = Number(w.leases ?? 0), silent = Number(w.silentMs ?? 0);
-                        return <tr key={String(w.worker ?? i)}><td><b>{String(w.worker ?? "")}</b>{w.draining ? <span class="warn-text"> drains</span> : null}</td><td>{w.pool ?? ""}</td><td><div class="slots" role="img" aria-label={`${leases} of ${slots} slots are taken`}>{Array.from({ length: Math.min(slots, 64) }, (_, k) => <i key={k} class={k < leases ? "r" : ""} />)}</div></td><td class="r num">{leases}</td><td class={"r num" + (silent > 15000 ? " failed" : "")}>{span(silent)} ago</td></tr>;
-                    })}
-                </Table>
-            )}
-        </div>
-    );
-}
 
 // ---- outbox and dead letters
 

@@ -5,7 +5,7 @@ import { ask, getJson, idOf, mayAs, Refusal, refusalOf, send, several, uuid } fr
 import type { Editor, Problem } from "./editor";
 import { Grid } from "./grid";
 import { follow } from "./live";
-import { go, place } from "./route";
+import { definitionAt, definitionHref, go, LATEST, place, PARTS, versionInAddress } from "./route";
 import { GraphTab } from "./run/graph";
 import { itemsOf } from "./run/model";
 import type { GraphProps } from "./run/run";
@@ -14,7 +14,7 @@ import { Glyph, rowState, word } from "./states";
 import { Table } from "./tables";
 import type { Definition, Graph, RunRow, Snapshot } from "./types";
 import { Button, Empty, explain, Failure, Field, Seg, Since, Skeleton, Time, toast, trouble, useAsked } from "./ui";
-import { count, laidOut, oneLine, sha7, short, span } from "./words";
+import { count, laidOut, oneLine, sha7, shellWord, short, span } from "./words";
 
 interface Version { version: string; sha: string | undefined; runs: RunRow[]; kept: Definition | undefined }
 interface Plan { name: string; runs: RunRow[]; kept: Definition[]; versions: Version[] }
@@ -47,10 +47,10 @@ function Squares({ runs }: { runs: RunRow[] }) {
 }
 
 export function Definitions() {
-    const [, name, tab] = place.value.path, fresh = place.value.query.has("new");
+    const { name } = definitionAt(place.value.path), fresh = place.value.query.has("new");
     useEffect(() => follow("/v1/events", Number.MAX_SAFE_INTEGER, () => { moved.value++; }), []);
     if (fresh) return <Start />;
-    return name ? <One name={name} tab={tab ?? "source"} /> : <List />;
+    return name ? <One name={name} key={name} /> : <List />;
 }
 
 function List() {
@@ -61,7 +61,7 @@ function List() {
             <div class="row"><h1 class="grow">Definitions</h1><Button kind="pri" onClick={() => go("/definitions?new")}>Start a run</Button></div>
             {all.error && !all.value ? <Failure error={all.error} again={all.again} /> : !all.value ? <Skeleton /> : all.value.length === 0 ? <Empty title="No definition yet" command="cairn example hello">A document is kept with the first run that is made of it.</Empty> : (
                 <Table label="Definitions" head={[["Name"], ["Versions", "r"], ["Last run"], ["Last 20 runs"], ["p50", "r"], ["p95", "r"]]}>
-                    {all.value.map((p) => { const last = p.runs[0]; return <tr key={p.name}><td><a class="nm link" href={"/definitions/" + idOf(p.name)} dir="auto">{p.name}</a></td><td class="r num">{p.versions.length}</td><td>{last ? <span class="row"><Glyph state={rowState(last)} /><a class="link mono" href={"/runs/" + idOf(last.runId)}>{short(last.runId)}</a><span class="muted"><Time at={last.startedAt ?? last.createdAt} /></span></span> : <span class="faint">never</span>}</td><td><Squares runs={p.runs} /></td><td class="r num">{span(took(p.runs, 0.5))}</td><td class="r num">{span(took(p.runs, 0.95))}</td></tr>; })}
+                    {all.value.map((p) => { const last = p.runs[0]; return <tr key={p.name}><td><a class="nm link" href={definitionHref(p.name)} dir="auto">{p.name}</a></td><td class="r num">{p.versions.length}</td><td>{last ? <span class="row"><Glyph state={rowState(last)} /><a class="link mono" href={"/runs/" + idOf(last.runId)}>{short(last.runId)}</a><span class="muted"><Time at={last.startedAt ?? last.createdAt} /></span></span> : <span class="faint">never</span>}</td><td><Squares runs={p.runs} /></td><td class="r num">{span(took(p.runs, 0.5))}</td><td class="r num">{span(took(p.runs, 0.95))}</td></tr>; })}
                 </Table>
             )}
         </div>
@@ -80,22 +80,25 @@ async function documentOf(v: Version, name: string): Promise<string> {
     return answer.text();
 }
 
-function One({ name, tab }: { name: string; tab: string }) {
-    const all = useAsked(() => plans(name), [name]), plan = all.value?.find((p) => p.name === name), wanted = place.value.query.get("version");
-    const v = plan?.versions.find((x) => x.version === wanted) ?? plan?.versions[0];
-    useCommand(`cairn ls plan=${name}`, name);
-    const text = useAsked(async () => (v ? await documentOf(v, name) : undefined), [v?.version, v?.runs[0]?.runId]);
+const inAddress = (x: Version) => versionInAddress(x.version, x.sha) ?? LATEST;
+function One({ name }: { name: string }) {
+    const { version: wanted, part: tab } = definitionAt(place.value.path);
+    const all = useAsked(() => plans(name), [name]), plan = all.value?.find((p) => p.name === name);
+    const v = (wanted ? (plan?.versions.find((x) => x.version === wanted) ?? plan?.versions.find((x) => inAddress(x) === wanted || x.sha?.startsWith(wanted))) : undefined) ?? plan?.versions[0];
+    useCommand(`cairn ls ${shellWord("plan=" + name)}`, name);
+    const read = useAsked(async () => (v ? { of: v.version, text: await documentOf(v, name) } : undefined), [v?.version, v?.runs[0]?.runId]);
+    const text = { ...read, value: read.value?.of === v?.version ? read.value?.text : undefined }; // never the text of the version before under the name of this one
     if (all.error && !plan) return <Failure error={all.error} again={all.again} />;
     if (!all.value) return <div class="page"><Skeleton /></div>;
     if (!plan || !v) return <Empty title="There is no such definition"><a class="link" href="/definitions">Definitions</a></Empty>;
-    const base = "/definitions/" + idOf(name), to = (t: string) => go(base + (t === "source" ? "" : "/" + t) + (wanted ? "?version=" + encodeURIComponent(wanted) : ""));
+    const to = (t: typeof tab) => go(definitionHref(name, wanted, t));
     return (
         <div class="page scroll">
             <div class="row wrap"><h1 class="grow ell" dir="auto">{name}</h1>{v.kept && !v.kept.approvedAt ? <Button why={mayAs("Admin") ? undefined : "Needs the role Admin"} onClick={() => void send("POST", `/v1/definitions/${several(name)}/versions/${v.kept!.sha256}:approve`, {}).then(() => { toast("Approved."); all.again(); }, trouble)}>Approve</Button> : null}<Button kind="pri" onClick={() => to("start")}>Start…</Button></div>
             <div class="def">
-                <aside class="card" aria-label="Versions"><h3>Versions</h3>{plan.versions.map((x) => <button key={x.version} class="ver" aria-pressed={x === v} onClick={() => go(base + (tab === "source" ? "" : "/" + tab) + "?version=" + encodeURIComponent(x.version))}><span class="mono">@{sha7(x.version)}</span><span class="faint">{count(x.runs.length, "run")}{x.kept?.approvedAt ? " · approved" : ""}</span></button>)}</aside>
+                <aside class="card" aria-label="Versions"><h3>Versions</h3>{plan.versions.map((x) => <button key={x.version} class="ver" aria-pressed={x === v} onClick={() => go(definitionHref(name, inAddress(x), tab))}><span class="mono">@{sha7(x.version)}</span><span class="faint">{count(x.runs.length, "run")}{x.kept?.approvedAt ? " · approved" : ""}</span></button>)}</aside>
                 <section class="vstack">
-                    <Seg label="Parts" value={tab} onPick={to} items={[["source", "Source"], ["graph", "Graph"], ["grid", "Grid"], ["runs", "Runs"], ["start", "Start"]]} />
+                    <Seg label="Parts" value={tab} onPick={to} items={PARTS.map((p): [typeof tab, string] => [p, p[0]!.toUpperCase() + p.slice(1)])} />
                     {tab === "runs" ? (v.runs.length ? <div class="tablebox"><table class="grid" aria-label="Runs"><thead><tr><th scope="col">State</th><th scope="col">Run</th><th scope="col">Why</th><th scope="col" class="r">Started</th><th scope="col" class="r">Took</th></tr></thead><tbody>{v.runs.slice(0, 100).map((r) => <tr key={r.runId}><td><span class={"row " + rowState(r)}><Glyph state={rowState(r)} />{word(rowState(r))}</span></td><td><a class="link mono" href={"/runs/" + idOf(r.runId)}>{short(r.runId)}</a></td><td class="muted">{oneLine(r.cause)}</td><td class="r"><Time at={r.startedAt} /></td><td class="r num"><Since from={r.startedAt} to={r.endedAt} /></td></tr>)}</tbody></table></div> : <Empty title="This version has never run" />)
                         : tab === "grid" ? <Grid query={`plan="${name}"`} /> : tab === "graph" ? (v.runs[0] ? <Drawn run={v.runs[0].runId} key={v.version} /> : <Empty title="This version has never run">Its picture is made from the document of a run.</Empty>)
                         : text.error ? <Failure error={text.error} again={text.again} /> : text.value === undefined ? <Skeleton rows={4} /> : tab === "start" ? <Form document={text.value} from={v.runs[0]?.runId ?? null} key={v.version} /> : <Source text={laidOut(text.value)} key={v.version} />}

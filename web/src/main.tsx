@@ -2,7 +2,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { me, session } from "./api";
 import "./prefs";
-import { place, go } from "./route";
+import { definitionAt, place, go } from "./route";
 import { Runs } from "./runs";
 import { Shell } from "./shell";
 import { SignIn, takeTicket, whoAmI } from "./signin";
@@ -18,7 +18,7 @@ const later: Record<string, View> = {
     schedules: { crumb: "Schedules", deep: true, load: () => import("./schedules").then((m) => m.Schedules) },
     incoming: { crumb: "Incoming", load: () => import("./incoming").then((m) => m.Incoming) },
     compare: { crumb: "Compare", load: () => import("./compare").then((m) => m.Compare) },
-    queues: { crumb: "Queues & workers", load: () => import("./admin").then((m) => m.Queues) },
+    queues: { crumb: "Queues & workers", load: () => import("./queues").then((m) => m.Queues) },
     outbox: { crumb: "Outbox", load: () => import("./admin").then((m) => m.Outbox) },
     alerts: { crumb: "Alerts", load: () => import("./admin").then((m) => m.Alerts) },
     audit: { crumb: "Audit", load: () => import("./admin").then((m) => m.Audit) },
@@ -47,7 +47,7 @@ function App() {
     let view;
     if (!first || (first === "runs" && !second)) view = <Shell crumb="Runs"><Runs /></Shell>;
     else if (first === "runs") view = <Later name="run" view={runView} />;
-    else if (later[first]) view = <Shell crumb={second && later[first]!.deep ? <><a href={"/" + first}>{later[first]!.crumb}</a><span class="faint">/</span><span class="ell" dir="auto">{second}</span></> : later[first]!.crumb}><Later name={first} view={later[first]!} key={first} /></Shell>;
+    else if (later[first]) view = <Shell crumb={second && later[first]!.deep ? <><a href={"/" + first}>{later[first]!.crumb}</a><span class="faint">/</span><span class="ell" dir="auto">{first === "definitions" ? definitionAt(place.value.path).name : second}</span></> : later[first]!.crumb}><Later name={first} view={later[first]!} key={first} /></Shell>;
     else view = <Shell crumb="Not found"><Empty title="There is no such page"><a class="link" href="/runs">Runs</a></Empty></Shell>;
     return <>{view}{session.value === "out" ? <SignIn /> : null}</>;
 }

@@ -20,6 +20,27 @@ export function go(url: string, how: "push" | "replace" = "push"): void {
     history[how === "push" ? "pushState" : "replaceState"](null, "", url);
     place.value = read();
 }
+// A definition in the address: /definitions/NAME, or /definitions/NAME/VERSION/PART. Names may hold slashes, which are borders of segments
+// here as everywhere (a server takes no %2F): of an address that ends in a part, the last two segments are not of the name.
+export const PARTS = ["source", "graph", "grid", "runs", "start"] as const;
+export type DefinitionPart = (typeof PARTS)[number];
+const isPart = (text: string | undefined): text is DefinitionPart => PARTS.includes(text as DefinitionPart);
+export const LATEST = "latest";
+// Versions are named by what an address can hold: the beginning of a hash is enough, and what has a slash goes by the hash of its bytes.
+export function versionInAddress(version: string, sha?: string): string | null {
+    if (/^[0-9a-f]{12,}$/.test(version)) return version.slice(0, 7);
+    return version === "" || version === LATEST || /[/\\]|^\.{1,2}$/.test(version) ? (sha ? sha.slice(0, 7) : null) : version;
+}
+export function definitionAt(path: string[]): { name: string; version: string | null; part: DefinitionPart } {
+    const rest = path.slice(1), part = rest.at(-1);
+    if (rest.length < 3 || !isPart(part)) return { name: rest.join("/"), version: null, part: "source" };
+    return { name: rest.slice(0, -2).join("/"), version: rest.at(-2) === LATEST ? null : rest.at(-2)!, part };
+}
+export function definitionHref(name: string, version: string | null = null, part: DefinitionPart = "source"): string {
+    const segments = name.split("/"), plain = version === null && part === "source" && !(segments.length > 2 && isPart(segments.at(-1)));
+    return "/definitions/" + [...segments, ...(plain ? [] : [version ?? LATEST, part])].map(encodeURIComponent).join("/");
+}
+
 // The present address with other parameters; null takes one away.
 export function withQuery(change: Record<string, string | null>, path = location.pathname, hash = ""): string {
     const query = new URLSearchParams(location.search);

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { getJson, idOf, mayDo, nameOf, send, uuid } from "./api";
 import { Grid } from "./grid";
 import { now, utc } from "./prefs";
-import { go, place } from "./route";
+import { definitionHref, go, place } from "./route";
 import { useCommand } from "./shell";
 import { Chip, Glyph, type State } from "./states";
 import { Ask, does, Table, useTurn } from "./tables";
@@ -167,7 +167,7 @@ function One({ name }: { name: string }) {
             </div>
             <div class="facts">
                 <span><b class="mono">{whenOf(s)}</b> in <b>{s.zone}</b></span>
-                <span>starts {s.plan?.planId ? <a class="link" href={"/definitions/" + idOf(s.plan.planId)} dir="auto">{s.plan.planId}</a> : "a document"} <span class="mono">@{sha7(s.plan?.planVersion ?? "")}</span></span>
+                <span>starts {s.plan?.planId ? <a class="link" href={definitionHref(s.plan.planId)} dir="auto">{s.plan.planId}</a> : "a document"} <span class="mono">@{sha7(s.plan?.planVersion ?? "")}</span></span>
                 <span>while one runs: <b>{spec.overlap ?? "skip"}</b></span><span>missed times run late for <b>{spec.catchup ?? "1h"}</b></span>
                 {s.waiting?.length ? <span><b class="num">{s.waiting.length}</b> {s.waiting.length === 1 ? "time waits" : "times wait"}</span> : null}
                 {s.updatedAt ? <span>changed <b><Time at={s.updatedAt} /></b>{s.updatedBy ? " by " + nameOf(s.updatedBy) : ""}</span> : null}

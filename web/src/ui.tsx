@@ -102,9 +102,9 @@ export const Since = ({ from, to }: { from: string | null | undefined; to?: stri
 
 // ---- what is not there
 
-export function Empty({ title, children, command }: { title: string; children?: ComponentChildren; command?: string }) {
+export function Empty({ title, children, command, slim }: { title: string; children?: ComponentChildren; command?: string; slim?: boolean }) {
     return (
-        <div class="empty">
+        <div class={slim ? "empty slim" : "empty"}>
             <b>{title}</b>
             {children ? <span>{children}</span> : null}
             {command ? <Cmd text={command} /> : null}

@@ -399,6 +399,21 @@ class RunStatus(_RunStatus, total=False):
     ref: Dict[str, Any]
     lastEventSeq: int
 
+Engines = TypedDict("Engines", {
+    "items": List[Dict[str, Any]],
+    "nextCursor": "Cursor",
+    "count": int,
+    "several": bool,
+    "version": str,
+    "startedAt": "Time",
+    "ready": bool,
+    "turnedMs": int,
+    "storedMs": int,
+    "callsWaiting": int,
+    "projectorLagMs": int,
+    "hosts": List[Dict[str, Any]],
+}, total=True)
+
 _StoreUsage = TypedDict("_StoreUsage", {
     "kind": str,
     "runs": int,
@@ -1383,6 +1398,10 @@ class Operations:
     def post_plans_graph(self, body: "DrawDocument") -> "Graph":
         """The steps of a document and the ways between them."""
         return self._operation("POST", "/v1/plans:graph", {}, body=body)
+
+    def get_engines(self) -> "Engines":
+        """Engines that share the store, and what executes attempts."""
+        return self._operation("GET", "/v1/engines", {})
 
     def get_workers(self) -> "WorkerPage":
         """Workers that were heard of lately."""

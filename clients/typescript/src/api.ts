@@ -356,6 +356,21 @@ export interface RunStatus {
     lastEventSeq?: Integer;
 }
 
+export interface Engines {
+    items: Array<Record<string, unknown>>;
+    nextCursor: Cursor;
+    count: Integer;
+    several: boolean;
+    version: string;
+    startedAt: Time;
+    ready: boolean;
+    turnedMs: Integer;
+    storedMs: Integer;
+    callsWaiting: Integer;
+    projectorLagMs: Integer;
+    hosts: Array<Record<string, unknown>>;
+}
+
 export interface StoreUsage {
     kind: string;
     runs: Integer;
@@ -1300,6 +1315,11 @@ export abstract class Operations {
     /** The steps of a document and the ways between them. */
     postPlansGraph(body: DrawDocument): Promise<Graph> {
         return this.operation("POST", "/v1/plans:graph", {}, { body });
+    }
+
+    /** Engines that share the store, and what executes attempts. */
+    getEngines(): Promise<Engines> {
+        return this.operation("GET", "/v1/engines", {});
     }
 
     /** Workers that were heard of lately. */

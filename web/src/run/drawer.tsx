@@ -9,6 +9,7 @@ import type { Snapshot, Step } from "../types";
 import { Button, Clock, Empty, explain, Guarded, Icon, Skeleton, useAsked, Value } from "../ui";
 import { count, span, strip } from "../words";
 import { Files } from "./files";
+import { Inside } from "./inside";
 import { Given } from "./io";
 import { Logs } from "./logs";
 import type { Item, RunModel } from "./model";
@@ -29,7 +30,7 @@ export function Drawer({ model, items, step, past, open, live }: TabProps & { st
     };
     if (!item) return <aside class="drawer" aria-label={"Step " + step}><div class="dh"><div class="row"><h2 class="nm ell grow" ref={title} tabIndex={-1}>{step}</h2><button class="icon" aria-label="Close" onClick={() => open(null)}><Icon name="x" /></button></div></div><Empty title="There is no such step at this moment" /></aside>;
     const tries = item.step.attempts?.length ?? 0, group = groupOf(model, items, item);
-    const shown = group && show !== "logs" && !place.value.query.get("one") ? [...tabs, "items" as const] : item.children.length || item.step.loop ? [...tabs, "items" as const] : tabs;
+    const shown = group && show !== "logs" && !place.value.query.get("one") ? [...tabs, "items" as const] : item.children.length || item.step.loop || item.list ? [...tabs, "items" as const] : tabs;
     const it = { runId: model.id, planId: live.planId ?? "" }, ended = ["COMPLETED", "FAILED", "CANCELLED"].includes(live.status);
     return (
         <aside class="drawer" aria-label={"Step " + step} style={{ width: drawerWidth.value + "px" }}>
@@ -48,7 +49,7 @@ export function Drawer({ model, items, step, past, open, live }: TabProps & { st
                 {shown.map((t) => <button key={t} role="tab" aria-selected={t === show} tabIndex={t === show ? 0 : -1} onClick={() => setQuery({ show: t === "why" ? null : t, attempt: null })} onKeyDown={(e) => { const list = shown as readonly string[], i = list.indexOf(t) + (e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0); if (list[i] && list[i] !== t) { e.stopPropagation(); (e.currentTarget.parentElement!.children[i] as HTMLElement).focus(); setQuery({ show: list[i] === "why" ? null : list[i]!, attempt: null }); } }}>{t[0]!.toUpperCase() + t.slice(1)}</button>)}
             </div>
             <div class="dbody" key={show + step}>
-                <Guarded>{show === "logs" ? <Logs model={model} item={item} past={past} /> : show === "input" ? <Inputs model={model} item={item} /> : show === "output" ? <Output model={model} item={item} past={past} /> : show === "attempts" ? <Attempts item={item} /> : show === "items" ? <Items group={group ?? item.children} item={item} open={open} /> : <WhyTab model={model} step={step} past={past} open={open} />}</Guarded>
+                <Guarded>{show === "logs" ? <Logs model={model} item={item} past={past} /> : show === "input" ? <Inputs model={model} item={item} /> : show === "output" ? <Output model={model} item={item} past={past} /> : show === "attempts" ? <Attempts item={item} /> : show === "items" ? (item.step.loop || item.list) && !group ? <Inside model={model} item={item} run={live} /> : <Items group={group ?? item.children} open={open} /> : <WhyTab model={model} step={step} past={past} open={open} />}</Guarded>
             </div>
         </aside>
     );
@@ -118,11 +119,10 @@ function groupOf(model: RunModel, items: Map<string, Item>, item: Item): Item[] 
     const all = [...items.values()].filter((i) => i.kind === item.kind && key(i.id) === own);
     return all.length >= 8 ? all : null;
 }
-function Items({ group, item, open }: { group: Item[]; item: Item; open: TabProps["open"] }) {
-    const page = Number(place.value.query.get("page") ?? 0), loop = item.step.loop;
+function Items({ group, open }: { group: Item[]; open: TabProps["open"] }) {
+    const page = Number(place.value.query.get("page") ?? 0);
     const rank = (i: Item) => ["failed", "held", "approval", "retrying", "event", "running", "waiting", "not_run", "skipped", "done"].indexOf(i.state);
     const list = [...group].sort((a, b) => rank(a) - rank(b)), N = 100;
-    if (loop && !group.length) return <div class="sec"><h3>{loop.done} of {count(loop.total, "item")} done{loop.failed ? `, ${loop.failed} failed` : ""}</h3><div class="grid-items">{Array.from({ length: Math.min(loop.total, 600) }, (_, i) => <i key={i} class={i < loop.done ? "d" : i < loop.done + loop.failed ? "f" : i < loop.started ? "r" : ""} title={"item " + i} />)}</div></div>;
     return (
         <div class="sec">
             <h3>{count(list.length, "step")}</h3>

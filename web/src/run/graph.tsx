@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import workerUrl from "worker:./layout.worker.ts";
 import { viewKeys } from "../palette";
+import { isDark } from "../prefs";
 import { scriptUrl } from "../trusted";
 import { emphasis, Glyph, type State, word } from "../states";
 import { Empty, Skeleton } from "../ui";
@@ -61,8 +62,9 @@ function Cells({ states }: { states: State[] }) {
 function inner(node: Node): { states: State[]; done: number; total: number; what: string } {
     const first = node.items[0]!;
     if (node.items.length > 1) return { states: node.items.map((i) => i.state), done: node.items.filter((i) => ["done", "reused", "failed", "skipped"].includes(i.state)).length, total: node.items.length, what: "steps" };
-    const loop = first.step.loop;
-    if (loop) return { states: Array.from({ length: loop.total }, (_, i): State => (i < loop.done ? "done" : i < loop.done + loop.failed ? "failed" : i < loop.started ? "running" : "waiting")), done: loop.done, total: loop.total, what: "items" };
+    const loop = first.step.loop, list = first.list;
+    if (list) return { states: list.members.map((m) => m.state), done: list.members.filter((m) => ["done", "failed", "cancelled"].includes(m.state)).length, total: list.total, what: "runs" };
+    if (loop) return { states: Array.from({ length: loop.total }, (_, i): State => (i < loop.done ? "done" : i < loop.done + loop.failed ? "failed" : i < loop.started ? "running" : "waiting")), done: loop.done + loop.failed, total: loop.total, what: "items" };
     const rounds = new Map<string, State[]>();
     for (const c of first.children) {
         const round = /\[(\d+)\]\.[^[\]]+$/.exec(c.id)?.[1] ?? "";
@@ -133,8 +135,9 @@ export function GraphTab(props: GraphProps & { drawn?: () => void }) {
 
 interface View { x: number; y: number; k: number }
 function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }: { shape: Shape; laid: Answer; W: number; H: number; compact: boolean; down: boolean; props: GraphProps; tools: preact.ComponentChildren; step: string | null; open: GraphProps["open"] }) {
-    const { model, items, past } = props;
-    const box = useRef<HTMLDivElement>(null), world = useRef<HTMLDivElement>(null), view = useRef<View>({ x: 0, y: 0, k: 1 });
+    const { model, items } = props;
+    const box = useRef<HTMLDivElement>(null), world = useRef<HTMLDivElement>(null), frame = useRef<HTMLDivElement>(null), view = useRef<View>({ x: 0, y: 0, k: 1 });
+    const small = Math.min(MINI_W / Math.max(1, laid.w), MINI_H / Math.max(1, laid.h)); // of the map
     const places = useMemo(() => new Map(laid.nodes.map(([id, x, y]) => [id, [x, y] as const])), [laid]);
     const [far, setFar] = useState(false);
     const crit = useMemo(() => (showCritical.value ? critical(model.graph.value, items) : new Set<string>()), [items, showCritical.value]);
@@ -143,6 +146,19 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
         const v = view.current;
         if (world.current) world.current.style.transform = `translate(${v.x}px,${v.y}px) scale(${v.k})`;
         setFar(v.k < 0.4);
+        const el = box.current, f = frame.current;
+        if (!el || !f) return;
+        // Nothing is out of sight: no map is needed.
+        const l = -v.x / v.k, t = -v.y / v.k, w = el.clientWidth / v.k, h = el.clientHeight / v.k;
+        f.parentElement!.hidden = l <= 0 && t <= 0 && l + w >= laid.w && t + h >= laid.h;
+        const x = Math.max(0, l), y = Math.max(0, t);
+        Object.assign(f.style, { left: x * small + "px", top: y * small + "px", width: Math.max(6, (Math.min(laid.w, l + w) - x) * small) + "px", height: Math.max(6, (Math.min(laid.h, t + h) - y) * small) + "px" });
+    };
+    const goTo = (x: number, y: number) => {
+        const v = view.current, el = box.current!;
+        v.x = el.clientWidth / 2 - x * v.k;
+        v.y = el.clientHeight / 2 - y * v.k;
+        apply();
     };
     const fit = () => {
         const el = box.current;
@@ -249,7 +265,7 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
                         return (
                             <button key={n.id} data-node={n.id} data-step={item.id} tabIndex={n.id === first ? 0 : -1} class={`node s-${n.state}${compact ? " compact" : ""}${n.stack ? " stack" : ""}${selected === n.id ? " sel" : ""}${dimmed(n) ? " off" : ""}${n.items.some((x) => crit.has(x.id)) ? " crit" : ""}`}
                                 style={{ left: p[0] - W / 2 + "px", top: p[1] - h / 2 + "px", width: W + "px", height: h + "px" }} title={`${n.name}: ${word(n.state)}${item.step.error ? "\n" + oneLine(item.step.error.message) : ""}`}
-                                aria-pressed={selected === n.id} onClick={() => open(item.id)} onFocus={() => seen(n.id)}
+                                aria-pressed={selected === n.id} onClick={() => (n.stack ? open(item.id, "items") : open(item.id))} onFocus={() => seen(n.id)}
                                 onKeyDown={(e) => { if (e.key.startsWith("Arrow")) { e.preventDefault(); e.stopPropagation(); walk(n.id, e.key); } }}>
                                 <Glyph state={n.state} />
                                 <span class="t"><span class="n ell" dir="auto">{n.name}</span><span class="sr">, {word(n.state)}, {compact && !many ? meta : ""}</span>{many ? <><Cells states={many.states} /><span class="m num">{meta}</span></> : compact ? null : <span class="m ell num">{meta}</span>}</span>
@@ -261,12 +277,42 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
             </div>
             {tools}
             <div class="legend" aria-hidden="true">{states.map((s) => <span key={s}><Glyph state={s} />{word(s)}</span>)}</div>
-            {past ? null : null}
+            <Overview shape={shape} places={places} W={W} H={H} small={small} laid={laid} frame={frame} goTo={goTo} />
         </>
     );
 }
 
 type Places = Map<string, readonly [number, number]>;
+const MINI_W = 168, MINI_H = 104;
+const fills: Record<string, string> = { d: "--done-f", f: "--bad-f", r: "--running-f", w: "--warn-f" };
+// Where the picture is larger than its place: all of it, in colours, and what of it is seen. Those who cannot see it have arrows and the tree.
+function Overview({ shape, places, W, H, small, laid, frame, goTo }: { shape: Shape; places: Places; W: number; H: number; small: number; laid: Answer; frame: preact.RefObject<HTMLDivElement | null>; goTo: (x: number, y: number) => void }) {
+    const canvas = useRef<HTMLCanvasElement>(null), dark = isDark(), w = Math.ceil(laid.w * small), h = Math.ceil(laid.h * small);
+    useEffect(() => {
+        const el = canvas.current, pen = el?.getContext("2d");
+        if (!el || !pen) return;
+        const css = getComputedStyle(document.documentElement), sharp = Math.min(2, devicePixelRatio || 1), rest = css.getPropertyValue("--line-2");
+        el.width = w * sharp;
+        el.height = h * sharp;
+        pen.scale(sharp, sharp);
+        for (const n of shape.nodes) {
+            const p = places.get(n.id);
+            if (!p) continue;
+            pen.fillStyle = css.getPropertyValue(fills[letter[n.state] ?? ""] ?? "") || rest;
+            pen.fillRect((p[0] - W / 2) * small, (p[1] - H / 2) * small, Math.max(1.5, W * small), Math.max(1.5, H * small));
+        }
+    }, [shape, places, small, dark]);
+    const point = (e: { clientX: number; clientY: number }) => { const r = canvas.current!.getBoundingClientRect(); goTo((e.clientX - r.left) / small, (e.clientY - r.top) / small); };
+    const drag = (e: PointerEvent) => {
+        e.preventDefault();
+        const el = e.currentTarget as HTMLElement;
+        el.setPointerCapture(e.pointerId);
+        point(e);
+        el.addEventListener("pointermove", point);
+        el.addEventListener("pointerup", () => el.removeEventListener("pointermove", point), { once: true });
+    };
+    return <div class="mini" aria-hidden="true" hidden onPointerDown={drag}><canvas ref={canvas} style={{ width: w + "px", height: h + "px" }} /><div class="mini-frame" ref={frame} /></div>;
+}
 function Way({ edge, points, shape, places, W, H, down, crit, items }: { edge: Edge; points: [number, number][] | null; shape: Shape; places: Places; W: number; H: number; down: boolean; crit: Set<string>; items: Map<string, Item> }) {
     const a = places.get(edge.from), b = places.get(edge.to);
     if (!a || !b) return null;

@@ -1,5 +1,6 @@
 // What the run was given, what came of it, and the document that says what it does.
 import { ask, getJson, idOf, mayDo, me, refusalOf } from "../api";
+import { definitionHref, versionInAddress } from "../route";
 import type { Step } from "../types";
 import { Button, copy, Empty, explain, Hidden, Json, Skeleton, useAsked, Value } from "../ui";
 import { laidOut, sha7 } from "../words";
@@ -38,7 +39,7 @@ export function InputOutput({ model, run, items }: TabProps) {
                     <Files run={id} refs={run.artifacts} />
                 </section>
                 <section class="card wide" aria-label="Document">
-                    <div class="row"><h3 class="grow">Document <span class="mono">@{sha7(sha ?? "")}</span></h3>{document.value ? <Button small onClick={() => void copy(document.value!, "Copied the document")}>Copy</Button> : null}<a class="btn sm" href={"/definitions/" + encodeURIComponent(live.planId ?? "")}>Definition</a></div>
+                    <div class="row"><h3 class="grow">Document <span class="mono">@{sha7(sha ?? "")}</span></h3>{document.value ? <Button small onClick={() => void copy(document.value!, "Copied the document")}>Copy</Button> : null}<a class="btn sm" href={definitionHref(live.planId ?? "", versionInAddress(live.planVersion ?? "", sha))}>Definition</a></div>
                     {document.error ? <p class="muted">{explain(document.error)}</p> : document.value !== undefined ? <pre class="text doc" tabIndex={0}>{laidOut(document.value)}</pre> : <Skeleton rows={4} height={24} />}
                 </section>
             </div>

@@ -1,11 +1,12 @@
 // What an attempt wrote: colours of the terminal as classes, never as markup; search, follow, a link to each line.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ask, download, idOf, Refusal, refusalOf } from "../api";
+import { ask, download, idOf, Refusal, refusalOf, several } from "../api";
 import { utc } from "../prefs";
 import { go, place, setQuery } from "../route";
-import { Glyph } from "../states";
+import { Glyph, type State } from "../states";
 import { copy, Empty, Failure, Icon, Skeleton, trouble, Virtual } from "../ui";
 import { clock, count, span, strip } from "../words";
+import { insideOf, isOver, lastSeen, type Members } from "./members";
 import type { Item, RunModel } from "./model";
 
 export interface Line { at: string; stream: string; text: string }
@@ -59,9 +60,21 @@ async function read(path: string, signal: AbortSignal, got: (lines: Line[]) => v
     }
 }
 
+// What can be read: attempts of a step, or of the tasks of a step of a playbook, whose logs are numbered through the whole run.
+interface Written { key: number; label: string; path: string; query: string; state: State; took: number | null; failed: boolean; ended: boolean }
+function writtenOf(item: Item, inside: Members | null, n: number): Written[] {
+    if (!inside) return (item.step.attempts ?? []).map((a) => ({ key: a.logicalAttemptId, label: "#" + a.logicalAttemptId, path: item.id, query: "attempt=" + a.logicalAttemptId, state: a.error ? "failed" : a.endedAt ? "done" : "running", took: a.endedAt && a.startedAt ? Date.parse(a.endedAt) - Date.parse(a.startedAt) : null, failed: !!a.error, ended: !!a.endedAt }));
+    return (n ? (inside.members[n - 1]?.tries ?? []) : inside.tries).map((t) => ({ key: t.serial, label: t.task + (t.logical > 1 ? " #" + t.logical : ""), path: t.path, query: `attempt=${t.serial}&engineAttempt=${t.engine}`, state: t.state, took: t.took, failed: t.state === "failed", ended: t.state !== "running" }));
+}
+
 export function Logs({ model, item, past }: { model: RunModel; item: Item; past: boolean }) {
-    const tries = item.step.attempts ?? [], wanted = Number(place.value.query.get("attempt") ?? 0) || tries.at(-1)?.logicalAttemptId || 0;
-    const current = tries.find((a) => a.logicalAttemptId === wanted), running = !!current && !current.endedAt && !past;
+    const entries = model.entries.value, last = lastSeen(model), over = isOver((model.shown.value ?? { status: "" }).status), tasks = item.def?.kind === "tasks";
+    const inside = useMemo(() => (tasks ? insideOf(entries, last, item.id, over) : null), [tasks, entries, last, item.id, over]);
+    // Of a loop, one item: the one in the address, else the first with something wrong.
+    const many = inside?.members.length ?? 0, query = place.value.query, given = Number(query.get("item") ?? 0);
+    const n = many ? Math.max(1, Math.min(many, given || inside!.members.find((m) => m.error || m.tries.some((t) => t.error))?.n || 1)) : 0;
+    const tries = writtenOf(item, inside, n), wanted = Number(query.get("attempt") ?? 0), current = tries.find((t) => t.key === wanted) ?? tries.at(-1);
+    const running = !!current && !current.ended && !past, path = current ? `/v1/runs/${idOf(model.id)}/steps/${several(current.path)}/logs?${current.query}` : "";
     const [lines, set] = useState<Line[] | null>(null), [error, fail] = useState<unknown>(null), [needle, find] = useState(""), [stick, follow] = useState(true), [wrap, fold] = useState(true);
     const shown = useRef(0);
     useEffect(() => {
@@ -69,10 +82,13 @@ export function Logs({ model, item, past }: { model: RunModel; item: Item; past:
         set(null);
         fail(null);
         let all: Line[] = [];
-        const path = `/v1/runs/${idOf(model.id)}/steps/${idOf(item.id)}/logs?${wanted ? "attempt=" + wanted : ""}${running ? "&follow=true" : ""}`;
-        read(path, stop.signal, (more) => { all = [...all, ...more]; set(all); }).then(() => set(all), (e) => { if (!stop.signal.aborted) { set(all); fail(e); } });
+        if (!path) {
+            set([]);
+            return;
+        }
+        read(path + (running ? "&follow=true" : ""), stop.signal, (more) => { all = [...all, ...more]; set(all); }).then(() => set(all), (e) => { if (!stop.signal.aborted) { set(all); fail(e); } });
         return () => stop.abort();
-    }, [model.id, item.id, wanted, running]);
+    }, [path, running]);
     const moment = past ? Date.parse(model.moments.value[model.momentIndex.value]?.entry.time ?? "") : Infinity;
     const visible = useMemo(() => (lines ?? []).map((l, i) => ({ ...l, n: i + 1 })).filter((l) => l.stream !== "end" && Date.parse(l.at) <= moment && (!needle || strip(l.text).toLowerCase().includes(needle.toLowerCase()))), [lines, needle, moment]);
     const end = lines?.find((l) => l.stream === "end");
@@ -81,9 +97,10 @@ export function Logs({ model, item, past }: { model: RunModel; item: Item; past:
     shown.current = visible.length;
     return (
         <div class="logs">
-            {tries.length > 1 ? (
+            {many ? <label class="pick">Item <input type="number" min={1} max={many} value={n} onChange={(e) => setQuery({ item: e.currentTarget.value, attempt: null }, "replace")} /> of {many.toLocaleString("en-US")}</label> : null}
+            {tries.length > 1 || (tasks && tries.length) ? (
                 <div class="att" role="group" aria-label="Attempt">
-                    {tries.map((a, i) => <button key={i} aria-pressed={a.logicalAttemptId === wanted} onClick={() => setQuery({ attempt: String(a.logicalAttemptId) })}><Glyph state={a.error ? "failed" : a.endedAt ? "done" : "running"} />#{a.logicalAttemptId}<span class="faint num">{a.endedAt && a.startedAt ? span(Date.parse(a.endedAt) - Date.parse(a.startedAt)) : ""}</span></button>)}
+                    {tries.map((t) => <button key={t.key} aria-pressed={t === current} onClick={() => setQuery({ attempt: String(t.key), item: n ? String(n) : null })}><Glyph state={t.state} />{t.label}<span class="faint num">{span(t.took)}</span></button>)}
                 </div>
             ) : null}
             {error ? (error instanceof Refusal && error.status === 403 ? <Empty title="You may not read logs">{error.message}</Empty> : error instanceof Refusal && error.status === 404 ? <Empty title="This step wrote nothing">{tries.length ? "Nothing of this attempt was kept." : "It has not started."}</Empty> : <Failure error={error} />) : lines === null ? <Skeleton rows={6} height={20} /> : visible.length === 0 && !needle && !running ? (
@@ -97,11 +114,11 @@ export function Logs({ model, item, past }: { model: RunModel; item: Item; past:
                         {running ? <button class="link" aria-pressed={stick} onClick={() => follow(!stick)}>{stick ? "Following" : "Follow"}</button> : null}
                         <button class="link" aria-pressed={wrap} onClick={() => fold(!wrap)}>Wrap</button>
                         <button class="link" onClick={() => void copy(visible.map((l) => strip(l.text)).join("\n"), "Copied " + count(visible.length, "line"))}>Copy</button>
-                        <button class="link" onClick={() => void download(`/v1/runs/${idOf(model.id)}/steps/${idOf(item.id)}/logs?attempt=${wanted}`, `${item.id}-${wanted}.log`).catch(trouble)}>Download</button>
+                        <button class="link" onClick={() => void download(path, `${(current?.path ?? item.id).replace(/[^\w.\-[\]]+/g, "-")}-${current?.key ?? 0}.log`).catch(trouble)}>Download</button>
                     </div>
                     <Virtual class={"log" + (wrap ? "" : " nowrap")} role="log" label={"Log of " + item.id} count={visible.length} estimate={19} of={visible} keyOf={(i) => visible[i]!.n} stick={running && stick && shown.current > 0} showIndex={jump}
                         render={(i) => { const l = visible[i]!; return <div class={"ln" + (Number(target) === l.n ? " target" : "") + (l.stream === "stdout" ? " out" : "")} id={"L" + l.n}><span class="no" title="Link to this line" onClick={() => go(location.pathname + location.search + "#L" + l.n, "replace")}>{l.n}</span><span class="tm" title={l.at}>{clock(l.at, utc.value).slice(3, 11)}</span><span class="tx">{ansi(l.text).map((p, k) => (p.class ? <span key={k} class={p.class}>{p.text}</span> : p.text))}</span></div>; }} />
-                    {end && !past ? <div class={"logend " + (current?.error ? "failed" : "muted")}><Glyph state={current?.error ? "failed" : "done"} /><span class="mono ell">{strip(end.text) || "ended"}</span></div> : null}
+                    {end && !past ? <div class={"logend " + (current?.failed ? "failed" : "muted")}><Glyph state={current?.failed ? "failed" : "done"} /><span class="mono ell">{strip(end.text) || "ended"}</span></div> : null}
                 </>
             )}
         </div>

@@ -8,6 +8,7 @@ import { moved } from "../shell";
 import { type State, stepState, tones } from "../states";
 import type { Graph, GraphStep, Snapshot, Step } from "../types";
 import { hex, oneLine, strip } from "../words";
+import { isOver, lastSeen, listsOf, type Members } from "./members";
 
 // A record of the log, or an entry of the ledger behind one.
 export interface Entry {
@@ -21,6 +22,7 @@ export interface Moment { at: string; seq: number; index: number; entry: Entry; 
 
 export interface Item {
     id: string; step: Step; def: GraphStep | undefined; kind: string; state: State; took: number | null; children: Item[]; known: boolean;
+    list: Members | undefined; // its child runs, when it is a list of them
 }
 
 const stateOf = (type: string): State => {
@@ -123,7 +125,8 @@ export class RunModel {
         }
         return Math.max(0, found);
     });
-    readonly items = computed(() => itemsOf(this.shown.value, this.graph.value));
+    private readonly lists = computed(() => (this.graph.value?.steps.some((s) => s.kind === "subrun") ? listsOf(this.id, this.entries.value, lastSeen(this), isOver(this.shown.value?.status ?? "")) : null));
+    readonly items = computed(() => itemsOf(this.shown.value, this.graph.value, this.lists.value));
 
     private ledgerAfter = 0;
     private ledger: Entry[] = [];
@@ -317,15 +320,15 @@ export class RunModel {
 }
 
 // What a fold says of every step, with what the document says of it.
-export function itemsOf(run: Snapshot | null, graph: Graph | null): Map<string, Item> {
+export function itemsOf(run: Snapshot | null, graph: Graph | null, lists: Map<string, Members> | null = null): Map<string, Item> {
     const out = new Map<string, Item>();
     if (!run) return out;
     const defs = new Map(graph?.steps.map((s) => [s.stepId, s]));
     for (const step of run.steps as Step[]) {
-        const plain = step.stepId.replace(/\[\d+\]/g, ""), def = defs.get(plain), kind = def ? (def.kind === "tasks" ? (def.loop ? "loop over items" : (def.tasks?.[0]?.kind ?? "route")) : def.kind) : "step";
+        const plain = step.stepId.replace(/\[\d+\]/g, ""), def = defs.get(plain), kind = def ? (def.kind === "tasks" ? (def.loop ? "loop over items" : (def.tasks?.[0]?.kind ?? "route")) : def.kind === "subrun" ? (lists?.has(step.stepId) ? "a run for each item" : "child run") : def.kind) : "step";
         const state = stepState(step, run, def?.kind);
         const first = step.attempts?.[0]?.startedAt ?? step.startedAt, last = step.completedAt;
-        out.set(step.stepId, { id: step.stepId, step, def, kind, state, took: step.durationMs ?? (first && last ? Date.parse(last) - Date.parse(first) : null), children: [], known: true });
+        out.set(step.stepId, { id: step.stepId, step, def, kind, state, took: step.durationMs ?? (first && last ? Date.parse(last) - Date.parse(first) : null), children: [], known: true, list: lists?.get(step.stepId) });
     }
     for (const [id, item] of out) {
         const parent = /^(.*)\[\d+\]\.[^[\]]+$/.exec(id)?.[1];

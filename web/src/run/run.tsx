@@ -66,9 +66,9 @@ export interface GraphProps { model: Pick<RunModel, "graph" | "graphError">; run
 export interface TabProps extends GraphProps { model: RunModel }
 
 // Where it is, in the words of the terminal.
-function commandOf(tab: string, id: string, at: string | null, step: string | null, show: string, attempt: string | null): string {
+function commandOf(tab: string, id: string, at: string | null, step: string | null, show: string, attempt: string | null, item: string | null): string {
     const moment = at ? "@" + at : "", name = step ? shellWord(step) : "";
-    if (step) return show === "logs" ? `cairn logs ${id}/${name}${attempt ? "#" + attempt : ""}` : show === "why" ? `cairn why ${id}/${name}${moment}` : `cairn get ${id}/${name}${moment}`;
+    if (step) return show === "logs" ? item ? `cairn logs ${shellWord(`${id}/${step}[${item}]`)}` : `cairn logs ${id}/${name}${attempt ? "#" + attempt : ""}` : show === "why" ? `cairn why ${id}/${name}${moment}` : `cairn get ${id}/${name}${moment}`;
     return { timeline: `cairn trace ${id}`, events: `cairn events ${id}${moment} --ledger`, steps: `cairn get ${id}${moment}`, io: `cairn get ${id}${moment} -o json`, signals: `cairn get ${id} -o json --fields signals`, why: `cairn why ${id}${moment}` }[tab] ?? `cairn graph ${id}${moment}`;
 }
 
@@ -77,10 +77,10 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
     const step = query.get("step"), show = query.get("show") ?? "why", attempt = query.get("attempt");
     const past = model.past.value, at = model.at.value, items = model.items.value;
     const base = "/runs/" + encodeURIComponent(id);
-    useCommand(commandOf(tab, short(id), at, step, show, attempt), `${live.planId ?? ""} ${short(id)}`);
+    useCommand(commandOf(tab, short(id), at, step, show, attempt, query.get("item")), `${live.planId ?? ""} ${short(id)}`);
     const open = (to: string | null, what?: string) => {
         const from = step;
-        go(withQuery({ step: to, show: what && what !== "why" ? what : null, attempt: null }));
+        go(withQuery({ step: to, show: what && what !== "why" ? what : null, attempt: null, item: null, page: null }));
         if (to === null && from) requestAnimationFrame(() => document.querySelector<HTMLElement>(`[data-step="${CSS.escape(from)}"]`)?.focus());
     };
     const toTab = (t: string) => go(withQuery({}, base + (t === "graph" ? "" : "/" + t)));

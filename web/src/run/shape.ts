@@ -32,7 +32,7 @@ export function shapeOf(graph: Graph | null, items: Map<string, Item>, whole: bo
         const first = set[0]!, id = set.length > 1 ? "stack:" + first.id : first.id;
         for (const item of set) of.set(item.id, id);
         const prefix = set.length > 1 ? common(set.map((i) => i.id)) : "";
-        nodes.push({ id, items: set, stack: set.length > 1 || !!first.step.loop || first.children.length > 0, state: set.length > 1 ? loudest(set.map((i) => i.state)) : first.state, name: set.length > 1 ? (prefix ? prefix + "…" : "steps") : first.id });
+        nodes.push({ id, items: set, stack: set.length > 1 || !!first.step.loop || !!first.list || first.children.length > 0, state: set.length > 1 ? loudest(set.map((i) => i.state)) : first.state, name: set.length > 1 ? (prefix ? prefix + "…" : "steps") : first.id });
     }
     const edges: Edge[] = [], seen = new Set<string>();
     for (const a of arcs) {

@@ -10,6 +10,7 @@ import type { GraphProps, TabProps } from "./run";
 export function reasonOf(item: Item): string {
     if (item.step.error) return oneLine(item.step.error.message);
     if (item.state === "skipped") return item.step.skipDetail ? oneLine(item.step.skipDetail) : fact(item);
+    if (item.list) { const n = (s: string) => item.list!.members.filter((m) => m.state === s).length; return `${n("done") + n("failed") + n("cancelled")} of ${count(item.list.total, "run")}${n("failed") ? `, ${n("failed")} failed` : ""}`; }
     if (item.step.loop) return `${item.step.loop.done} of ${count(item.step.loop.total, "item")}${item.step.loop.failed ? `, ${item.step.loop.failed} failed` : ""}`;
     if (item.state === "done" && item.step.result !== undefined) return oneLine(typeof item.step.result === "string" ? item.step.result : JSON.stringify(item.step.result)).slice(0, 200);
     return item.state === "done" ? "" : fact(item);

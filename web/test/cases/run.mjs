@@ -1,9 +1,10 @@
 // One run: its views, its past, why, and the proof of its log.
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { accessible, at, check, dir, ids, open, same, service, text, token, until, url } from '../harness.mjs';
+import { accessible, at, cairn, check, dir, ids, open, same, service, text, token, until, url } from '../harness.mjs';
 
 export default {
   async a_long_chain_begins_where_it_failed_in_a_size_to_read() {
@@ -11,6 +12,64 @@ export default {
     await service.ended(made.runId);
     const page = await open('/runs/' + made.runId), pane = await page.locator('.graph').boundingBox();
     await until(async () => { const at = await page.locator('[data-node="s90"]').boundingBox(); return at && at.x > pane.x && at.x + at.width < pane.x + pane.width && at.height > 20; }, 'the failed step is seen');
+    await page.context().close();
+  },
+  async what_a_loop_is_made_of_is_a_list_with_the_log_of_each_item() {
+    const items = ['eu', 'us', 'sa', 'af', 'me', '<b>x</b>'], playbook = { apiVersion: 'noetl.io/v2', kind: 'Playbook', metadata: { name: 'regions', path: 'demo/regions' }, workload: { regions: items }, workflow: [{ step: 'each', loop: { in: '{{ regions }}', iterator: 'region', spec: { mode: 'sequential' } }, tool: { name: 'copy', kind: 'shell', cmds: "echo 'copying {{ iter.region }}' >&2; [ '{{ iter.region }}' != sa ] || exit 4; echo done", spec: { policy: { rules: [{ else: { then: { do: 'continue' } } }] } } } }] };
+    const { runId } = await service.start(playbook);
+    await service.ended(runId);
+    const page = await open('/runs/' + runId);
+    await page.click('[data-node="each"].stack');
+    await page.locator('.member').nth(5).waitFor(); // a stack opens to what is in it
+    same(await page.locator('.member').first().getAttribute('data-item'), '3', 'what went wrong comes first');
+    check(/exit 4/.test(await text(page, '.member')), 'and says so: ' + await text(page, '.member'));
+    check((await page.locator('.members').innerText()).includes('<b>x</b>'), 'values are text');
+    await page.click('.member >> nth=0');
+    check(/EXIT_NONZERO/.test(await text(page, '.one')), 'its error');
+    await accessible(page, 'items of a loop');
+    await page.click('.one button:has-text("Logs")');
+    await page.locator('.log :text("copying sa")').waitFor();
+    check(/item=3/.test(page.url()), 'the item is in the address');
+    await page.reload();
+    await page.locator('.log :text("copying sa")').waitFor();
+    await page.fill('.pick input', '2');
+    await page.keyboard.press('Tab');
+    await page.locator('.log :text("copying us")').waitFor();
+    await accessible(page, 'log of an item');
+    // at a moment of the past: what had happened by then
+    const began = (await service.ask('GET', `/v1/runs/${encodeURIComponent(runId)}/events?limit=200`)).items.find(e => e.event_type === 'loop.iteration.started' && e.iteration === 2).seq;
+    await page.goto(url + `/runs/${runId}?step=each&show=items&at=${began}`);
+    await page.locator('.pastbar .by').waitFor();
+    await until(async () => /running\s*1/.test(await text(page, '.drawer .seg')) && /waiting\s*3/.test(await text(page, '.drawer .seg')), 'two done, one runs, three wait');
+    await page.context().close();
+  },
+  async a_list_of_child_runs_is_a_stack_that_leads_to_each() {
+    const child = 'name: child\nnodes:\n  - id: x\n    bash: |\n      case "$ARGUMENTS" in fail-*) exit 1;; esac\n      echo "ok: $ARGUMENTS"\n';
+    writeFileSync(join(dir, 'child.yaml'), child);
+    writeFileSync(join(dir, 'parent.yaml'), 'name: parent\nnodes:\n  - {id: s, workflow: child, fan_out: {items: ["a", "fail-b", "c"], max_parallel: 2}}\n');
+    execFileSync(cairn, ['run', 'parent.yaml', '--server', url, '--token-file', join(dir, 'token'), '--run-id', 'fanned', '--progress', 'none'], { cwd: dir, stdio: 'ignore' });
+    const page = await open('/runs/fanned');
+    await page.locator('[data-node="s"].stack:has-text("3 of 3 runs")').waitFor();
+    same(await page.locator('[data-node="s"] .cells .f').count(), 1, 'the one that failed');
+    await page.click('[data-node="s"]');
+    await page.click('[data-item="2"]');
+    await page.click('.one a.link');
+    await page.locator('.chip.failed').waitFor();
+    same(new URL(page.url()).pathname, '/runs/fanned.s.1.2', 'its run');
+    await page.context().close();
+  },
+  async a_picture_that_is_too_large_has_a_map() {
+    const page = await open(at('warehouse')), moved = () => page.evaluate(() => document.querySelector('.world').style.transform);
+    await page.locator('.node').first().waitFor();
+    await page.keyboard.press('0');
+    for (let i = 0; i < 4; i++) await page.click('#zoom [aria-label="Zoom in"]');
+    await page.locator('.mini').waitFor();
+    const before = await moved(), box = await page.locator('.mini canvas').boundingBox();
+    await page.mouse.click(box.x + 3, box.y + box.height / 2);
+    await until(async () => (await moved()) !== before, 'the picture goes where the map was pressed');
+    await until(async () => { const node = await page.locator('[data-node="plan-day"]').boundingBox(), pane = await page.locator('.graph').boundingBox(); return node.x >= pane.x && node.x < pane.x + pane.width; }, 'its beginning is seen');
+    for (let i = 0; i < 8; i++) await page.click('#zoom [aria-label="Zoom out"]');
+    await page.locator('.mini').waitFor({ state: 'hidden' });
     await page.context().close();
   },
   async a_run_says_why_before_any_tab() {

@@ -167,6 +167,31 @@ export default {
     await accessible(page, 'definition');
     await page.context().close();
   },
+  async a_definition_whose_name_has_slashes_has_an_address_that_can_be_read_again() {
+    const playbook = (path, text) => ({ apiVersion: 'noetl.io/v2', kind: 'Playbook', metadata: { name: 'p', path }, workflow: [{ step: 'one', desc: text, tool: { kind: 'noop' } }] });
+    for (const [path, text] of [['demo/p', 'first'], ['demo/p', 'second'], ['demo/of/source', 'third']]) await service.ended((await service.start(playbook(path, text))).runId);
+    const page = await open('/definitions');
+    await page.click('td a.nm:has-text("demo/p")');
+    await page.locator('.ver').nth(1).waitFor();
+    same(new URL(page.url()).pathname, '/definitions/demo/p', 'the address');
+    await page.locator('.cm-content:has-text("second")').waitFor(); // the newest
+    await page.click('.ver >> nth=1');
+    await page.locator('.cm-content:has-text("first")').waitFor();
+    await page.click('.seg button:has-text("Graph")');
+    await page.locator('[data-node="one"]').waitFor();
+    const address = new URL(page.url()).pathname;
+    check(/^\/definitions\/demo\/p\/[0-9a-f]{7}\/graph$/.test(address), 'name, version and part: ' + address);
+    await page.reload();
+    await page.locator('[data-node="one"]').waitFor();
+    check(await page.locator('.ver').nth(1).getAttribute('aria-pressed') === 'true', 'the same version');
+    check(/demo\/p/.test(await text(page, '.crumb')), 'the crumb names it');
+    await page.goto(url + '/definitions');
+    await page.click('td a.nm:has-text("demo/of/source")'); // a name that ends like a part
+    await page.locator('.ver').first().waitFor();
+    await page.reload();
+    await page.locator('h1:has-text("demo/of/source")').waitFor();
+    await page.context().close();
+  },
   async a_document_is_checked_and_drawn_as_it_is_typed() {
     const page = await open('/definitions?new');
     page.expectErrors = /status of 422/; // of a document that is none while it is typed
@@ -266,7 +291,7 @@ export default {
     await accessible(page, 'grid');
     await page.click('.matrix .c-failed');
     await page.locator('.drawer .verdict:has-text("load")').waitFor();
-    await page.goto(url + '/definitions/nightly-import/grid');
+    await page.goto(url + '/definitions/nightly-import/latest/grid');
     await page.locator('.matrix .c-failed').first().waitFor();
     await page.click('.seg button:has-text("Graph")');
     await page.locator('[data-node="report"].s-waiting').waitFor();
@@ -294,7 +319,39 @@ export default {
   async operators_see_queues_outbox_alerts_and_audit() {
     const page = await open('/queues');
     await page.locator('td:has-text("default")').first().waitFor();
+    await page.locator('table[aria-label=Hosts] tr:has-text("This server")').waitFor();
+    check(/ready/.test(await text(page, 'table[aria-label=Engines]')), 'the engine is ready');
     await accessible(page, 'queues');
+    // A queue is made, changed and removed; what a number means is said before it is sent.
+    await page.click('button:has-text("New queue…")');
+    await page.fill('dialog input[name=name]', 'no such name!');
+    check(await page.locator('dialog button[type=submit]').isDisabled(), 'a name that is none');
+    await page.fill('dialog input[name=name]', 'nightly');
+    await page.fill('dialog input[name=maxRunning]', '2');
+    await page.selectOption('dialog select[name=policy]', 'REJECT');
+    check(/2 runs at a time. When there are more: starts are refused/.test(await text(page, 'dialog')), 'what it means');
+    check(/cairn queue set nightly .*policy=REJECT/.test(await text(page, 'dialog .cli')), 'its command');
+    await accessible(page, 'queue form');
+    await page.click('dialog button[type=submit]');
+    const row = page.locator('tr:has-text("nightly")');
+    await row.locator('text=0 of 2').waitFor();
+    await row.locator('button:has-text("Change…")').click();
+    await page.fill('dialog input[name=maxRunning]', '30');
+    same(await text(page, 'dialog .cli .mono'), 'cairn queue set nightly --set maxRunning=30', 'only what is changed');
+    await page.keyboard.press('Control+Enter');
+    await row.locator('text=0 of 30').waitFor();
+    await row.locator('button:has-text("Remove…")').click();
+    await page.click('dialog button[type=submit]');
+    await until(async () => !(await row.count()), 'the queue is gone');
+    // Limits of the tenant, and back.
+    await page.click('button:has-text("Limits…")');
+    await page.fill('dialog input[name=runsInFlight]', '500');
+    await page.click('dialog button[type=submit]');
+    await page.locator('text=in flight of 500').waitFor();
+    await page.click('button:has-text("Limits…")');
+    await page.fill('dialog input[name=runsInFlight]', '0');
+    await page.click('dialog button[type=submit]');
+    await page.locator('text=in flight, no limit').waitFor();
     for (const [path, wanted] of [['/outbox', 'Every event is delivered'], ['/alerts', 'No alert is open'], ['/audit', 'run.start']]) {
       await page.goto(url + path);
       await page.locator(`text=${wanted}`).first().waitFor();
