@@ -8,7 +8,7 @@ import { viewKeys } from "./palette";
 import { now, views } from "./prefs";
 import { go, place, setQuery } from "./route";
 import { moved, useCommand } from "./shell";
-import { Glyph, rowState, runSub, type State, tones, word } from "./states";
+import { Glyph, NEEDS_PERSON, rowState, runSub, type State, tones, word } from "./states";
 import type { HeadlinePart, RunRow } from "./types";
 import { Bar, Button, Empty, explain, Failure, Icon, Seg, Since, Skeleton, Time, toast } from "./ui";
 import { count, left, sha7, shellWord, short, strip } from "./words";
@@ -16,8 +16,8 @@ import { count, left, sha7, shellWord, short, strip } from "./words";
 // Counts are queries, so that they mean on the page what they mean to `cairn ls`.
 const groups = [
     ["all", "All", undefined, ""],
-    ["need", "Needs you", "approval", "status=active substatus=WAITING_APPROVAL"],
-    ["running", "Running", "running", "status=RUNNING substatus!=WAITING_APPROVAL"],
+    ["need", "Needs you", "approval", `status=active (${NEEDS_PERSON})`],
+    ["running", "Running", "running", `status=RUNNING not (${NEEDS_PERSON})`],
     ["failed", "Failed", "failed", "status=FAILED"],
     ["paused", "Paused", "paused", "status=PAUSED"],
     ["done", "Completed", "done", "status=COMPLETED"],

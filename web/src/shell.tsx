@@ -7,6 +7,7 @@ import { fresh, resyncs, retryNow } from "./live";
 import { help, palette } from "./palette";
 import { now, switchTheme } from "./prefs";
 import { go, place } from "./route";
+import { NEEDS_PERSON } from "./states";
 import { copy, dialog, Icon, type IconName, note, Toast } from "./ui";
 import { clock, span } from "./words";
 import type { RunRow } from "./types";
@@ -21,7 +22,7 @@ export function useCommand(text: string, title: string): void {
     }, [text, title]);
 }
 
-// How many gates wait; read when something has moved, at most every few seconds.
+// How many runs wait for a person; read when something has moved, at most every few seconds.
 export const gates = signal<number | null>(null);
 export const moved = signal(0);
 let asked = 0, later = 0;
@@ -34,7 +35,7 @@ async function countGates(): Promise<void> {
     }
     asked = Date.now();
     try {
-        const page = await getJson<{ items: RunRow[]; total?: number }>("/v1/runs?limit=1&count=estimate&fields=runId&q=" + encodeURIComponent("status=active substatus=WAITING_APPROVAL"));
+        const page = await getJson<{ items: RunRow[]; total?: number }>("/v1/runs?limit=1&count=estimate&fields=runId&q=" + encodeURIComponent(`status=active (${NEEDS_PERSON})`));
         gates.value = page.total ?? page.items.length;
     } catch { /* the badge stays as it was; the view itself says what is wrong */ }
 }
@@ -84,7 +85,7 @@ function Nav() {
                 e ? (
                     <a key={e.path} href={e.path} title={e.name} class={(e.extra ? "x " : "") + (e.path === "/inbox" && gates.value ? "need" : "")} aria-current={current.value === e.path ? "page" : undefined}>
                         <Icon name={e.icon} /><span>{e.name}</span>
-                        {e.path === "/inbox" && gates.value ? <i class="badge hot" aria-label={gates.value + " wait for an answer"}>{gates.value}</i> : null}
+                        {e.path === "/inbox" && gates.value ? <i class="badge hot" aria-label={gates.value + " wait for a person"}>{gates.value}</i> : null}
                     </a>
                 ) : <div class="sep" key={i} />,
             )}

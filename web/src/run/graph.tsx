@@ -150,7 +150,7 @@ function Picture({ shape, laid, W, H, compact, down, props, tools, step, open }:
         if (!el || !f) return;
         // Nothing is out of sight: no map is needed.
         const l = -v.x / v.k, t = -v.y / v.k, w = el.clientWidth / v.k, h = el.clientHeight / v.k;
-        f.parentElement!.hidden = l <= 0 && t <= 0 && l + w >= laid.w && t + h >= laid.h;
+        f.parentElement!.hidden = el.clientWidth < 480 || shape.nodes.length < 6 || l <= 0 && t <= 0 && l + w >= laid.w && t + h >= laid.h;
         const x = Math.max(0, l), y = Math.max(0, t);
         Object.assign(f.style, { left: x * small + "px", top: y * small + "px", width: Math.max(6, (Math.min(laid.w, l + w) - x) * small) + "px", height: Math.max(6, (Math.min(laid.h, t + h) - y) * small) + "px" });
     };

@@ -7,10 +7,10 @@ import { byTitle, byWords } from "../log";
 import { now, recent } from "../prefs";
 import { hidden, visible } from "../redacted";
 import { go, place, setQuery, withQuery } from "../route";
-import { inPast, Shell, useCommand } from "../shell";
+import { command, inPast, Shell, useCommand } from "../shell";
 import { Chip, Glyph, runState, runSub, type State, word } from "../states";
 import type { Snapshot } from "../types";
-import { Button, explain, Failure, Guarded, Icon, Skeleton, Time, toast } from "../ui";
+import { Button, closeDialog, copy, Dialog, dialog, explain, Failure, Guarded, Icon, Skeleton, Time, toast } from "../ui";
 import { clock, count, left, oneLine, sha7, shellWord, short, span, strip } from "../words";
 import { Drawer } from "./drawer";
 import { Events } from "./events";
@@ -122,7 +122,7 @@ function Page({ model, run, live }: { model: RunModel; run: Snapshot; live: Snap
                 <div class="row">
                     <Chip state={state} sub={sub} />
                     <h1 class="ell grow" dir="auto">{live.planId}</h1>
-                    <div class="row acts">{actionsOf(live, past).map((a) => <Button key={a.name} kind={a.primary ? "pri" : undefined!} why={a.why} onClick={a.run}>{a.name}</Button>)}</div>
+                    <div class="row acts">{actionsOf(live, past).map((a) => <Button key={a.name} kind={a.primary ? "pri" : undefined!} why={a.why} onClick={a.run}>{a.name}</Button>)}<button class="icon acts-more" aria-label="More to do" aria-haspopup="dialog" onClick={() => { dialog.value = () => <Acts acts={actionsOf(live, past)} />; }}><Icon name="more" /></button></div>
                 </div>
                 <div class="facts">
                     <span><b class="mono" title={id}>{short(id)}</b> of <span dir="auto">{live.planId}</span> <span class="mono">@{sha7(live.planVersion ?? "")}</span></span>
@@ -176,6 +176,14 @@ function useSpoken(text: string): string {
 }
 
 interface Act { name: string; run: () => void; primary?: boolean; why?: string | undefined }
+// Where there is room for one button only: what else may be done, and why not.
+function Acts({ acts }: { acts: Act[] }) {
+    return (
+        <Dialog title="What to do" onClose={closeDialog}>
+            <ul class="plain acts-list">{acts.map((a) => <li key={a.name}><Button why={a.why} onClick={() => { closeDialog(); a.run(); }}>{a.name}</Button>{a.why ? <span class="muted">{a.why}</span> : null}</li>)}<li><Button onClick={() => { closeDialog(); void copy(command.value); }}>Copy the command</Button></li></ul>
+        </Dialog>
+    );
+}
 function actionsOf(run: Snapshot, past: boolean): Act[] {
     const it = { runId: run.runId, planId: run.planId ?? "" }, off = past ? "You look at the past. Go back to now to act." : undefined;
     const compare: Act = { name: "Compare", run: () => go("/compare?b=" + encodeURIComponent(run.runId)) }, fork: Act = { name: "Fork…", why: mayFork(), run: () => again("forks", run) };

@@ -72,6 +72,18 @@ export default {
     await page.locator('.mini').waitFor({ state: 'hidden' });
     await page.context().close();
   },
+  async on_a_phone_what_has_no_room_is_one_press_away() {
+    const { runId } = await service.start({ name: 'on-a-phone', nodes: [{ id: 'long', bash: 'sleep 600' }] });
+    const page = await open('/runs/' + runId, { width: 390, height: 844 });
+    await page.click('.acts-more');
+    await accessible(page, 'what to do, on a phone');
+    await page.click('dialog button:has-text("Cancel…")');
+    await page.locator('dialog:has-text("Cancel on-a-phone?")').waitFor();
+    await page.keyboard.press('Escape');
+    await service.signal(runId, 'CANCEL');
+    await page.locator('.chip.cancelled').waitFor();
+    await page.context().close();
+  },
   async a_run_says_why_before_any_tab() {
     const page = await open(at('orders'));
     await page.locator('[data-node="load"]').waitFor();

@@ -149,6 +149,26 @@ export default {
     await page.locator('.decision').waitFor();
     await page.context().close();
   },
+  async a_step_that_is_held_waits_for_a_person_too() {
+    const { runId } = await service.start({ metadata: { planId: 'held-here', planVersion: '1.0', schemaVersion: 'v1.2', onStepFailure: 'hold' }, steps: [{ stepId: 'upload', kind: 'shell', dependsOn: [], with: { command: "echo '<i>no key</i>' >&2; exit 1" } }] });
+    await service.until(runId, r => r.steps.some(s => s.held), 'a held step');
+    const page = await open('/runs?show=need');
+    await page.locator(`[data-row="${runId}"]:has-text("failed and waits for you")`).waitFor();
+    await page.click('.seg button:has-text("Running")');
+    await until(async () => (await page.locator('.seg button[aria-pressed=true]:has-text("Running")').count()) && !(await page.locator(`[data-row="${runId}"]`).count()), 'it does not count as running');
+    await page.click('.nav a[href="/inbox"]:not(.brand)');
+    const card = page.locator('article:has-text("held-here")');
+    await card.locator('text=<i>no key</i>').waitFor();
+    await accessible(page, 'inbox with a held step');
+    await card.locator('button:has-text("Skip…")').click();
+    await page.fill('dialog input', 'the bucket is gone');
+    const typed = await page.locator('dialog input').nth(1).count();
+    if (typed) await page.locator('dialog input').nth(1).fill(runId.slice(0, 8));
+    await page.click('dialog button[type=submit]');
+    await service.ended(runId);
+    await card.locator('text=answered').waitFor(); // it stays where it was
+    await page.context().close();
+  },
   async a_run_is_started_by_form() {
     const page = await open('/definitions?new');
     await page.locator('text=Valid: hello').waitFor();
