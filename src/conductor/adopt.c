@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { LIST_MS = 1000, ADOPTS_AT_ONCE = 20, PAGE = 1000, PAGES_MAX = 100 };
+enum { LIST_MS = 1000, ADOPT_MS = 400, PAGE = 1000, PAGES_MAX = 100 }; // of each second, so much is for runs that nobody has
 
 // Once: who we are does not change.
 static enum code learn_tenant(struct watch *watch, struct error *err)
@@ -134,7 +134,7 @@ enum code runs_list(struct watch *watch, int64_t now, struct error *err)
         if (listed.slots[i].key.ptr && map_get(&known, listed.slots[i].key) == MAP_NONE)
             strangers_add(&watch->strangers, listed.slots[i].key, now, now);
     struct stranger *one;
-    for (int adopted = 0; !rc && adopted < ADOPTS_AT_ONCE && (one = strangers_due(&watch->strangers, now)); adopted++)
-        rc = adopt(watch, one, now, err);
+    int64_t until = os_now().mono_ms + ADOPT_MS;
+    while (!rc && os_now().mono_ms < until && (one = strangers_due(&watch->strangers, now))) rc = adopt(watch, one, now, err);
     return rc;
 }

@@ -172,9 +172,15 @@ static enum code start_workflow(struct watch *watch, struct error *err)
     return OK;
 }
 
-// What the host before it knew, from the picture: what both sides were when they agreed, and what it was about to ask for.
+// What the host before it knew, from the picture: what both sides were when they agreed, and what it was about to ask for. A host shows
+// before it pauses, so that where nothing was shown yet a person has paused: workflows begin RUNNING.
 static void take_over(struct hosted *run, const struct json *hosts)
 {
+    if (!hosts) {
+        run->was = (struct sight){MINE_RUNNING, HIS_RUNNING};
+        run->known = true;
+        return;
+    }
     struct str here = json_text(json_key(hosts, "here")), there = json_text(json_key(hosts, "there"));
     struct str revived = json_text(json_key(hosts, "revived"));
     const struct json *sent = json_key(hosts, "sent");

@@ -419,6 +419,7 @@ def metadata_call(method, parts, query, body):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two writes: the second does not wait for the first to be acknowledged
     timeout = 60
 
     def log_message(self, *args):

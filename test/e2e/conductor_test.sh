@@ -345,4 +345,89 @@ test_large_outputs_long_names_and_secrets_stay_out_of_conductor() {
     has all 700000
     [ "$(wc -c <all)" -lt 100000 ] || fail "$(wc -c <all) bytes"
 }
+
+# Runs that wait for people or for a time have a workflow there all the same. $CONDUCTOR_PARKED: how many (make live-conductor has 10,000).
+test_many_runs_that_wait_are_listed_in_one_call_and_slow_nobody() {
+    conductor own
+    [ -n "$live" ] || between # calls are counted on the way to the fake
+    site
+    host h1
+    start "warm-$x" "$(shell a true)"
+    wait_for ended "warm-$x" COMPLETED
+    kill -9 "$host" # the runs of a host that is gone are the next one's
+    local parked=${CONDUCTOR_PARKED:-200} share calls lists
+    cat >park.py <<'PY'
+import http.client, json, sys, urllib.parse
+service, token, api, count, x = sys.argv[1:]
+plan = json.dumps({"metadata": {"planId": "p", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": [{"stepId": "nap", "kind": "wait", "with": {"duration": "100h"}}]})
+def line(url): return http.client.HTTPConnection(urllib.parse.urlparse(url).netloc, timeout=60)
+here, there = line(service), line(api)
+for n in range(int(count)):
+    run = f"park{n}-{x}"
+    given = {"name": "cairn_run", "version": 2, "correlationId": "default/" + run, "input": {"tenant": "default", "run": run, "host": "gone", "site": "site-" + x}}
+    for at, path, body in ((here, "/v1/runs", {"document": plan, "runId": run}), (there, "/api/workflow", given)):
+        at.request("POST", path, json.dumps(body), {"Content-Type": "application/json", "Authorization": "Bearer " + token})
+        answer = at.getresponse()
+        text = answer.read()
+        if answer.status >= 300: sys.exit(f"{path}: {answer.status} {text}")
+PY
+    python3 park.py "$url" "$token" "$api" "$parked" "$x" || fail 'not parked'
+    there PUT "/workflow/$(run_there "park0-$x")/pause" # a person, before any host has shown that run
+    host h2
+    start "fresh-$x" "$(shell a 'echo a')" "$(shell b 'echo b' '["a"]')"
+    wait_for ended "fresh-$x" COMPLETED # while those are looked at one by one
+    for share in 1 2 3 4 5; do # as long as the test may take: there may be very many
+        until shows "park$((parked * share / 5 - 1))-$x" .hosts.there RUNNING; do sleep 0.2; done
+    done
+    there PUT "/workflow/$(run_there "park7-$x")/pause"
+    for run in park0 park7; do wait_for ended "$run-$x" PAUSED; done
+    lists_them() { [ "$(there GET /workflow/running/cairn_run | jq length)" = "$parked" ]; }
+    wait_for lists_them
+    [ -z "$live" ] || return 0
+    seen() { way seen | jq "[to_entries[] | select(.key | test(\"$1\")) | .value] | add // 0"; }
+    calls=$(seen .) lists=$(seen '^GET /workflow/running/cairn_run$')
+    ten_lists() { [ $(($(seen '^GET /workflow/running/cairn_run$') - lists)) -ge 10 ]; }
+    wait_for ten_lists
+    calls=$(($(seen .) - calls)) lists=$(($(seen '^GET /workflow/running/cairn_run$') - lists))
+    [ "$calls" -le $((lists * 100)) ] || fail "$calls calls while $parked runs that wait were listed $lists times"
+}
+
+# What is compared with what is one clock's time: Conductor's, or one host's own since it began.
+test_hosts_whose_clocks_are_days_apart_do_the_same() {
+    conductor
+    "${CC:-cc}" -shared -fPIC -o clock.so "$root/test/e2e/clock_shim.c" -ldl || fail 'the shim does not compile'
+    site 2s
+    host_at() { echo "$2" >"clock.$1"; LD_PRELOAD=$PWD/clock.so CLOCK_FILE=$PWD/clock.$1 host "$1" --silent 2s; }
+    host_at h1 86400
+    start "skew-$x" "$(shell a "echo a\$CAIRN_ENGINE_ATTEMPT >>$PWD/ran; [ \$CAIRN_ENGINE_ATTEMPT -gt 1 ] || exec sleep 600")" \
+        "$(shell b "echo b\$CAIRN_ENGINE_ATTEMPT >>$PWD/ran; until [ -e $PWD/go ]; do sleep 0.02; done" '["a"]')" "$(shell c true '["b"]')"
+    wait_for test -s ran
+    wait_for shows "skew-$x" .status RUNNING
+    first=$host
+    host_at h2 -172800
+    kill -9 "$first" # the other one, three days before it, ends what it left
+    wait_for grep -q b1 ran
+    wait_for states_are cairn_attempt "skew-$x" '1 COMPLETED, 1 RUNNING, 1 TERMINATED'
+    for cycle in 1 2; do
+        there PUT "/workflow/$(run_there "skew-$x")/pause"
+        wait_for is "skew-$x" PAUSED DRAINING
+        wait_for shows "skew-$x" .status PAUSED
+        there PUT "/workflow/$(run_there "skew-$x")/resume"
+        wait_for is "skew-$x" RUNNING
+        wait_for shows "skew-$x" .status RUNNING
+    done
+    touch go
+    wait_for ended "skew-$x" COMPLETED
+    equal "$(tr '\n' ' ' <ran)" 'a1 a2 b1 ' 'executions'
+    counted "skew-$x" RunPaused 2 || fail 'paused otherwise than twice'
+    wait_for states_are cairn_run "skew-$x" '1 COMPLETED'
+    wait_for states_are cairn_attempt "skew-$x" '3 COMPLETED, 1 TERMINATED'
+    # And an ended run that a person begins anew is begun anew once.
+    there POST "/workflow/$(run_there "skew-$x")/restart"
+    new_runs() { ask GET /v1/runs && jq -e '[.items[]|select(.runId != "skew-'"$x"'")]|length == 1' body; }
+    wait_for new_runs
+    wait_for states_are cairn_run "skew-$x" '1 COMPLETED'
+    new_runs || fail "other than one new run: $(jq -c '[.items[].runId]' body)"
+    intact
+}
 run_tests "$@"

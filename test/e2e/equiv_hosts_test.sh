@@ -45,33 +45,31 @@ test_a_server_ends_with_its_player_however_that_ends() {
     wait_for gone
 }
 
-test_temporal_records_what_the_engine_alone_does() {
-    temporal_server
-    cases "temporal=$temporal" 3
-    drawn "${EQUIV_DRAWN:-10}" --seed 30000 --on "embedded,temporal=$temporal"
+# Both are servers of others: each is started, and is then a place of `cairn equiv`.
+other_host() { # HOST: $place is where it is
+    case $1 in
+        temporal) temporal_server; place=$temporal ;;
+        conductor) conductor; place=$api ;;
+    esac
 }
-test_temporal_hosts_that_are_killed_come_to_the_same_end() {
-    temporal_server
-    cairn_is 0 equiv "$root/examples/hello.json" --on "temporal=$temporal" --faults 1 --cases "${EQUIV_KILLED:-0}"
+records_the_same_on() { # HOST CASES DRAWN SEED
+    other_host "$1"
+    cases "$1=$place" "$2"
+    drawn "$3" --seed "$4" --on "embedded,$1=$place"
 }
-test_a_difference_of_temporal_is_found() {
-    temporal_server
-    found_on "temporal=$temporal"
+comes_to_the_same_end_on() { # HOST DOCUMENT CASES
+    other_host "$1"
+    cairn_is 0 equiv "$root/examples/$2" --on "$1=$place" --faults 1 --cases "$3"
 }
+differs_on() { other_host "$1"; found_on "$1=$place"; }
 
-test_conductor_records_what_the_engine_alone_does() {
-    conductor
-    cases "conductor=$api" 2
-    drawn "${EQUIV_DRAWN:-20}" --seed 40000 --on "embedded,conductor=$api"
-}
-test_conductor_hosts_that_are_killed_come_to_the_same_end() {
-    conductor
-    cairn_is 0 equiv "$root/examples/parent.yaml" --on "conductor=$api" --faults 1 --cases "${EQUIV_KILLED:-2}"
-}
-test_a_difference_of_conductor_is_found() {
-    conductor
-    found_on "conductor=$api"
-}
+test_temporal_records_what_the_engine_alone_does() { records_the_same_on temporal 3 "${EQUIV_DRAWN:-10}" 30000; }
+test_temporal_hosts_that_are_killed_come_to_the_same_end() { comes_to_the_same_end_on temporal hello.json "${EQUIV_KILLED:-0}"; }
+test_a_difference_of_temporal_is_found() { differs_on temporal; }
+
+test_conductor_records_what_the_engine_alone_does() { records_the_same_on conductor 2 "${EQUIV_DRAWN:-20}" 40000; }
+test_conductor_hosts_that_are_killed_come_to_the_same_end() { comes_to_the_same_end_on conductor parent.yaml "${EQUIV_KILLED:-2}"; }
+test_a_difference_of_conductor_is_found() { differs_on conductor; }
 
 test_a_host_that_is_away_is_an_error_with_its_address() {
     cairn_is 7 equiv "$root/examples/hello.json" --on embedded,conductor=http://127.0.0.1:1/api; has err 'Conductor at http://127.0.0.1:1/api: cannot reach'
