@@ -7,7 +7,7 @@
 
 #define EVENTS_MAX UINT64_C(50000)
 #define BYTES_MAX (UINT64_C(1) << 30)
-#define SEGMENT_BYTES_MAX (UINT64_C(50) << 20) // where Temporal ends a history, as it does at 50,000 events
+#define SEGMENT_BYTES_MAX UINT64_C(50000000) // where the contract has Temporal end a history, as it does at 50,000 events
 
 static uint64_t events_max(const struct engine *engine, const struct run *run)
 {
@@ -62,18 +62,49 @@ static uint64_t said_or(uint64_t said, uint64_t else_said, uint64_t usual)
     return said ? said : else_said ? else_said : usual;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+// What a turn adds to the run: each is stored whole, and only then counted.
+static void measure_turn(const struct engine *engine, struct resident *resident)
+{
+    struct extent *extent = &resident->extent;
+    if (extent->turn != engine->turn_number) {
+        extent->turn = engine->turn_number;
+        extent->turn_bytes = extent->last_bytes;
+        extent->turn_seq = extent->last_seq;
+    }
+    extent->last_bytes = extent->bytes;
+    extent->last_seq = run_log_last_seq(resident->log);
+    extent->most_bytes = larger(extent->most_bytes, extent->last_bytes - extent->turn_bytes);
+    extent->most_events = larger(extent->most_events, extent->last_seq - extent->turn_seq);
+}
+
+// The limit is a hard one: a segment is full when another turn like the largest so far might carry it past it, and never before
+// three quarters of it, so that one large turn does not make all segments small.
+static bool is_full(uint64_t has, uint64_t most_of_a_turn, uint64_t most)
+{
+    uint64_t spare = most_of_a_turn < most / 4 ? most_of_a_turn : most / 4;
+    return has + spare > most || has >= most;
+}
+
 // The profile rotates: the run goes on in a new segment (ADR 0035). Each segment is asked about once.
 static enum code bound_segment(struct engine *engine, struct resident *resident, struct error *err)
 {
     const struct run *run = resident->run;
     const struct extent *extent = &resident->extent;
     const struct engine_limits *limits = &engine->options.limits;
+    measure_turn(engine, resident);
     if (resident->full == run->segment || !run->started_ms) return OK;
     if (run->segment > 1 && extent->segment != run->segment) return OK; // it begins in this batch, further on
-    uint64_t events = run_log_last_seq(resident->log) - extent->segment_seq;
-    uint64_t bytes = extent->bytes - extent->segment_bytes;
-    bool many = events >= said_or(limits->segment_events_max, limits->events_per_run_max, EVENTS_MAX);
-    if (!many && bytes < said_or(limits->segment_bytes_max, limits->bytes_per_run_max, SEGMENT_BYTES_MAX)) return OK;
+    uint64_t events = extent->last_seq - extent->segment_seq, bytes = extent->bytes - extent->segment_bytes;
+    bool many = is_full(events, extent->most_events,
+                        said_or(limits->segment_events_max, limits->events_per_run_max, EVENTS_MAX));
+    bool large = is_full(bytes, extent->most_bytes,
+                         said_or(limits->segment_bytes_max, limits->bytes_per_run_max, SEGMENT_BYTES_MAX));
+    if (!many && !large) return OK;
     if (limits->segments_max > 0 && run->segment >= limits->segments_max)
         return stop_past(engine, resident, "segments", run->segment, limits->segments_max, err);
     struct queued *queued = queue_add(engine, resident, INPUT_FULL);
@@ -82,7 +113,7 @@ static enum code bound_segment(struct engine *engine, struct resident *resident,
     queued->input.bytes = bytes;
     queued->input.limit = many ? "events" : "bytes";
     resident->full = run->segment;
-    return OK;
+    return queue_last_first(engine, 1, err); // what waits is of the next segment
 }
 
 enum code bound_run(struct engine *engine, struct resident *resident, struct error *err)

@@ -370,6 +370,14 @@ static enum code stop(struct engine *engine, struct resident *resident, const st
     return OK;
 }
 
+// What is in flight stays so: its holds are of this engine. What waits for the next turn is of the next segment.
+static enum code continue_as_new(struct engine *engine, struct resident *resident, struct error *err)
+{
+    size_t before = engine->queue.count;
+    enum code rc = need_recover(engine, resident, err);
+    return rc || engine->queue.count == before ? rc : queue_last_first(engine, 1, err);
+}
+
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,
                    const struct order *order, struct error *err)
 {
@@ -388,7 +396,7 @@ enum code dispatch(struct engine *engine, struct resident *resident, const struc
         return rc;
     }
     case EFFECT_CONTINUE_AS_NEW:
-        return need_recover(engine, resident, err); // what is in flight stays so: its holds are of this engine
+        return continue_as_new(engine, resident, err);
     case EFFECT_RETRY_RUN:
     case EFFECT_DECISION:
         return OK; // turn.c

@@ -68,6 +68,5 @@ enum code leave_rest(struct batch *batch, size_t from, struct error *err)
     for (size_t i = batch->taken; i < batch->count; i++) batch->decided[i - left] = batch->decided[i];
     batch->count -= left;
     batch->taken = from;
-    COVER(rendering_leaves_the_rest_of_a_turn);
     return take_turns(batch, from, err);
 }

@@ -108,6 +108,9 @@ struct resident {
         uint64_t bytes;                       // that its records and results take
         uint64_t segment_bytes, segment_seq;  // the same when its segment began, and the event before that
         uint32_t segment;                     // which one that is; 0 = the first
+        uint64_t turn, turn_bytes, turn_seq;  // the turn that was last, and where the run stood before it
+        uint64_t last_bytes, last_seq;        // and where it stands behind it
+        uint64_t most_bytes, most_events;     // that one turn has added since the run was taken up
     } extent;
     struct run_holds holds; // its attempts that are outside. A refold does not touch them
     struct run_outbox *outbox; // NULL: its log has everything that has happened

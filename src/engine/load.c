@@ -129,6 +129,8 @@ static enum code fold_one(void *context, const struct record *record, const stru
     (void)seal;
     struct fold_context *fold = context;
     fold->extent.bytes += record->bytes.len + (moment && moment->has_blob ? moment->blob_size : 0);
+    fold->extent.last_bytes = fold->extent.bytes;
+    fold->extent.last_seq = record->seq;
     if (moment) extent_pass(&fold->extent, moment, record->seq);
     if (moment) return kernel_fold(fold->run, moment, fold->err);
     return record->signal_id.len > 0 ? kernel_decided(fold->run, record->signal_id, fold->err) : OK;

@@ -257,7 +257,9 @@ static enum code step_all(struct batch *batch, struct error *err)
         if (!rc) rc = make_child(batch, &batch->decided[i], err);
         batch->decided[i].spent = batch->engine->spent - before;
         bool much = batch->engine->spent - first >= TURN_STEPS || batch->engine->turn.size >= TURN_BYTES;
-        bool enough = much && batch->together;
+        bool full = batch->decided[i].queued.input.kind == INPUT_FULL; // what follows is of the next segment
+        bool enough = (much || full) && batch->together;
+        if (enough && much) COVER(rendering_leaves_the_rest_of_a_turn);
         if (!rc && enough && i + 1 < batch->taken) rc = leave_rest(batch, i + 1, err);
     }
     if (!rc) batch->at = batch->taken;

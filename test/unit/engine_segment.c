@@ -95,6 +95,61 @@ static void a_run_that_fills_its_segment_goes_on_in_the_next_ES_6a_C_57_RE_5c(vo
     kit_close(&k);
 }
 
+// The events of the longest segment, from what the engine told.
+static uint32_t longest_segment(struct kit *k)
+{
+    uint32_t events = 0, longest = 0;
+    buf_byte(&k->told, '\0');
+    for (const char *line = k->told.ptr, *end; (end = strchr(line, '\n')); line = end + 1) {
+        struct str text = {line, (size_t)(end - line)};
+        if (str_find(text, 'r', 0) != 0) continue;
+        bool mark = strstr(line, "SEGMENT_") && strstr(line, "SEGMENT_") < end;
+        bool begins = mark && strstr(line, "SEGMENT_STARTED") && strstr(line, "SEGMENT_STARTED") < end;
+        events = begins ? 0 : events + !mark;
+        if (events > longest) longest = events;
+    }
+    k->told.len--;
+    return longest;
+}
+
+// A history that passes its limit is ended by its host: the next segment begins before a turn like those before it might do so.
+static void no_segment_holds_more_than_its_limit_ES_6a(void)
+{
+    struct kit k;
+    open_chain(&k, "temporal", 200, BESIDE, 41); // which no turn of two events comes to
+    kit_start(&k, "r1");
+    kit_done(&k, "slow", "ok");
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    uint32_t longest = longest_segment(&k);
+    CHECK(longest <= 41 && longest >= 36);
+    is_intact(&k, "r1");
+    kit_close(&k);
+}
+
+// Results that wait while a segment is found to be full are of the next one: a hundred steps that end in one turn.
+static void what_waits_when_a_segment_is_full_is_of_the_next_ES_6a(void)
+{
+    struct kit k;
+    struct buf text;
+    buf_init(&text, 65536);
+    buf_text(&text, "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\","
+                    "\"targetAdapter\":\"temporal\"},\"steps\":[");
+    for (int i = 0; i < 100; i++)
+        buf_printf(&text, "%s{\"stepId\":\"s%d\",\"kind\":\"noop\",\"dependsOn\":[]}", i ? "," : "", i);
+    buf_text(&text, "]}");
+    buf_byte(&text, '\0');
+    kit_open(&k, text.ptr);
+    buf_release(&text);
+    k.limits.events_per_run_max = 102; // what its first turn comes to: queued, started, and each step
+    k.engine->options.limits = k.limits;
+    kit_start(&k, "r1");
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    CHECK_INT(kit_head(&k, "r1").last_seq, 203);
+    CHECK_INT(longest_segment(&k), 102);
+    is_intact(&k, "r1");
+    kit_close(&k);
+}
+
 static void the_bounds_of_other_profiles_are_limits_that_name_themselves_ES_6a(void)
 {
     static const char *const adapters[] = {"conductor", "any"};
@@ -275,6 +330,8 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(a_run_that_fills_its_segment_goes_on_in_the_next_ES_6a_C_57_RE_5c),
+        TEST(no_segment_holds_more_than_its_limit_ES_6a),
+        TEST(what_waits_when_a_segment_is_full_is_of_the_next_ES_6a),
         TEST(the_bounds_of_other_profiles_are_limits_that_name_themselves_ES_6a),
         TEST(bytes_fill_a_segment_too_and_segments_can_be_limited_ES_6a),
         TEST(between_two_segments_its_status_is_CONTINUE_AS_NEW_WE_2_1_2d),

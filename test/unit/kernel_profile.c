@@ -199,6 +199,24 @@ static void interrupted_attempt_that_comes_back_after_the_resume_runs_again_C_17
     story_close(&s);
 }
 
+// A host may take its time between the two marks: what ends meanwhile is recorded, what could start waits for the next segment.
+static void nothing_starts_while_a_segment_is_full_K8_ES_6a(void)
+{
+    struct story s;
+    begin(&s, "temporal", false, 0);
+    struct input full = {.kind = INPUT_FULL, .limit = "events", .events = 4};
+    story_step(&s, &full);
+    CHECK_TEXT(run_substatus(s.run), "CONTINUE_AS_NEW");
+    buf_clear(&s.told);
+    story_done(&s, "a", "1");
+    story_done(&s, "b", "1");
+    story_expect(&s, "[0] STEP_COMPLETED a 1.1\n[0] STEP_COMPLETED b 1.1\n");
+    struct input next = {.kind = INPUT_RECOVER};
+    story_step(&s, &next);
+    story_expect(&s, "[0] SEGMENT_STARTED\n[0] STEP_STARTED c 1.1\n");
+    story_close(&s);
+}
+
 static void end_is_the_same_in_every_profile_ES_6_8_ES_6b(void)
 {
     static const char *const profiles[] = {"", "temporal", "conductor", "mock"};
@@ -234,6 +252,7 @@ int main(int argc, char **argv)
         TEST(pause_of_the_temporal_profile_is_immediate_C_17_ES_6_8),
         TEST(pause_may_stop_what_is_in_flight_and_resume_runs_it_again_C_17),
         TEST(interrupted_attempt_that_comes_back_after_the_resume_runs_again_C_17),
+        TEST(nothing_starts_while_a_segment_is_full_K8_ES_6a),
         TEST(end_is_the_same_in_every_profile_ES_6_8_ES_6b),
     };
     return test_main("kernel_profile", tests, ARRAY_COUNT(tests), argc, argv);
