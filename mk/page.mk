@@ -2,7 +2,8 @@
 # Everything that may be missing on a machine is asked for here, so that a message can say what to do about it.
 PAGE ?= yes
 PAGE_SRCS := $(shell find web/src web/static -type f 2>/dev/null) web/build.mjs web/tsconfig.json
-DOCS_SRCS := $(shell find docs -name '*.md') docs/man/cairn.1 src/cli/help/problems.txt README.md ARCHITECTURE.md SECURITY.md $(wildcard clients/*.md clients/*/*.md bindings/*/*.md) web/docs.mjs $(wildcard web/docs/*)
+DOCS_SRCS := $(shell find docs schemas -name "*.md" -o -name "*.json") docs/man/cairn.1 src/cli/help/problems.txt README.md ARCHITECTURE.md SECURITY.md $(wildcard clients/*.md clients/*/*.md bindings/*/*.md) web/docs.mjs web/reference.mjs $(wildcard web/docs/*) \
+  src/api/route.c src/service/settings.c src/cli/config.c src/doc/diagnostic_list.h # what the reference is made of
 NPM_STAMP := web/node_modules/.cairn
 PAGE_STAMP := web/dist/.cairn
 DOCS_STAMP := web/dist/docs/.cairn

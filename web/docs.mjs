@@ -10,6 +10,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, write
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { made as reference } from "./reference.mjs";
 
 const web = dirname(fileURLToPath(import.meta.url));
 const root = dirname(web);
@@ -34,42 +35,8 @@ function place(path) {
 }
 const places = new Map(sources.map((path) => [path, place(path)]));
 
-// ---- pages that are made of what the program itself says
-const verbatim = (text) => text.replace(/\\&/g, "").replace(/\\e/g, "\\");
-const marked = (text) => verbatim(text).replace(/[\\*_<>|[\]]/g, "\\$&");
-// The manual page, which `cairn man` makes of the table of commands: mdoc as Markdown.
-function manual() {
-    const out = [], flags = [];
-    let literal = false, synopsis = false;
-    for (const line of readFileSync(join(root, "docs/man/cairn.1"), "utf8").split("\n")) {
-        const [, macro, rest = ""] = /^\.(\w\w)(?: (.*))?$/.exec(line) ?? [];
-        if (macro === "Sh") synopsis = rest === "SYNOPSIS";
-        if (/^\.\\"/.test(line) || ["Dd", "Dt", "Os", "Nd"].includes(macro) || (synopsis && macro !== "Sh")) continue;
-        if (macro === "Bd") out.push("", "```"), (literal = true);
-        else if (macro === "Ed") out.push("```", ""), (literal = false);
-        else if (literal) out.push(verbatim(line));
-        else if (macro === "Sh" && /^(NAME|SYNOPSIS)$/.test(rest)) continue;
-        else if (macro === "Sh") out.push("", "## " + rest[0] + rest.slice(1).toLowerCase(), "");
-        else if (macro === "Ss") out.push("", "### " + marked(rest), "");
-        else if (macro === "Bl") flags.length = 0;
-        else if (macro === "It") flags.push([verbatim(rest.replace(/^(Ic|Ev|Pa|Li|Sy) /, "")), ""]);
-        else if (macro === "El") out.push("", "| | |", "|---|---|", ...flags.map(([name, text]) => `| \`${name.replace(/\|/g, "\\|")}\` | ${text} |`), ""), (flags.length = 0);
-        else if (macro === "Dl") out.push("", "```", verbatim(rest), "```", "");
-        else if (macro === "Nm") continue;
-        else if (macro === "Pp") out.push("");
-        else if (flags.length) flags.at(-1)[1] += (flags.at(-1)[1] ? " " : "") + marked(line);
-        else if (line) out.push(marked(line.replace(/^\.(Li|Ic|Sy|Pa|Ev) /, "")));
-    }
-    return ["# The manual: every command and flag", "", "As `cairn man` prints it.", "", ...out];
-}
-// What `cairn help CODE` says of problems.
-function codes() {
-    const out = ["# Codes of problems", "", "As `cairn help CODE` says. Codes of documents (E0101 and so on) are explained by `cairn help`, too."];
-    for (const line of readFileSync(join(root, "src/cli/help/problems.txt"), "utf8").split("\n"))
-        out.push(line.startsWith("= problem ") ? `\n## ${line.slice(10)}\n` : line.startsWith("$ ") ? "`" + line.slice(2) + "`" : marked(line));
-    return out.join("\n").split("\n");
-}
-const made = new Map([["docs/reference/manual.md", manual], ["docs/reference/codes.md", codes]]);
+// Pages that are made of what the program itself says.
+const made = new Map(reference.map(([path, , make]) => [path, () => make(root)]));
 for (const path of made.keys()) places.set(path, place(path));
 
 const escaped = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
@@ -221,7 +188,7 @@ for (const page of pages.values())
 const groups = [];
 for (const line of readFileSync(join(root, "docs/README.md"), "utf8").split("\n")) {
     const group = /^## (.*)$/.exec(line), entry = /^- \[([^\]]+)\]\(([^)#]+)\)/.exec(line);
-    if (group) groups.push({ name: group[1], entries: group[1] === "Reference" ? [["The manual", "docs/reference/manual.md"], ["Codes of problems", "docs/reference/codes.md"]] : [] });
+    if (group) groups.push({ name: group[1], entries: group[1] === "Reference" ? reference.map(([path, title]) => [title, path]) : [] });
     if (!entry) continue;
     const file = posix.normalize(posix.join("docs", entry[2]));
     if (places.has(file)) groups.at(-1).entries.push([entry[1], file]);

@@ -19,6 +19,14 @@ static const char *nearest_member(struct cli *cli, struct str name)
     return near ? cli_format(cli, "did you mean %s?", near) : "docs/format/serve.md lists what may stand there";
 }
 
+static const char *how_written(struct cli *cli, struct str name)
+{
+    const char *value = "";
+    for (size_t i = 0; service_setting_name(i); i++)
+        if (str_is(name, service_setting_name(i))) value = service_setting_value(i);
+    return cli_format(cli, "%.*s: %s (docs/format/serve.md)", STR_ARG(name), value);
+}
+
 static bool take_member(struct cli *cli, struct serve_config *out, const char *path, const struct json_member *m)
 {
     struct error err = {0};
@@ -31,7 +39,7 @@ static bool take_member(struct cli *cli, struct serve_config *out, const char *p
     if (!rc) return true;
     unsigned line = err.line ? err.line : m->line, column = err.line ? err.column : m->column;
     fault(out, cli_format(cli, "%s:%u:%u: %s", path, line, column, err.message),
-          rc == E_NOT_FOUND ? nearest_member(cli, m->key) : "docs/format/serve.md shows how it is written");
+          rc == E_NOT_FOUND ? nearest_member(cli, m->key) : how_written(cli, m->key));
     return true;
 }
 

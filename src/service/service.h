@@ -145,6 +145,7 @@ struct service_settings {
 enum code service_setting(struct str name, const struct json *value, struct arena *arena, struct service_settings *out,
                           struct error *err) MUST_CHECK;
 const char *service_setting_name(size_t index); // NULL past the end
+const char *service_setting_value(size_t index); // what it may be
 const char *service_setting_what(size_t index);
 
 uint32_t service_scale(const struct service *service); // program_scale of the documents that it takes

@@ -271,43 +271,46 @@ static void read_parts(struct form *form, struct service_settings *out)
 }
 
 static const struct {
-    const char *name, *what;
+    const char *name, *what, *value; // what it may be: "1 to 16" is held against what is read (test/unit/service_settings.c)
 } members[] = {
-    {"listen", "where to listen: HOST:PORT or unix:PATH; a list"},
-    {"hosts", "further names that requests may address the service by"},
-    {"origins", "how browsers reach the service through a proxy: https://HOST"},
-    {"proxies", "whose X-Forwarded-For names the client: addresses, networks, unix"},
-    {"tls", "certificate and key: PEM files; whose certificates clients may show"},
-    {"oidc", "identity providers whose people may come in"},
-    {"insecure", "true: no TLS where other machines can reach it"},
-    {"sharedDirectory", "true: the store may lie where everybody may write"},
-    {"tokenFile", "where the first start leaves its token"},
-    {"drainSeconds", "how long running steps may go on after the signal to stop (30)"},
-    {"readers", "threads that read (2)"},
-    {"processes", "steps that run here at once (64)"},
-    {"localSteps", "false: every step goes to a worker"},
-    {"confinement", "what steps that run here are kept from"},
-    {"secrets", "providers of secret://PROVIDER/NAME"},
-    {"credentials", "of the tasks of playbooks, by name"},
-    {"tools", "directory of executables that are further tools of playbooks"},
-    {"pause", "how runs pause that do not say: drainTimeoutMs (300000), cancelOnPause (false)"},
-    {"stateStore", "how long a result may wait for the store (3000 ms)"},
-    {"fetch", "what plans and webhooks may be fetched from"},
-    {"routes", "which steps go to which pools of workers"},
-    {"temporal", "runs as workflows of a Temporal server: address, namespace, queue, tls, apiKeyFile"},
-    {"engineLeaseSeconds", "how long other engines of the store wait before they take this one for dead (10)"},
-    {"leaseSeconds", "how long a worker may be silent (30)"},
-    {"maxRuns", "runs in flight at once, of all tenants; more wait in their queues"},
-    {"limits", "what one run may come to: events, bytes, iterations, sqlBytes"},
-    {"maxSteps", "steps that a document may have, up to 100,000 (10,000)"},
-    {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)"},
-    {"plans", "inline: whose requests may hold a document (allow, local, deny); bodies: where plans are (store, apart)"},
-    {"artifacts", "retention: how long files of steps are kept, by kind; sweepSeconds"},
-    {"events", "from outside: keep (7d), max that nobody takes (10,000), hooks: webhooks that come in"},
-    {"engine", "adapter of plans that name none, namespace and conductorUrl of references, strictSchema"},
-    {"sinks", "where events are carried to"},
-    {"otlp", "where traces of ended runs are posted"},
-    {"http", "limits of connections, streams and waiting calls"},
+    {"listen", "where to listen: HOST:PORT or unix:PATH; a list", "HOST:PORT or unix:PATH, or a list of them"},
+    {"hosts", "further names that requests may address the service by", "a name, or a list"},
+    {"origins", "how browsers reach the service through a proxy: https://HOST", "https://HOST, or a list"},
+    {"proxies", "whose X-Forwarded-For names the client: addresses, networks, unix",
+     "address, network or unix, or a list"},
+    {"tls", "certificate and key: PEM files; whose certificates clients may show", "table"},
+    {"oidc", "identity providers whose people may come in", "list of tables"},
+    {"insecure", "true: no TLS where other machines can reach it", "true, false"},
+    {"sharedDirectory", "true: the store may lie where everybody may write", "true, false"},
+    {"tokenFile", "where the first start leaves its token", "absolute path"},
+    {"drainSeconds", "how long running steps may go on after the signal to stop (30)", "0 to 86400"},
+    {"readers", "threads that read (2)", "1 to 16"},
+    {"processes", "steps that run here at once (64)", "1 to 100000"},
+    {"localSteps", "false: every step goes to a worker", "true, false"},
+    {"confinement", "what steps that run here are kept from", "table"},
+    {"secrets", "providers of secret://PROVIDER/NAME", "table"},
+    {"credentials", "of the tasks of playbooks, by name", "table"},
+    {"tools", "directory of executables that are further tools of playbooks", "absolute path"},
+    {"pause", "how runs pause that do not say: drainTimeoutMs (300000), cancelOnPause (false)", "table"},
+    {"stateStore", "how long a result may wait for the store (3000 ms)", "table"},
+    {"fetch", "what plans and webhooks may be fetched from", "table"},
+    {"routes", "which steps go to which pools of workers", "list of tables"},
+    {"temporal", "runs as workflows of a Temporal server: address, namespace, queue, tls, apiKeyFile", "table"},
+    {"engineLeaseSeconds", "how long other engines of the store wait before they take this one for dead (10)",
+     "2 to 3600"},
+    {"leaseSeconds", "how long a worker may be silent (30)", "1 to 3600"},
+    {"maxRuns", "runs in flight at once, of all tenants; more wait in their queues", "1 to 1000000"},
+    {"limits", "what one run may come to: events, bytes, iterations, sqlBytes", "table"},
+    {"maxSteps", "steps that a document may have, up to 100,000 (10,000)", "1 to 100000"},
+    {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)", "1 to 10000000"},
+    {"plans", "inline: whose requests may hold a document (allow, local, deny); bodies: where plans are (store, apart)",
+     "table"},
+    {"artifacts", "retention: how long files of steps are kept, by kind; sweepSeconds", "table"},
+    {"events", "from outside: keep (7d), max that nobody takes (10,000), hooks: webhooks that come in", "table"},
+    {"engine", "adapter of plans that name none, namespace and conductorUrl of references, strictSchema", "table"},
+    {"sinks", "where events are carried to", "list of tables"},
+    {"otlp", "where traces of ended runs are posted", "table"},
+    {"http", "limits of connections, streams and waiting calls", "table"},
 };
 
 const char *service_setting_name(size_t index)
@@ -318,6 +321,11 @@ const char *service_setting_name(size_t index)
 const char *service_setting_what(size_t index)
 {
     return index < ARRAY_COUNT(members) ? members[index].what : NULL;
+}
+
+const char *service_setting_value(size_t index)
+{
+    return index < ARRAY_COUNT(members) ? members[index].value : NULL;
 }
 
 enum code service_setting(struct str name, const struct json *value, struct arena *arena, struct service_settings *out,

@@ -61,9 +61,30 @@ test_the_guides_are_carried_below_docs() {
     done
     get /docs/search-index.js && answers 200 && has body crashtest
     for command in 'cairn run' 'cairn key verify'; do get /docs/reference/manual.html && has body ">$command</h3>"; done
-    get /docs/reference/codes.html && has body '>RUN_ALREADY_EXISTS</h2>'
+    get /docs/reference/codes.html && has body '>RUN_ALREADY_EXISTS</h3>'
     get /docs/nothing.html "$html" && answers 404
     get /docs/../../etc/passwd "$html" && hasnt body root:
+}
+# The reference is made of the sources; what the program says of itself is what must be in it, no more and no less.
+test_the_reference_of_the_guides_has_every_route_setting_event_and_code() {
+    serve
+    get /openapi.json && jq -r '.paths | to_entries[] | .key as $p | .value | keys[] | "\(ascii_upcase) \($p)"' body | sort >routes
+    jq -r '.paths[][] | .operationId' body | sort >operations
+    jq -r '.components.schemas | keys[]' body >schemas
+    get /docs/reference/api.html && answers 200
+    grep -oE '<h3 [^>]*>(GET|PUT|POST|DELETE) [^<]*' body | sed 's/.*>//' | sort | diff - routes || fail 'the routes differ'
+    grep -oE 'operation: <code>[^<]*' body | sed 's/.*>//' | sort | diff - operations || fail 'the operations differ'
+    while read -r one; do grep -q ">$one</h3>" body || fail "$one is not in it"; done <schemas
+    "$CAIRN" config list -o json --no-config-file --no-config-env | jq -r '.[] | "\(.name) \(.variable)"' >settings
+    get /docs/reference/settings.html && answers 200
+    while read -r name variable; do has body "<td><code>$name</code></td><td><code>$variable</code></td>"; done <settings
+    for name in listen readers stateStore http; do has body "<td><code>$name</code></td>"; done
+    equal "$(grep -oE '<tr><td><code>[A-Za-z]+</code></td><td>[^<]+</td><td>' body | wc -l)" "$(grep -c '^    {"[A-Za-z]*", "' "$root/src/service/settings.c")" 'members of [serve]'
+    get /docs/reference/events.html && answers 200
+    "$CAIRN" schema | sed -nE 's/^(event|signal) //p' >events
+    [ "$(wc -l <events)" -gt 50 ] || fail "only $(wc -l <events) events and signals"
+    while read -r one; do has body ">$one</h3>"; done <events
+    get /docs/reference/codes.html && has body '>E0203: an unknown field</h3>'
 }
 test_the_search_of_the_guides_finds_under_the_policy() {
     command -v chromium >/dev/null || skip 'chromium is not installed'
@@ -74,7 +95,7 @@ test_the_search_of_the_guides_finds_under_the_policy() {
 test_a_link_of_the_guides_that_leads_nowhere_fails_their_build() {
     mkdir -p tree/web
     ln -s "$root"/* tree/ 2>/dev/null
-    rm tree/docs && cp -r "$root/docs" tree/ && cp -r "$root"/web/docs "$root"/web/docs.mjs "$root"/web/README.md tree/web/
+    rm tree/docs && cp -r "$root/docs" tree/ && cp -r "$root"/web/docs "$root"/web/docs.mjs "$root"/web/reference.mjs "$root"/web/README.md tree/web/
     node tree/web/docs.mjs site 2>err || fail "$(cat err)"
     [ -e site/images/runs.png ] && [ -e site/adr/index.html ] || fail 'pictures or decisions are missing'
     echo '[nowhere](format/plan.md#no-such-heading) and [gone](gone.md)' >>tree/docs/mcp.md

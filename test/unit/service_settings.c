@@ -3,6 +3,7 @@
 
 #include "service/service.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static struct arena arena;
@@ -180,6 +181,41 @@ static void every_member_is_explained_and_read(void)
     CHECK(count >= 16);
 }
 
+// The guides and the hints of messages are made of the same table.
+static void numbers_are_taken_from_and_to_what_the_table_says(void)
+{
+    size_t ranges = 0;
+    begin();
+    for (size_t i = 0; service_setting_name(i); i++) {
+        const char *name = service_setting_name(i);
+        struct error err;
+        long long low, high;
+        char text[32];
+        if (sscanf(service_setting_value(i), "%lld to %lld", &low, &high) != 2) continue;
+        const long long tried[] = {low, high, low - 1, high + 1};
+        for (size_t k = 0; k < ARRAY_COUNT(tried); k++) {
+            snprintf(text, sizeof(text), "%lld", tried[k]);
+            CHECK_INT(put(name, text, &err), k < 2 ? OK : E_INVALID);
+        }
+        ranges++;
+    }
+    CHECK(ranges >= 8);
+}
+
+static void every_member_is_of_the_type_that_the_table_says(void)
+{
+    begin();
+    for (size_t i = 0; service_setting_name(i); i++) {
+        const char *name = service_setting_name(i);
+        struct str value = str_from(service_setting_value(i));
+        struct error err;
+        CHECK(value.len > 0);
+        CHECK_INT(put(name, "true", &err), str_is(value, "true, false") ? OK : E_INVALID);
+        if (str_is(value, "absolute path")) CHECK_INT(put(name, "\"/a\"", &err), OK);
+        if (str_is(value, "absolute path")) CHECK_INT(put(name, "\"a\"", &err), E_INVALID);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -189,6 +225,8 @@ int main(int argc, char **argv)
         TEST(identity_providers_have_sound_defaults),
         TEST(providers_and_clients_that_do_not_fit_are_told),
         TEST(every_member_is_explained_and_read),
+        TEST(numbers_are_taken_from_and_to_what_the_table_says),
+        TEST(every_member_is_of_the_type_that_the_table_says),
     };
     return test_main("service_settings", tests, ARRAY_COUNT(tests), argc, argv);
 }
