@@ -39,7 +39,8 @@ static const char zsh_script[] =
     "    done\n"
     "    _describe cairn values\n"
     "}\n"
-    "compdef _cairn cairn\n";
+    // From a directory of $fpath the file is the function: its first call defines _cairn, and has to complete as well.
+    "if [[ ${funcstack[1]} == _cairn ]]; then _cairn \"$@\"; else compdef _cairn cairn; fi\n";
 
 static const char fish_script[] = "# fish completion of cairn:  cairn completion fish | source\n"
                                   "function __cairn_complete\n"

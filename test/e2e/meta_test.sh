@@ -155,6 +155,63 @@ test_completion_works_in_a_real_bash() {
     bash_completes 'cairn skip night:1/' >o; has o '1/a'; has o '1/b'
     bash_completes 'cairn run on' >o; has o 'LINE: cairn run one.json'
 }
+# The same in a real zsh, which has the script where a package puts it ($2 is installed) or reads it at its start (sourced).
+zsh_completes() {
+    mkdir -p functions
+    "$CAIRN" completion zsh >functions/_cairn
+    PATH=$(dirname "$CAIRN"):$PATH HOME=$PWD TERM=dumb ZDOTDIR=$PWD timeout 20 python3 - "$1" "$2" <<'P'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp("zsh", ["zsh", "-f", "-i"])
+def until_ready():
+    out = b""
+    while not out.endswith(b"ready> "):
+        out += os.read(fd, 65536)
+    return out
+installed = sys.argv[2] == "installed"
+for line in ("unsetopt prompt_cr prompt_sp zle; PS1='ready''> '", "unset zle_bracketed_paste; bindkey -e; " + ("fpath=($PWD/functions $fpath); " if installed else "") +
+             "autoload -Uz compinit; compinit -u -d $PWD/dump", "true" if installed else "source <(cairn completion zsh)", "setopt zle"):
+    os.write(fd, line.encode() + b"\n")
+    until_ready()
+os.write(fd, sys.argv[1].encode() + b"\t\x01echo LINE: \n")
+out = b""
+while b"\nLINE: " not in out:
+    out += until_ready()
+sys.stdout.write(out.decode(errors="replace"))
+os.write(fd, b"exit\n")
+P
+}
+test_completion_works_in_a_real_zsh() {
+    command -v zsh >/dev/null || skip 'zsh is not installed'
+    one; export CAIRN_STORE=sqlite:$PWD/store.db
+    cairn_is 0 run one.json --run-id night:1 --progress none
+    local how
+    for how in installed sourced; do # each in a shell of its own: it is the first tab that counts
+        zsh_completes 'cairn eve' $how >o; has o 'LINE: cairn event'
+        zsh_completes 'cairn log ver' $how >o; has o 'LINE: cairn log verify'
+        zsh_completes 'cairn run --progress tr' $how >o; has o 'LINE: cairn run --progress tree'
+        zsh_completes 'cairn get nig' $how >o; has o 'LINE: cairn get night:1'
+        zsh_completes 'cairn run on' $how >o; has o 'LINE: cairn run one.json'
+    done
+}
+# fish says itself what it would offer.
+fish_completes() {
+    mkdir -p completions
+    "$CAIRN" completion fish >completions/cairn.fish
+    PATH=$(dirname "$CAIRN"):$PATH HOME=$PWD XDG_CONFIG_HOME=$PWD/fishconfig timeout 20 fish --no-config -c "set fish_complete_path $PWD/completions; complete -C '$1'" | cut -f1
+}
+test_completion_works_in_a_real_fish() {
+    command -v fish >/dev/null || skip 'fish is not installed'
+    one; export CAIRN_STORE=sqlite:$PWD/store.db
+    cairn_is 0 run one.json --run-id night:1 --progress none
+    equal "$(fish_completes 'cairn eve' | tr '\n' ' ')" 'event events '
+    equal "$(fish_completes 'cairn log ver')" verify
+    equal "$(fish_completes 'cairn run --progress tr')" tree
+    equal "$(fish_completes 'cairn get nig')" night:1
+    fish_completes 'cairn skip night:1/' >o; has o night:1/a; has o night:1/b
+    fish_completes 'cairn run on' >o; has o one.json
+}
 test_completion_scripts_of_zsh_and_fish_parse() {
     cairn_is 0 completion zsh; has out '#compdef cairn'; cp out z
     cairn_is 0 completion fish; has out 'complete -c cairn'; cp out f
