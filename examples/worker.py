@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A worker for a Cairn server in 60 lines of the standard library: python3 worker.py http://127.0.0.1:7777 [POOL]
+"""A worker for a Cairn server in 60 lines of the standard library: python3 worker.py http://127.0.0.1:7117 [POOL]
 Executes shell, exec and script steps one at a time. The protocol is in docs/format/worker.md. $CAIRN_TOKEN is the credential."""
 import json, os, socket, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
 

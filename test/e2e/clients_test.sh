@@ -76,6 +76,45 @@ test_a_function_of_the_server_s_workers_is_started_from_the_command_line() {
     cairn_is 3 run p.json --server "$url" --run-id r2
     has err miror
 }
+# What clients/python/README.md and clients/typescript/README.md tell their readers to write and type, in a place where only the packages are.
+block() { awk -v begin="\`\`\`$2" -v nth="$3" '$0 == begin { seen++; on = seen == nth; next } $0 == "```" { on = 0 } on' "$root/clients/$1/README.md"; }
+serve_as_the_readme_says() {
+    serve $(guide_lines "clients/$1/README.md" clients | sed -n 's/^cairn serve *\([^#]*\).*/\1/p')
+    export CAIRN_TOKEN=$token
+    block "$1" yaml 1 >order.yaml
+}
+test_the_programs_of_the_python_readme_work_with_the_wheel() {
+    "$root/tools/wheel" "$root/clients/python" . >/dev/null || fail tools/wheel
+    guide_lines clients/python/README.md clients | grep -qF "pip install $(ls cairn_client-*.whl)" || fail 'the wheel has another name'
+    python3 -m zipfile -e cairn_client-*.whl site
+    serve_as_the_readme_says python
+    export PYTHONPATH=site
+    block python python 1 | sed "s|http://127.0.0.1:7117|$url|" >client.py
+    block python python 2 | sed "s|http://127.0.0.1:7117|$url|" >worker.py
+    python3 -W error worker.py >worker.log 2>&1 &
+    local worker=$!
+    timeout 60 python3 -W error client.py >out 2>err || fail "client: $(tail -n 3 err; tail -n 3 worker.log)"
+    has out RunStarted; has out COMPLETED; has out "{'receipt': 'receipt-"
+    kill -TERM "$worker"; wait "$worker" || fail "the worker ended with $?: $(tail -n 3 worker.log)"
+}
+test_the_programs_of_the_typescript_readme_work_with_the_package() {
+    [ -x "$root/web/node_modules/.bin/tsc" ] || skip 'the tools of the page are not installed'
+    mkdir -p node_modules/cairn-client
+    "$root/web/node_modules/.bin/tsc" -p "$root/clients/typescript" --outDir "$PWD/node_modules/cairn-client/dist" || fail tsc
+    cp "$root/clients/typescript/package.json" node_modules/cairn-client/
+    guide_lines clients/typescript/README.md clients | grep -qF "npm install ./cairn-client-$(jq -r .version node_modules/cairn-client/package.json).tgz" || fail 'the package has another name'
+    # what @types/node says of the two names of Node that the programs use
+    echo 'declare module "node:fs" { export function readFileSync(path: string, encoding: "utf8"): string; } declare const process: { env: Record<string, string | undefined> };' >node.d.ts
+    serve_as_the_readme_says typescript
+    block typescript ts 1 | sed "s|http://127.0.0.1:7117|$url|" >client.mts
+    block typescript ts 2 | sed "s|http://127.0.0.1:7117|$url|" >worker.mts
+    "$root/web/node_modules/.bin/tsc" --strict --target es2022 --module nodenext --skipLibCheck node.d.ts client.mts worker.mts >types 2>&1 || fail "types: $(head -n 5 types)"
+    node worker.mjs >worker.log 2>&1 &
+    local worker=$!
+    timeout 60 node client.mjs >out 2>err || fail "client: $(tail -n 3 err; tail -n 3 worker.log)"
+    has out RunStarted; has out COMPLETED; has out "receipt: 'receipt-"
+    kill -TERM "$worker"; wait "$worker" || fail "the worker ended with $?: $(tail -n 3 worker.log)"
+}
 # A wheel is what a user installs: it is put where nothing of this tree can be seen.
 test_the_wheel_of_the_client_works_where_it_is_installed() {
     "$root/tools/wheel" "$root/clients/python" . >/dev/null || fail tools/wheel

@@ -34,6 +34,14 @@ PLAN
     diff embedded here || fail 'the log differs from that of the embedded engine'
 }
 
+test_the_commands_of_docs_conductor_md_bring_a_run() {
+    conductor
+    # They end by their numbers: what the guide starts goes on.
+    trap 'pkill -P $$ 2>/dev/null; kill $(cat home/.local/state/cairn/cairn.db.serve 2>/dev/null | head -n 1) $(cat host.pid 2>/dev/null) 2>/dev/null; kill -9 ${conductor_pid:-} 2>/dev/null' EXIT
+    guide_typed docs/conductor.md conductor "$(free_port)" "s|http://127.0.0.1:8080/api|$api|; s/^(cairn host .*)/\\1 --site guide-$x \& echo \$! >host.pid/"
+    has typed.err 'COMPLETED'
+}
+
 test_a_fan_out_runs_side_by_side_and_each_step_once() {
     conductor
     site

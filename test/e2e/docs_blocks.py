@@ -8,8 +8,10 @@ A block says in its first line what it is:
   yaml, json     a whole document, a test, a record, a signal or an entry of the ledger: validated
   yaml in=WHERE  members of a plan (plan) or of a step (step), or items of `nodes` (nodes): put there, then validated
   sh             each line is run; of `make` the targets must exist
+  sh in=WHERE    typed elsewhere, by a test that takes the lines from the document: in=package, tarball, image (test/package), postgres, conductor, temporal
+  nginx, ts      taken from the document by nginx_test and clients_test
   c, python      compiled and run by library_test and python_test, which must name the file
-  text           pictures and grammars: counted, not checked
+  text           pictures, grammars and examples of data: counted, not checked. A line that begins as a command does is a mistake there
 A block without a word is sh when it looks like it. Anything else is a mistake, so nothing is left out by accident.
 """
 import json, os, re, shutil, subprocess, sys, tempfile
@@ -23,6 +25,11 @@ WHERE = {  # what is around a fragment, and how deep it is
     "step": (PLAN + "steps:\n  - stepId: a\n    kind: shell\n    with: { command: 'true' }\n", "    "),
     "nodes": ("name: n\nnodes:\n  - id: seed\n    bash: 'true'\n", "  "),
 }
+
+# Who types the commands of a document that cannot be typed here: such a test must name the document.
+ELSEWHERE = {"package": "test/package/deb_test", "tarball": "test/package/release_test", "image": "test/package/release_test",
+             "postgres": "test/e2e/postgres_test.sh", "conductor": "test/e2e/conductor_test.sh", "temporal": "test/temporal/live_test.sh", "clients": "test/e2e/clients_test.sh"}
+COMMAND = re.compile(r"^\$? ?(cairn|apt|apt-get|sudo|systemctl|podman|docker|tar|sha256sum|make|pip|pip3|npm|npx|node|python3|curl|wget|git|temporal|export|nginx)\b( [^:=|]|$)", re.M)
 
 
 def run(words, cwd, **more):
@@ -73,7 +80,7 @@ class Doc:
             return self.validate(body, ".test.yaml")
         # Functions of a host are known to the host only.
         told = self.validate(body, ".yaml")
-        if told and "use:" in body:
+        if told and ("use:" in body or os.path.relpath(self.path, ROOT).startswith("clients/")):
             told = None if set(re.findall(r"error\[(E\d+)\]", told)) == {"E0206"} else told
         return told
 
@@ -131,11 +138,14 @@ class Doc:
         os.remove(os.path.join(self.dir, "cairn.toml"))
         return f"cairn config list: {done.stderr[-300:]}" if done.returncode or done.stderr else None
 
+    def names(self, test, what=None):
+        """The test says in its text that it takes its commands or programs from this document."""
+        named = (what or os.path.relpath(self.path, ROOT)) in open(os.path.join(ROOT, test)).read()
+        return None if named else f"{test} does not run it"
+
     def check_program(self, body, test):
         name = re.match(r"(?:#|//) ([\w-]+\.\w+)\n", body)
-        tests = open(os.path.join(HERE, test)).read()
-        named = name.group(1) in tests if name else os.path.relpath(self.path, ROOT) in tests
-        return None if named else f"{test} does not run it"
+        return self.names("test/e2e/" + test, name and name.group(1))
 
     def check(self, info, body):
         """None: fine."""
@@ -144,12 +154,20 @@ class Doc:
             language = "sh"
         if language in ("yaml", "json") and where in ("", *WHERE):
             return self.check_yaml(body, where) if language == "yaml" else self.check_json(body)
+        if language == "sh" and where:
+            return self.names(ELSEWHERE[where]) if where in ELSEWHERE else f"where is {where}? see docs_blocks.py"
         if language == "sh":
             return self.check_sh(body)
+        if language in ("nginx", "ts"):
+            return self.names("test/e2e/" + ("nginx_test.sh" if language == "nginx" else "clients_test.sh"))
         if language == "toml":
             return self.check_toml(body)
         if language in ("c", "python"):
-            return self.check_program(body, "library_test.sh" if language == "c" else "python_test.sh")
+            client = os.path.relpath(self.path, ROOT).startswith("clients/")
+            return self.check_program(body, "clients_test.sh" if client else "library_test.sh" if language == "c" else "python_test.sh")
+        command = COMMAND.search(body) if info == "text" else None
+        if command:
+            return f"`{command.group(0).strip()}` is a command, and a block of text is not typed"
         return None if info in ("console", "text") else f"what is a block of \"{info}\"? see docs_blocks.py"
 
     def close(self):
@@ -172,6 +190,11 @@ def main():
                 wrong.append(f"{info} {body.strip().splitlines()[0][:60]}: {' '.join(told.split())[:300]}")
             counts[info.split()[0] if info else "sh"] = counts.get(info.split()[0] if info else "sh", 0) + 1
         doc.close()
+        # Lines that Markdown shows as code because they are indented would be blocks that nobody looks at.
+        outside = re.sub(r"^( *)```.*\n(?:.*\n)*?\1```$", "", doc.text, flags=re.M)
+        indented = re.search(r"\n\n(?:    | {6})(?![-*\d] )(\S.*)", outside)
+        if indented:
+            wrong.append(f"an indented block, `{indented.group(1)[:40]}`: put it between fences")
         told = ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items()))
         print(f"not ok docs_blocks_{name}: {wrong[0]}" if wrong else f"ok docs_blocks_{name} ({told})")
         for line in wrong:

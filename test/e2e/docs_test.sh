@@ -5,7 +5,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cairn=${CAIRN:-$root/build/cairn}
 cd "$root" || exit 1
-mapfile -t documents < <(ls ./*.md docs/*.md docs/*/*.md bindings/*/*.md | sort)
+mapfile -t documents < <(ls ./*.md docs/*.md docs/*/*.md bindings/*/*.md clients/*.md clients/*/*.md | sort)
 mapfile -t screens < <(grep -l '^```console$' "${documents[@]}")
 rc=0
 python3 "$here/docs_blocks.py" "$cairn" "${documents[@]}" || rc=1

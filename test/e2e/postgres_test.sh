@@ -6,6 +6,38 @@ unconfined
 
 plan() { echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"echo","with":{"message":"hi"}},{"stepId":"b","kind":"shell","with":{"command":"echo there"}}]}' >v.json; }
 
+# docs/operations-postgres.md, typed line by line: with this test's Postgres as the machine db, and directories of the test's own.
+test_the_commands_of_the_guide_do_what_they_say() {
+    postgres_up
+    mkdir -p srv mnt
+    export PGHOST=$pg_dir PGUSER=postgres PATH=$pg_bin:$PATH
+    local line served=0 owner="postgres://owner@/workflows?host=$pg_dir"
+    awk '$0 == "```sh in=postgres" { on = 1; next } on && $0 == "```" { on = 0 } on' "$root/docs/operations-postgres.md" |
+        sed -E "s/ +#.*//; s|@(db\|a,b)/([a-z]+)\?|@/\2?host=$pg_dir\&|; s|@db/([a-z]+)|@/\1?host=$pg_dir|; s|/srv/cairn|$PWD/srv|; s|/mnt/|$PWD/mnt/|; s|^cairn |\"$CAIRN\" |" >lines
+    [ "$(wc -l <lines)" -ge 14 ] || fail "only $(wc -l <lines) commands"
+    while read -r line; do
+        case $line in
+            *' serve '*)
+                bash -c "exec $line --listen 127.0.0.1:0" >/dev/null 2>serve.err &
+                local server=$!
+                wait_for grep -q '^listening on\|^error' serve.err; ! grep -q '^error' serve.err || fail "$line: $(cat serve.err)"
+                served=$((served + 1))
+                if [ $served = 1 ]; then
+                    echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >v.json
+                    CAIRN_TOKEN=$(cat "$(sed -n 's/^the token of the first start is in //p' serve.err)") "$CAIRN" run v.json --run-id v-1 --server "$(sed -n 's/^listening on //p' serve.err)" >/dev/null 2>err || fail "a run: $(cat err)"
+                    "$pg_bin/createdb" -T template0 restored # as Postgres would have brought it back
+                    "$pg_bin/pg_dump" -n cairn workflows | "$pg_bin/psql" -q -X restored >/dev/null 2>&1
+                fi
+                kill "$server"; wait "$server" || fail "$line ended with $?: $(tail -n 2 serve.err)"
+                ;;
+            *) PGDATABASE=workflows bash -c "${line//URL/\"$owner\"}" >out 2>err </dev/null || fail "$line: exit $?: $(tail -n 2 err)" ;;
+        esac
+    done <lines
+    equal $served 2
+    cairn_is 0 log verify --all --store "$owner&schema=cairn2"; has out '1 run'
+    cairn_is 0 log verify --all --store "files:$PWD/mnt/archive"; has out '1 run'
+}
+
 test_postgres_every_command_works() {
     postgres_up; plan
     cairn_is 0 run v.json "${store[@]}" --run-id v-1 --progress none

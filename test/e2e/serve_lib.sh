@@ -23,6 +23,19 @@ serve() {
     url=$(sed -n 's/^listening on //p' serve.err | head -n 1)
     token=$(cat "$(sed -n 's/^the token of the first start is in //p' serve.err)")
 }
+# The commands of a guide's blocks "sh in=WHERE", as a person types them in a directory and a home of their own: guide_typed FILE WHERE PORT [SED].
+# What goes on until it is ended goes on in the background; the service has PORT instead of its usual one.
+guide_lines() { awk -v begin="\`\`\`sh in=$2" '$0 == begin { on = 1; next } on && $0 == "```" { on = 0 } on' "$root/$1"; }
+guide_typed() {
+    mkdir -p home/bin
+    ln -sf "$CAIRN" home/bin/cairn
+    guide_lines "$1" "$2" | sed -E "s/ +#.*//; s/^(cairn serve .*)/\1 --listen 127.0.0.1:$3/; s/127.0.0.1:7117/127.0.0.1:$3/g; ${4:-}
+        s/^cairn (serve|worker|host) .*/& \&/
+        s/^cairn serve.*/&\nuntil curl -sf http:\/\/127.0.0.1:$3\/readyz; do sleep 0.1; done/" >typed.sh
+    [ -s typed.sh ] || fail "$1 has no commands for $2"
+    HOME=$PWD/home XDG_STATE_HOME= XDG_CONFIG_HOME= CAIRN_STORE= PATH=$PWD/home/bin:$PATH timeout 120 bash -e typed.sh >typed.out 2>typed.err || fail "$1: $(tail -n 4 typed.err)"
+}
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 stop_serving() {
     kill -TERM "$server"
     wait "$server" || fail "the server ended with $?: $(tail -n 3 serve.err)"

@@ -30,6 +30,17 @@ historyEvents = 30'
     same_as_embedded long long.json
 }
 
+test_the_commands_of_docs_temporal_md_bring_a_run() {
+    temporal_server
+    mkdir -p home/bin
+    printf '#!/bin/sh\nexec "%s" "$@" --address %s\n' "$temporal_binary" "$temporal" >home/bin/temporal
+    chmod 755 home/bin/temporal
+    trap 'kill $(cat home/.local/state/cairn/cairn.db.serve 2>/dev/null | head -n 1) $(cat worker.pid 2>/dev/null) ${temporal_pid:-} 2>/dev/null' EXIT
+    guide_typed docs/temporal.md temporal "$(free_port)" "/^temporal server/d; s/127.0.0.1:7233/$temporal/g; s/^(cairn worker .*)/\\1 \& echo \$! >worker.pid/"
+    equal "$(grep -c COMPLETED typed.err)" 2
+    has typed.out cairn.run.v1
+}
+
 test_L1_many_steps_at_once_all_end() {
     temporal_server
     host

@@ -2,7 +2,7 @@
 
     from cairn_client import Client
 
-    client = Client("http://127.0.0.1:7777")            # the token is $CAIRN_TOKEN
+    client = Client("http://127.0.0.1:7117")            # the token is $CAIRN_TOKEN
     run = client.start(pathlib.Path("order.yaml"), {"amount": 42})
     for event in run.events():
         print(event["eventType"])

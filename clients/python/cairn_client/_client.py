@@ -40,7 +40,7 @@ class Client(Operations):
                  ca: Optional[str] = None, cert: Optional[Union[str, Tuple[str, str]]] = None):
         url = url or os.environ.get("CAIRN_SERVER")
         if not url:
-            raise ValueError("which service? Client(\"http://127.0.0.1:7777\"), or $CAIRN_SERVER")
+            raise ValueError("which service? Client(\"http://127.0.0.1:7117\"), or $CAIRN_SERVER")
         self.transport = Transport(url, token, timeout=timeout, patience=patience, ca=ca, cert=cert)
 
     def _operation(self, method: str, path: str, places: Mapping[str, str], *, query: Optional[Mapping[str, Any]] = None,

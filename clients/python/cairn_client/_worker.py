@@ -181,7 +181,7 @@ class _Step:
 class Worker:
     """Serves functions to one service, or to all engines that share a store.
 
-        worker = Worker("http://127.0.0.1:7777", pool="default")
+        worker = Worker("http://127.0.0.1:7117", pool="default")
 
         @worker.step("charge")
         def charge(order, task):
@@ -198,7 +198,7 @@ class Worker:
                  cert: Optional[Union[str, Tuple[str, str]]] = None):
         servers = [server] if isinstance(server, str) else list(server or os.environ.get("CAIRN_SERVER", "").split(","))
         if not servers or not all(servers):
-            raise ValueError("which service? Worker(\"http://127.0.0.1:7777\"), or $CAIRN_SERVER")
+            raise ValueError("which service? Worker(\"http://127.0.0.1:7117\"), or $CAIRN_SERVER")
         if concurrency < 1:
             raise ValueError("concurrency is at least 1")
         self.name = name or f"py-{socket.gethostname()}-{os.getpid()}"

@@ -24,7 +24,7 @@ export class Problem extends CairnError {
 }
 
 export interface Settings {
-    /** Where the service is: "http://127.0.0.1:7777". */
+    /** Where the service is: "http://127.0.0.1:7117". */
     url: string;
     /** A token of the service; none where a session of the browser is enough. */
     token?: string;
