@@ -6,7 +6,7 @@ import { drawerWidth } from "../prefs";
 import { place, setQuery } from "../route";
 import { Chip, Glyph, word } from "../states";
 import type { Snapshot, Step } from "../types";
-import { Button, Clock, Empty, explain, Guarded, Icon, Skeleton, useAsked, Value } from "../ui";
+import { Button, Clock, copy, Empty, explain, Guarded, Icon, Skeleton, useAsked, Value } from "../ui";
 import { count, span, strip } from "../words";
 import { Files } from "./files";
 import { Inside } from "./inside";
@@ -49,7 +49,7 @@ export function Drawer({ model, items, step, past, open, live }: TabProps & { st
                 {shown.map((t) => <button key={t} role="tab" aria-selected={t === show} tabIndex={t === show ? 0 : -1} onClick={() => setQuery({ show: t === "why" ? null : t, attempt: null })} onKeyDown={(e) => { const list = shown as readonly string[], i = list.indexOf(t) + (e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0); if (list[i] && list[i] !== t) { e.stopPropagation(); (e.currentTarget.parentElement!.children[i] as HTMLElement).focus(); setQuery({ show: list[i] === "why" ? null : list[i]!, attempt: null }); } }}>{t[0]!.toUpperCase() + t.slice(1)}</button>)}
             </div>
             <div class="dbody" key={show + step}>
-                <Guarded>{show === "logs" ? <Logs model={model} item={item} past={past} /> : show === "input" ? <Inputs model={model} item={item} /> : show === "output" ? <Output model={model} item={item} past={past} /> : show === "attempts" ? <Attempts item={item} /> : show === "items" ? (item.step.loop || item.list) && !group ? <Inside model={model} item={item} run={live} /> : <Items group={group ?? item.children} open={open} /> : <WhyTab model={model} step={step} past={past} open={open} />}</Guarded>
+                <Guarded>{show === "logs" ? <Logs model={model} item={item} past={past} /> : show === "input" ? <Inputs model={model} item={item} /> : show === "output" ? <Output model={model} item={item} past={past} /> : show === "attempts" ? <Attempts run={model.id} item={item} /> : show === "items" ? (item.step.loop || item.list) && !group ? <Inside model={model} item={item} run={live} /> : <Items group={group ?? item.children} open={open} /> : <WhyTab model={model} step={step} past={past} open={open} />}</Guarded>
             </div>
         </aside>
     );
@@ -88,7 +88,7 @@ function Output({ model, item, past }: { model: RunModel; item: Item; past: bool
     );
 }
 
-function Attempts({ item }: { item: Item }) {
+function Attempts({ run, item }: { run: string; item: Item }) {
     const tries = item.step.attempts ?? [];
     if (!tries.length) return <Empty title="Never started" />;
     return (
@@ -100,6 +100,7 @@ function Attempts({ item }: { item: Item }) {
                         {a.startedAt ? <><dt>Started</dt><dd class="mono"><Clock at={a.startedAt} withDay /></dd></> : null}
                         <dt>Took</dt><dd class="num">{a.endedAt && a.startedAt ? span(Date.parse(a.endedAt) - Date.parse(a.startedAt)) : "not ended"}</dd>
                         {a.error ? <><dt>Error</dt><dd class="mono failed" dir="auto">{a.error.code} {strip(a.error.message)}</dd>{a.error.detail ? <><dt>It wrote</dt><dd><pre class="text">{strip(a.error.detail)}</pre></dd></> : null}<dt>May pass</dt><dd>{a.error.retryable ? "yes" : "no"}</dd></> : null}
+                        {item.def?.kind === "tasks" ? null : <><dt title="The same for every time that this attempt is sent: what a receiver tells a repetition from a new request by">Idempotency key</dt><dd><button class="link mono" title="Copy" onClick={() => void copy(`${run}:${item.id}:${a.logicalAttemptId}`)}>{run}:{item.id}:{a.logicalAttemptId}</button></dd></>}
                         <dt>Logs</dt><dd><button class="link" onClick={() => setQuery({ show: "logs", attempt: String(a.logicalAttemptId) })}>of this attempt</button></dd>
                     </dl>
                 </div>

@@ -111,6 +111,7 @@ export function listsOf(run: string, entries: Entry[], last: number, over: boole
         child.result = m.value;
         child.run = typeof m.runRef === "string" ? m.runRef : null;
         child.at = atOf(e);
+        if (child.took !== null) child.started = new Date(Date.parse(e.time) - child.took).toISOString();
     }
     for (const [step, of] of out) {
         let begun = of.members.filter((c) => c.state !== "waiting").length + of.most;

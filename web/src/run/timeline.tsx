@@ -3,14 +3,16 @@ import { signal } from "@preact/signals";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { getJson, idOf } from "../api";
 import { now, utc } from "../prefs";
-import { Glyph } from "../states";
+import { Glyph, word } from "../states";
 import type { Snapshot, Step } from "../types";
 import { Empty, useAsked, Virtual } from "../ui";
 import { clock, count, span } from "../words";
 import { showCritical } from "./graph";
-import type { Item } from "./model";
+import { insideOf, isOver, lastSeen, type Member } from "./members";
+import type { Entry, Item } from "./model";
 import type { TabProps } from "./run";
 import { critical } from "./shape";
+import { reasonOf } from "./steps";
 
 interface Piece { from: number; to: number; kind: string; title: string }
 const at = (time: string | undefined) => (time ? Date.parse(time) : NaN);
@@ -26,6 +28,37 @@ export function piecesOf(item: Item, until: number, ready: number): Piece[] {
         out.push({ from, to: Math.max(from, end), kind, title: `attempt ${a.logicalAttemptId}: ${span(end - from)}${a.error ? ", " + a.error.code : ""}${lost ? ", cut off: the engine died here" : ""}` });
         if (a.error && (next || item.state === "retrying")) out.push({ from: end, to: next ? at(next.startedAt) : item.step.dueAt ? Math.min(at(item.step.dueAt), Math.max(until, end)) : until, kind: "backoff", title: "waits for the next attempt" });
     });
+    return out;
+}
+
+// When the run was paused: nothing began then.
+export function pausesOf(entries: Entry[], last: number, until: number): { from: number; to: number }[] {
+    const out: { from: number; to: number }[] = [];
+    let from = NaN;
+    for (let i = 0; i <= last && i < entries.length; i++) {
+        const e = entries[i]!;
+        if (/^(RUN_PAUSED|RunPaused|playbook\.paused)$/.test(e.type)) {
+            if (Number.isNaN(from)) from = at(e.time);
+        } else if (!Number.isNaN(from) && /^(RUN_RESUMED|RunResumed|playbook\.request\.evaluated|RunCancelled|RunFailed|RunCompleted|RUN_CANCELLED|workflow_(failed|cancelled|completed)|playbook\.(completed|failed|cancelled))$/.test(e.type)) {
+            out.push({ from, to: at(e.time) });
+            from = NaN;
+        }
+    }
+    return Number.isNaN(from) ? out : [...out, { from, to: Math.max(from, until) }];
+}
+
+// Items of a loop, or runs of a list, in six lanes one below the other: each where the one before it has ended. Of a thousand, neighbours are one.
+const LANES = 6, ITEMS = 2000;
+interface Part { lane: number; from: number; to: number; state: string; n: number }
+export function lanesOf(members: Member[], until: number): Part[] {
+    const ends = new Array<number>(LANES).fill(-Infinity), out: Part[] = [], last: (Part | undefined)[] = [];
+    for (const m of [...members].filter((m) => m.started).sort((a, b) => a.started.localeCompare(b.started) || a.n - b.n)) {
+        const from = at(m.started), to = m.took !== null ? from + m.took : until, free = ends.findIndex((e) => e <= from), lane = free >= 0 ? free : ends.indexOf(Math.min(...ends));
+        ends[lane] = Math.max(ends[lane]!, to);
+        const before = last[lane];
+        if (before && members.length > 300 && before.state === m.state && from - before.to < 5) { before.to = to; before.n++; }
+        else out.push((last[lane] = { lane, from, to, state: m.state, n: 1 }));
+    }
     return out;
 }
 
@@ -90,11 +123,12 @@ export function Timeline({ model, run, items, step, past, open }: TabProps) {
         const list = [...items.values()].map((item) => {
             const ready = Math.max(t0, ...(ins.get(item.id) ?? []).map((d) => ends.get(d) ?? NaN).filter((n) => !Number.isNaN(n)));
             const pieces = piecesOf(item, until, ready);
-            return { item, pieces, first: pieces.find((p) => p.kind !== "wait")?.from ?? (item.state === "skipped" ? at(item.step.completedAt) : Infinity) };
+            const members = item.list?.members ?? (item.step.loop && item.step.loop.total <= ITEMS ? insideOf(model.entries.value, lastSeen(model), item.id, isOver(run.status))?.members : undefined);
+            return { item, pieces, parts: members ? lanesOf(members, until) : [], first: pieces.find((p) => p.kind !== "wait")?.from ?? (item.state === "skipped" ? at(item.step.completedAt) : Infinity) };
         }).sort((a, b) => a.first - b.first);
         const all = list.flatMap((r) => r.pieces), t1 = Math.max(until, ...all.map((p) => p.to).slice(0, 50000));
-        return { list, t0, t1: t1 > t0 ? t1 : t0 + 1, until, ...scale(all, t0, t1 > t0 ? t1 : t0 + 1) };
-    }, [items, run, past, model.momentIndex.value, Math.floor(tick / 1000)]);
+        return { list, t0, t1: t1 > t0 ? t1 : t0 + 1, until, pauses: pausesOf(model.entries.value, lastSeen(model), until), ...scale(all, t0, t1 > t0 ? t1 : t0 + 1) };
+    }, [items, run, past, model.momentIndex.value, model.loaded.value, Math.floor(tick / 1000)]);
     const crit = useMemo(() => (showCritical.value ? critical(model.graph.value, items) : new Set<string>()), [items, showCritical.value]);
     const habit = useAsked(async () => (usual.value ? await habitOf(run) : null), [usual.value, run.runId]);
     if (!run.startedAt || rows.list.length === 0) return <div class="pane"><Empty title="Nothing has started">The run waits. {run.message ?? ""}</Empty></div>;
@@ -111,7 +145,7 @@ export function Timeline({ model, run, items, step, past, open }: TabProps) {
     const cutLeft = (c: Cut) => pc(c.from), cutWide = (c: Cut) => pc(c.to) - pc(c.from);
 
     const row = (i: number) => {
-        const { item, pieces } = rows.list[i]!, last = pieces.at(-1), c = crit.has(item.id) ? " crit" : "";
+        const { item, pieces, parts } = rows.list[i]!, deep = Math.max(0, ...parts.map((p) => p.lane)) + 1, last = pieces.at(-1), c = crit.has(item.id) ? " crit" : "";
         const ghost = habit.value?.get(item.id);
         const label = item.state === "failed" || item.state === "held" ? ((item.step.attempts?.length ?? 0) > 1 ? item.step.attempts!.length + " attempts" : "failed") : item.state === "approval" || item.state === "event" ? "waits " + span(rows.until - at(item.step.startedAt)).replace(/m \d\ds$/, "m") : item.state === "retrying" ? "retries" : item.took !== null ? span(item.took) : "";
         const tone = item.state === "failed" || item.state === "held" ? " bad" : item.state === "approval" || item.state === "retrying" ? " warn" : "";
@@ -121,8 +155,9 @@ export function Timeline({ model, run, items, step, past, open }: TabProps) {
                 <button class="lab" data-step={item.id} title={item.id}><Glyph state={item.state} /><span class="ell" dir="auto">{item.id}</span></button>
                 <div class="lane">
                     {ghost ? <i class="b ghost" title={`usually ${span(ghost.took)}: the middle of ${count(ghost.of, "run")} before`} style={{ left: css(pc(rows.t0 + ghost.from)), width: css(pc(rows.t0 + ghost.from + ghost.took) - pc(rows.t0 + ghost.from)) }} /> : null}
-                    {pieces.map((p, k) => { const l = pc(p.from), w = pc(p.to) - l; return l > 100 || l + w < 0 ? null : <i key={k} class={"b " + p.kind + (p.kind === "wait" || p.kind === "backoff" ? "" : c)} title={p.kind === "event" ? `waits for ${item.step.awaitedEvent?.name ?? "an event"}: ${span(p.to - p.from)}` : p.title} style={{ left: css(Math.max(l, -1)), width: css(Math.min(w, 101 - Math.max(l, -1))) }} />; })}
-                    {item.step.loop ? <i class="blab num" style={{ left: css(Math.min(94, pc(last?.to ?? rows.t0))) }}>{item.step.loop.done} of {item.step.loop.total}</i> : last && label && pc(last.to) >= 0 && pc(last.to) <= 100 ? <span class={"blab num" + tone} style={{ left: css(pc(last.to)) }}>{label}</span> : null}
+                    {parts.map((p, k) => { const l = pc(p.from), w = pc(p.to) - l; return l > 100 || l + w < 0 ? null : <i key={"p" + k} class={"part " + p.state} title={p.n > 1 ? count(p.n, "item") : word(p.state)} style={{ left: css(l), width: css(w), top: 17 - 2 * deep + p.lane * 4 + "px" }} />; })}
+                    {(parts.length ? [] : pieces).map((p, k) => { const l = pc(p.from), w = pc(p.to) - l; return l > 100 || l + w < 0 ? null : <i key={k} class={"b " + p.kind + (p.kind === "wait" || p.kind === "backoff" ? "" : c)} title={p.kind === "event" ? `waits for ${item.step.awaitedEvent?.name ?? "an event"}: ${span(p.to - p.from)}` : p.title} style={{ left: css(Math.max(l, -1)), width: css(Math.min(w, 101 - Math.max(l, -1))) }} />; })}
+                    {item.step.loop || item.list ? <span class="blab num over" style={pc(last?.to ?? rows.t0) > 72 ? { right: css(Math.max(0, 100 - pc(last?.to ?? rows.t0))) } : { left: css(pc(last?.to ?? rows.t0)) }}>{reasonOf(item)}</span> : last && label && pc(last.to) >= 0 && pc(last.to) <= 100 ? <span class={"blab num" + tone} style={{ left: css(pc(last.to)) }}>{label}</span> : null}
                     {skipAt !== null ? <><i class="mark" style={{ left: css(skipAt) }} /><span class="blab" style={skipAt > 85 ? { right: css(100 - skipAt), paddingRight: "12px" } : { left: css(skipAt), paddingLeft: "10px" }}>skipped</span></> : null}
                 </div>
             </div>
@@ -161,6 +196,7 @@ export function Timeline({ model, run, items, step, past, open }: TabProps) {
                 <div class="tlwrap">
                     <div class="tlrow tlgrid"><div /><div class="lane">
                         {ticks.map((t) => <i class="gridl" key={t} style={{ left: css(tickPc(t)) }} />)}
+                        {rows.pauses.map((p) => { const l = Math.max(0, pc(p.from)), w = Math.min(100, pc(p.to)) - l; return w <= 0 ? null : <i class="pausecol" key={p.from} title={`Paused for ${span(p.to - p.from)}`} style={{ left: css(l), width: css(w) }}><em>paused {span(p.to - p.from)}</em></i>; })}
                         {rows.cuts.map((c) => <i class="cut" key={c.from} title={`Nothing happened for ${span(c.to - c.from)}`} style={{ left: css(cutLeft(c) + cutWide(c) / 2) }}><em>{span(c.to - c.from)}</em></i>)}
                         {past ? <i class="atline" style={{ left: css(pc(rows.until)) }} /> : live ? <i class="nowline" style={{ left: css(pc(rows.until)) }} /> : null}
                     </div></div>

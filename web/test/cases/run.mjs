@@ -43,6 +43,25 @@ export default {
     await until(async () => /running\s*1/.test(await text(page, '.drawer .seg')) && /waiting\s*3/.test(await text(page, '.drawer .seg')), 'two done, one runs, three wait');
     await page.context().close();
   },
+  async when_a_run_was_paused_is_a_column_and_items_have_lanes() {
+    const { runId } = await service.start({ name: 'column', nodes: [{ id: 'a', bash: 'while [ ! -e ' + join(dir, 'column') + ' ]; do sleep 0.05; done' }, { id: 'b', depends_on: ['a'], bash: 'true' }] });
+    await service.signal(runId, 'PAUSE', { reason: 'the window' });
+    await service.until(runId, r => r.status === 'PAUSED', 'its pause');
+    writeFileSync(join(dir, 'column'), '');
+    await service.until(runId, r => r.steps[0].status === 'SUCCESS', 'the end of what ran');
+    await service.signal(runId, 'RESUME');
+    await service.ended(runId);
+    const page = await open(`/runs/${runId}/timeline`);
+    await page.locator('.pausecol:has-text("paused")').waitFor();
+    const a = await page.locator('.pausecol').boundingBox(), b = await page.locator('.tlrow:has([data-step="b"]) .b.done').boundingBox();
+    check(b.x >= a.x + a.width - 4, 'what waited begins where the column ends');
+    await accessible(page, 'timeline with a pause');
+    await page.goto(url + at('geocode') + '/timeline');
+    await page.locator('.tlrow:has([data-step="lookup"]) .part').first().waitFor();
+    await page.goto(url + at('orders') + '?step=load&show=attempts');
+    await page.locator(`.kv button:has-text("${ids.orders}:load:2")`).waitFor(); // what a receiver tells a repetition by
+    await page.context().close();
+  },
   async a_list_of_child_runs_is_a_stack_that_leads_to_each() {
     const child = 'name: child\nnodes:\n  - id: x\n    bash: |\n      case "$ARGUMENTS" in fail-*) exit 1;; esac\n      echo "ok: $ARGUMENTS"\n';
     writeFileSync(join(dir, 'child.yaml'), child);
