@@ -305,6 +305,6 @@ route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_
     handle_dlq_redrive, handle_dlq_drop, handle_audit_list, handle_audit_verify, handle_store_usage;
 route_tell tell_steps, tell_why, tell_run, tell_head, tell_stored_events, tell_ledger, tell_redacted_events,
     tell_redacted_ledger, tell_blob, tell_run_document, tell_file, tell_logs, tell_bundle, tell_proof, tell_decisions,
-    tell_artifacts, tell_content, tell_attempts, tell_output, tell_payload, tell_graph, tell_places;
+    tell_artifacts, tell_content, tell_attempts, tell_output, tell_inputs, tell_payload, tell_graph, tell_places;
 
 #endif

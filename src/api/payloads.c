@@ -57,6 +57,53 @@ bool tell_output(struct ask *ask, struct store *store, const struct run_head *he
                                {"truncated", json_bool(output.truncated)}));
 }
 
+// ---- what a step was given
+
+static bool tell_tasks(struct ask *ask, struct store *store, const struct run_head *head, uint64_t at)
+{
+    struct call *call = ask->call;
+    struct explained_run explained SCOPED(explained_release) = {0};
+    struct error err = {0};
+    struct json given, whole = {0};
+    enum code rc = reading_explain(store, head, at, ask->params[1], true, &call->arena, &explained, &err);
+    if (!rc) rc = explain_given(explained.explain, ask->params[1], &call->arena, &given, &err);
+    if (!rc && !json_copy(&call->arena, &given, &whole)) rc = error_nomem(&err);
+    if (rc == E_NOT_FOUND)
+        return call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
+    return rc ? call_failed(call, &err) : call_answer(call, 200, whole);
+}
+
+bool tell_inputs(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct call *call = ask->call;
+    struct folded folded SCOPED(folded_release) = {0};
+    struct error err = {0};
+    struct step_given given;
+    struct json source = {0};
+    int64_t attempt;
+    uint64_t at;
+    if (!query_number(ask, "attempt", 1, INT32_MAX, 0, &attempt) || !moment_asked(ask, head, &at)) return false;
+    if (reading_fold(store, head, at, &call->arena, &folded, &err)) return call_failed(call, &err);
+    if (!folded.program) return call_failed(call, &folded.unreadable);
+    if (folded.program->net) return tell_tasks(ask, store, head, at);
+    const struct step_view *step = view_step(&folded.view, ask->params[1]);
+    struct given_asked asked = {.step = ask->params[1],
+                                .logical = attempt ? (uint32_t)attempt : step ? step->logical : 0,
+                                .at = reading_event(at),
+                                .text = true};
+    enum code rc = reading_given(store, head, folded.program, &asked, &call->arena, &given, &err);
+    if (rc == E_NOT_FOUND)
+        return call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
+    if (rc) return call_failed(call, &err);
+    if (!json_copy(&call->arena, &given.step->with, &source)) return call_nomem(call);
+    struct json rendered = given.with.type ? given.with : json_null();
+    struct str why = given.with.type ? (struct str){0} : str_from(given.why.message);
+    return call_answer(call, 200,
+                       JSON_OF(&call->arena, {"runId", json_some(head->ids.run)}, {"stepId", json_some(ask->params[1])},
+                               {"attempt", json_nonzero(asked.logical)}, {"source", source}, {"rendered", rendered},
+                               {"env", json_filled(given.env)}, {"why", json_copied_some(&call->arena, why)}));
+}
+
 // ---- what a run was given
 
 bool tell_payload(struct ask *ask, struct store *store, const struct run_head *head)

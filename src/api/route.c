@@ -59,6 +59,8 @@ static const struct route routes[] = {
      .tell = tell_graph, .answer = "Graph"},
     {"GET", "/v1/runs/{run}/steps/{step}/output", "What the step gave", .operation = OPERATION_STEP_OUTPUT,
      .tell = tell_output, .answer = "StepOutput"},
+    {"GET", "/v1/runs/{run}/steps/{step}/inputs", "What the step was given: as written, and with every reference replaced",
+     .operation = OPERATION_RUN_PAYLOAD, .tell = tell_inputs, .query = "attempt at", .answer = "StepInputs"},
     {"GET", "/v1/runs/{run}/steps/{step}/attempts", "Its attempts", .operation = OPERATION_STEP_OUTPUT,
      .tell = tell_attempts, .answer = "AttemptPage"},
     {"GET", "/v1/runs/{run}/steps/{step}/attempts/{n}", "One attempt", .operation = OPERATION_STEP_OUTPUT,

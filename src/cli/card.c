@@ -55,27 +55,7 @@ bool card_has_step(struct session *session, const struct card *card, struct str 
     return false;
 }
 
-// ---- what it was given: the run folded up to the start of the attempt
-
-struct rendering {
-    struct run *run;
-    struct str step;
-    uint32_t logical; // 0: it never started
-    uint64_t at;
-    bool reached;
-    struct error err;
-};
-
-static enum code fold_until(void *context, const struct record *record, const struct moment *moment,
-                            const struct seal *seal)
-{
-    struct rendering *r = context;
-    (void)seal;
-    if (!moment || r->reached || record->seq > r->at) return OK;
-    r->reached = r->logical && (moment->kind == MOMENT_STEP_STARTED || moment->kind == MOMENT_STEP_REDISPATCHED) &&
-                 moment->logical == r->logical && str_eq(moment->step, r->step);
-    return kernel_fold(r->run, moment, &r->err);
-}
+// ---- what it was given
 
 static const struct program_step *find_step(const struct card *card, struct str path, uint32_t *index)
 {
@@ -90,21 +70,15 @@ const struct json *step_inputs(struct session *session, const struct card *card,
 {
     struct cli *cli = session->cli;
     struct error err = {0};
-    uint32_t index;
-    const struct program_step *declared = find_step(card, step->id, &index);
-    struct json *out = ARENA_NEW(&cli->io.arena, struct json), borrowed;
+    struct step_given given;
+    const struct given_asked asked = {.step = step->id, .logical = logical, .at = card->view.last_seq};
+    struct json *out = ARENA_NEW(&cli->io.arena, struct json);
     *rendered = false;
-    if (!declared || !out) return NULL;
-    struct rendering r = {.step = step->id, .logical = logical, .at = card->view.last_seq};
-    r.run = run_new(card->program, &card->head.ids);
-    const struct kernel_env env = {.context = session->store, .blob = store_blob_of};
-    if (r.run) r.run->env = &env;
-    const struct run_ids *ids = &card->head.ids;
-    *rendered = r.run && store_replay(session->store, ids->tenant, ids->run, fold_until, &r, &err) == OK &&
-                kernel_render(r.run, index, &env, &cli->io.arena, &borrowed, &err) == OK &&
-                json_copy(&cli->io.arena, &borrowed, out); // a lone reference is a value of the run
-    if (r.run) run_free(r.run);
-    return *rendered ? out : &declared->with;
+    if (!card->program || !out) return NULL;
+    if (reading_given(session->store, &card->head, card->program, &asked, &cli->io.arena, &given, &err) && !given.step) return NULL;
+    *rendered = given.with.type != 0;
+    *out = given.with;
+    return *rendered ? out : &given.step->with;
 }
 
 enum { TAIL_LINE_MAX = 400 }; // bytes of a line; the rest of it is for `cairn logs`

@@ -64,6 +64,22 @@ struct step_output {
 };
 enum code reading_output(struct store *store, const struct run_head *head, struct str step, struct arena *arena,
                          struct step_output *out, struct error *err) MUST_CHECK;
+// What a step was given: as its document has it, and as it was when its attempt began. Playbooks have explain_given.
+struct given_asked {
+    struct str step;
+    uint32_t logical; // 0: with what is known at `at`
+    uint64_t at;      // the last event that counts; READING_NOW: all
+    bool text;        // the text of a shell as bash gets it, too
+};
+struct step_given {
+    const struct program_step *step; // `with` as written
+    struct json with;                // rendered; type 0: it cannot be had, and why
+    struct json env;                 // of a shell's text: the variables that its references became
+    struct error why;
+};
+// E_NOT_FOUND: there is no such step.
+enum code reading_given(struct store *store, const struct run_head *head, const struct program *program,
+                        const struct given_asked *asked, struct arena *arena, struct step_given *out, struct error *err) MUST_CHECK;
 // Whether its events refer to a blob: its document, a part of that, or (`results`) what a step gave. One that cannot be read refers
 // to nothing.
 enum code reading_refers(struct store *store, const struct run_head *head, const struct digest *wanted, bool results,

@@ -447,6 +447,33 @@ test_the_store_tells_its_size_and_growth_to_those_who_see_metrics() {
     token='' ask GET /v1/usage && answers 401
 }
 
+test_what_a_step_was_given_stands_beside_what_is_written() {
+    serve
+    document='{"name":"given","inputs":{"day":"monday; touch no"},"nodes":[{"id":"a","bash":"echo $INPUTS.day"},{"id":"b","depends_on":["a"],"retry":{"max_attempts":2,"delay_ms":1,"on_error":"all"},"bash":"[ $CAIRN_ATTEMPT = 2 ] && echo $a.output"},{"id":"c","depends_on":["b"],"approval":{"message":"Go on after $b.output?"}}]}'
+    ask POST /v1/runs "{\"document\":$(jq -Rs . <<<"$document"),\"runId\":\"given\"}" && answers 202
+    waits() { ask GET /v1/runs/given && [ "$(jq -r '.steps[2].status' body)" = RUNNING ]; }
+    wait_for waits
+    ask GET /v1/runs/given/steps/b/inputs && answers 200
+    equal "$(jq -r .source.command body)" '[ $CAIRN_ATTEMPT = 2 ] && echo $a.output'
+    equal "$(jq -c '[.attempt, .env]' body)" '[2,{"CAIRN_REF_1":"monday; touch no"}]'
+    case $(jq -r .rendered.command body) in *'"${CAIRN_REF_1}"'*) ;; *) fail "$(cat body)" ;; esac
+    ask GET '/v1/runs/given/steps/b/inputs?attempt=1' && equal "$(jq .attempt body)" 1
+    ask GET /v1/runs/given/steps/c/inputs && equal "$(jq -c '[.source.message, .rendered.message]' body)" '["Go on after $b.output?","Go on after monday; touch no?"]'
+    # before it had begun: with what was known, and what is not known says so
+    ask GET '/v1/runs/given/steps/b/inputs?at=1' && answers 200
+    equal "$(jq -c '[.attempt, .rendered, (.why | length > 5)]' body)" '[null,null,true]'
+    ask GET /v1/runs/given/steps/none/inputs && answers 404
+    ask POST /v1/tokens '{"name":"op","roles":["operator"]}' && token=$(jq -r .token body)
+    ask GET /v1/runs/given/steps/b/inputs && answers 403
+}
+test_what_tasks_of_a_playbook_were_given_is_one_answer() {
+    serve
+    playbook='apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: p, path: p}\nworkload: {days: [mon, tue]}\nworkflow:\n- step: each\n  loop: {in: "{{ days }}", iterator: day, spec: {mode: sequential}}\n  tool: {name: say, kind: shell, cmds: "echo {{ iter.day }}"}\n'
+    ask POST /v1/runs "{\"document\":$(printf "$playbook" | jq -Rs .),\"runId\":\"p\"}" 'Prefer: wait=20' && answers 200
+    ask GET /v1/runs/p/steps/each/inputs && equal "$(jq -c '[.given[].with.cmds]' body)" '["echo mon","echo tue"]'
+    ask GET '/v1/runs/p/steps/each%5B2%5D/inputs' && equal "$(jq -c '[.given[] | [.iteration, .task]]' body)" '[[2,"say"]]'
+}
+
 test_engines_and_hosts_are_told_to_those_who_see_metrics() {
     serve
     ask GET /v1/engines && answers 200

@@ -5,6 +5,7 @@ import type { components } from "./gen/api";
 type S = components["schemas"];
 export type RunRow = S["RunRow"];
 export type StoreUsage = S["StoreUsage"];
+export type StepInputs = S["StepInputs"];
 export type Engines = S["Engines"];
 export type Limits = S["Limits"];
 export type Headline = S["Headline"];

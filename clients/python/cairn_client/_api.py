@@ -711,6 +711,23 @@ Graph = TypedDict("Graph", {
     "arcs": List[Dict[str, Any]],
 }, total=True)
 
+_StepInputs = TypedDict("_StepInputs", {
+    "runId": str,
+    "stepId": str,
+}, total=True)
+
+
+class StepInputs(_StepInputs, total=False):
+    attempt: int
+    source: Any
+    rendered: Any
+    env: Dict[str, Any]
+    why: str
+    visit: int
+    given: List[Dict[str, Any]]
+    ahead: List[Dict[str, Any]]
+    leftOut: int
+
 StepOutput = TypedDict("StepOutput", {
     "stepId": str,
     "result": Any,
@@ -1274,6 +1291,10 @@ class Operations:
     def get_runs_by_run_steps_by_step_output(self, run: str, step: str, *, cairn_min_seq: Optional[Union[str, int, bool]] = None) -> "StepOutput":
         """What the step gave."""
         return self._operation("GET", "/v1/runs/{run}/steps/{step}/output", {"run": run, "step": step}, headers={"Cairn-Min-Seq": cairn_min_seq})
+
+    def get_runs_by_run_steps_by_step_inputs(self, run: str, step: str, *, attempt: Optional[Union[str, int, bool]] = None, at: Optional[Union[str, int, bool]] = None, cairn_min_seq: Optional[Union[str, int, bool]] = None) -> "StepInputs":
+        """What the step was given: as written, and with every reference replaced."""
+        return self._operation("GET", "/v1/runs/{run}/steps/{step}/inputs", {"run": run, "step": step}, query={"attempt": attempt, "at": at}, headers={"Cairn-Min-Seq": cairn_min_seq})
 
     def get_runs_by_run_steps_by_step_attempts(self, run: str, step: str, *, cairn_min_seq: Optional[Union[str, int, bool]] = None) -> "AttemptPage":
         """Its attempts."""

@@ -635,6 +635,20 @@ export interface Graph {
     arcs: Array<Record<string, unknown>>;
 }
 
+export interface StepInputs {
+    runId: string;
+    stepId: string;
+    attempt?: Integer;
+    source?: unknown;
+    rendered?: unknown;
+    env?: Record<string, unknown>;
+    why?: string;
+    visit?: Integer;
+    given?: Array<Record<string, unknown>>;
+    ahead?: Array<Record<string, unknown>>;
+    leftOut?: Integer;
+}
+
 export interface StepOutput {
     stepId: string;
     result: unknown;
@@ -1160,6 +1174,11 @@ export abstract class Operations {
     /** What the step gave. */
     getRunsByRunStepsByStepOutput(run: string, step: string, options: { "Cairn-Min-Seq"?: string | number | boolean } = {}): Promise<StepOutput> {
         return this.operation("GET", "/v1/runs/{run}/steps/{step}/output", { run, step }, { headers: pick(options, ["Cairn-Min-Seq"]) });
+    }
+
+    /** What the step was given: as written, and with every reference replaced. */
+    getRunsByRunStepsByStepInputs(run: string, step: string, options: { attempt?: string | number | boolean; at?: string | number | boolean; "Cairn-Min-Seq"?: string | number | boolean } = {}): Promise<StepInputs> {
+        return this.operation("GET", "/v1/runs/{run}/steps/{step}/inputs", { run, step }, { query: pick(options, ["attempt", "at"]), headers: pick(options, ["Cairn-Min-Seq"]) });
     }
 
     /** Its attempts. */

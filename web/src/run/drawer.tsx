@@ -9,8 +9,8 @@ import type { Snapshot, Step } from "../types";
 import { Button, Clock, copy, Empty, explain, Guarded, Icon, Skeleton, useAsked, Value } from "../ui";
 import { count, span, strip } from "../words";
 import { Files } from "./files";
+import { Inputs } from "./inputs";
 import { Inside } from "./inside";
-import { Given } from "./io";
 import { Logs } from "./logs";
 import type { Item, RunModel } from "./model";
 import type { TabProps } from "./run";
@@ -49,7 +49,7 @@ export function Drawer({ model, items, step, past, open, live }: TabProps & { st
                 {shown.map((t) => <button key={t} role="tab" aria-selected={t === show} tabIndex={t === show ? 0 : -1} onClick={() => setQuery({ show: t === "why" ? null : t, attempt: null })} onKeyDown={(e) => { const list = shown as readonly string[], i = list.indexOf(t) + (e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0); if (list[i] && list[i] !== t) { e.stopPropagation(); (e.currentTarget.parentElement!.children[i] as HTMLElement).focus(); setQuery({ show: list[i] === "why" ? null : list[i]!, attempt: null }); } }}>{t[0]!.toUpperCase() + t.slice(1)}</button>)}
             </div>
             <div class="dbody" key={show + step}>
-                <Guarded>{show === "logs" ? <Logs model={model} item={item} past={past} /> : show === "input" ? <Inputs model={model} item={item} /> : show === "output" ? <Output model={model} item={item} past={past} /> : show === "attempts" ? <Attempts run={model.id} item={item} /> : show === "items" ? (item.step.loop || item.list) && !group ? <Inside model={model} item={item} run={live} /> : <Items group={group ?? item.children} open={open} /> : <WhyTab model={model} step={step} past={past} open={open} />}</Guarded>
+                <Guarded>{show === "logs" ? <Logs model={model} item={item} past={past} /> : show === "input" ? <Inputs model={model} item={item} past={past} /> : show === "output" ? <Output model={model} item={item} past={past} /> : show === "attempts" ? <Attempts run={model.id} item={item} /> : show === "items" ? (item.step.loop || item.list) && !group ? <Inside model={model} item={item} run={live} /> : <Items group={group ?? item.children} open={open} /> : <WhyTab model={model} step={step} past={past} open={open} />}</Guarded>
             </div>
         </aside>
     );
@@ -60,19 +60,6 @@ function WhyTab({ model, step, past, open }: { model: RunModel; step: string; pa
     if (why.error && !why.value) return <div class="muted">{explain(why.error)}</div>;
     if (!why.value || why.value.step !== step) return <Skeleton rows={4} height={40} />;
     return <Chain why={why.value} by={why.by} model={model} open={open} past={past} />;
-}
-
-// What the step was given: as the document says it, beside what became of it.
-function Inputs({ model, item }: { model: RunModel; item: Item }) {
-    const plain = item.id.replace(/\[\d+\]/g, ""), def = model.graph.value?.steps.find((s) => s.stepId === plain);
-    const deps = model.graph.value?.arcs.filter((a) => a.to === plain).map((a) => a.from) ?? [], items = model.items.value;
-    return (
-        <>
-            <div class="sec"><h3>As the document says it</h3>{def ? <dl class="kv"><dt>Kind</dt><dd>{def.kind === "tasks" ? (def.tasks ?? []).map((t) => `${t.label} (${t.kind})`).join(" → ") || "routes" : def.kind}</dd>{def.when ? <><dt>Condition</dt><dd class="mono">{def.when}</dd></> : null}{def.triggerRule ? <><dt>Rule</dt><dd class="mono">{def.triggerRule}</dd></> : null}{def.maxAttempts ? <><dt>Attempts</dt><dd>at most {def.maxAttempts}</dd></> : null}{def.timeoutMs ? <><dt>Time limit</dt><dd>{span(def.timeoutMs)}</dd></> : null}</dl> : <p class="muted">The document cannot be read.</p>}</div>
-            <div class="sec"><h3>What it could read</h3>{deps.length ? deps.map((d) => { const s = items.get(d)?.step as Step | undefined; return <div class="out" key={d}><b dir="auto">{d}</b>{s?.result !== undefined ? <Value value={s.result} /> : <span class="faint">gave nothing</span>}</div>; }) : <p class="muted">It depends on no step.</p>}</div>
-            <div class="sec"><h3>Input of the run</h3><Given run={model.id} /></div>
-        </>
-    );
 }
 
 function Output({ model, item, past }: { model: RunModel; item: Item; past: boolean }) {

@@ -61,7 +61,7 @@ function One({ all, m, item }: { all: Members; m: Member; item: Item }) {
                 {m.run ? <><dt>Its run</dt><dd><a class="link mono" href={"/runs/" + encodeURIComponent(m.run)}>{m.run}</a></dd></> : null}
                 {m.tries.map((t) => <><dt>{t.task}{t.logical > 1 ? " #" + t.logical : ""}</dt><dd class="row"><Glyph state={t.state} />{t.took !== null ? span(t.took) : word(t.state)}<button class="link" aria-label={`Logs of ${t.task}, ${item.id} ${m.n}`} onClick={() => setQuery({ show: "logs", item: String(m.n), attempt: String(t.serial), page: null })}>Logs</button></dd></>)}
             </dl>
-            {m.at ? <a class="seq" href={withQuery({ at: m.at })}>event {m.at}</a> : null}
+            <div class="row">{m.at ? <a class="seq" href={withQuery({ at: m.at })}>event {m.at}</a> : null}{m.tries.length ? <button class="link" onClick={() => setQuery({ show: "input", item: String(m.n), attempt: null, page: null })}>What it was given</button> : null}</div>
         </div>
     );
 }

@@ -62,19 +62,19 @@ async function read(path: string, signal: AbortSignal, got: (lines: Line[]) => v
 
 // What can be read: attempts of a step, or of the tasks of a step of a playbook, whose logs are numbered through the whole run.
 interface Written { key: number; label: string; path: string; query: string; state: State; took: number | null; failed: boolean; ended: boolean }
-function writtenOf(item: Item, inside: Members | null, n: number): Written[] {
-    if (!inside) return (item.step.attempts ?? []).map((a) => ({ key: a.logicalAttemptId, label: "#" + a.logicalAttemptId, path: item.id, query: "attempt=" + a.logicalAttemptId, state: a.error ? "failed" : a.endedAt ? "done" : "running", took: a.endedAt && a.startedAt ? Date.parse(a.endedAt) - Date.parse(a.startedAt) : null, failed: !!a.error, ended: !!a.endedAt }));
-    return (n ? (inside.members[n - 1]?.tries ?? []) : inside.tries).map((t) => ({ key: t.serial, label: t.task + (t.logical > 1 ? " #" + t.logical : ""), path: t.path, query: `attempt=${t.serial}&engineAttempt=${t.engine}`, state: t.state, took: t.took, failed: t.state === "failed", ended: t.state !== "running" }));
+function writtenOf(item: Item, tasks: boolean, inside: Members | null, n: number): Written[] {
+    if (!tasks) return (item.step.attempts ?? []).map((a) => ({ key: a.logicalAttemptId, label: "#" + a.logicalAttemptId, path: item.id, query: "attempt=" + a.logicalAttemptId, state: a.error ? "failed" : a.endedAt ? "done" : "running", took: a.endedAt && a.startedAt ? Date.parse(a.endedAt) - Date.parse(a.startedAt) : null, failed: !!a.error, ended: !!a.endedAt }));
+    return (n ? (inside?.members[n - 1]?.tries ?? []) : (inside?.tries ?? [])).map((t) => ({ key: t.serial, label: t.task + (t.logical > 1 ? " #" + t.logical : ""), path: t.path, query: `attempt=${t.serial}&engineAttempt=${t.engine}`, state: t.state, took: t.took, failed: t.state === "failed", ended: t.state !== "running" }));
 }
 
 export function Logs({ model, item, past }: { model: RunModel; item: Item; past: boolean }) {
-    const entries = model.entries.value, last = lastSeen(model), over = isOver((model.shown.value ?? { status: "" }).status), tasks = item.def?.kind === "tasks";
+    const entries = model.entries.value, last = lastSeen(model), over = isOver((model.shown.value ?? { status: "" }).status), tasks = item.def?.kind === "tasks", known = model.graph.value !== null || model.graphError.value !== null; // what has a log, the document says
     const inside = useMemo(() => (tasks ? insideOf(entries, last, item.id, over) : null), [tasks, entries, last, item.id, over]);
     // Of a loop, one item: the one in the address, else the first with something wrong.
     const many = inside?.members.length ?? 0, query = place.value.query, given = Number(query.get("item") ?? 0);
     const n = many ? Math.max(1, Math.min(many, given || inside!.members.find((m) => m.error || m.tries.some((t) => t.error))?.n || 1)) : 0;
-    const tries = writtenOf(item, inside, n), wanted = Number(query.get("attempt") ?? 0), current = tries.find((t) => t.key === wanted) ?? tries.at(-1);
-    const running = !!current && !current.ended && !past, path = current ? `/v1/runs/${idOf(model.id)}/steps/${several(current.path)}/logs?${current.query}` : "";
+    const tries = writtenOf(item, tasks, inside, n), wanted = Number(query.get("attempt") ?? 0), current = tries.find((t) => t.key === wanted) ?? tries.at(-1);
+    const running = !!current && !current.ended && !past, path = current && known ? `/v1/runs/${idOf(model.id)}/steps/${several(current.path)}/logs?${current.query}` : "";
     const [lines, set] = useState<Line[] | null>(null), [error, fail] = useState<unknown>(null), [needle, find] = useState(""), [stick, follow] = useState(true), [wrap, fold] = useState(true);
     const shown = useRef(0);
     useEffect(() => {
@@ -83,12 +83,12 @@ export function Logs({ model, item, past }: { model: RunModel; item: Item; past:
         fail(null);
         let all: Line[] = [];
         if (!path) {
-            set([]);
+            set(known && (!tasks || model.loaded.peek()) ? [] : null);
             return;
         }
         read(path + (running ? "&follow=true" : ""), stop.signal, (more) => { all = [...all, ...more]; set(all); }).then(() => set(all), (e) => { if (!stop.signal.aborted) { set(all); fail(e); } });
         return () => stop.abort();
-    }, [path, running]);
+    }, [path, running, known, tasks && model.loaded.value]);
     const moment = past ? Date.parse(model.moments.value[model.momentIndex.value]?.entry.time ?? "") : Infinity;
     const visible = useMemo(() => (lines ?? []).map((l, i) => ({ ...l, n: i + 1 })).filter((l) => l.stream !== "end" && Date.parse(l.at) <= moment && (!needle || strip(l.text).toLowerCase().includes(needle.toLowerCase()))), [lines, needle, moment]);
     const end = lines?.find((l) => l.stream === "end");

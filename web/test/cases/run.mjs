@@ -119,6 +119,13 @@ export default {
     await page.locator('.log .a31').waitFor();
     check(/relation "orders_2026_11"/.test(await text(page, '.log .a31')), 'colours are classes');
     await accessible(page, 'drawer, logs');
+    await page.click('.drawer [role=tab]:has-text("Input")');
+    await page.locator('.given:has-text("psql")').waitFor();
+    await accessible(page, 'drawer, input');
+    await page.goto(url + at('orders') + '?step=report&show=input');
+    await page.locator('.pair:has-text("$INPUTS.day"):has-text("CAIRN_REF_1")').waitFor(); // as written, and as it was given
+    check(/CAIRN_REF_1\s+2026-11-15/.test(await text(page, '.refs')), 'the value: ' + await text(page, '.refs'));
+    await page.goto(url + at('orders') + '?step=load');
     for (const tab of ['Input', 'Output', 'Attempts']) await page.click(`.drawer [role=tab]:has-text("${tab}")`);
     same(await page.locator('.drawer .card').count() >= 3, true, 'attempts');
     await page.keyboard.press('Escape');
