@@ -151,6 +151,7 @@ struct start_facts {
     struct str engine_type;   // as recorded; "": what the profile says. older logs say "cairn" of every profile
     struct str engine_place;  // temporal: namespace, conductor: conductorUrl; "": run_ref_of names it
     struct str plan_uri;      // where the document came from, without its query; "": the store itself, "cairn://plans/<sha256>"
+    struct str plan_sha256;   // what its reference said: of a set of documents (ADR 0049) the hash of all; "": document_sha256
 };
 #define DRAIN_TIMEOUT_MS ((int64_t)300000)
 // artifacts_dir is a path, or "run:ID": where the store of the run keeps the files of run ID, whichever machine that is on.

@@ -142,7 +142,7 @@ struct derived {
     struct str reason;              // skip reason in the vocabulary's words
     struct str cause, expr, detail; // node workflows: of a skip
     struct str engine_run_ref, engine_type;
-    struct str plan_uri;
+    struct str plan_uri, plan_sha256, document_sha256; // the last when it is not what the reference says
     // Playbooks: words and ids of the envelope
     struct str alias, entity_type, entity_id, parent_id, source, status;
     struct str workflow_run_id, step_run_id, task_run_id, iteration_id;

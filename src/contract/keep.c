@@ -17,7 +17,7 @@ bool start_keep(struct arena *arena, struct start_facts *start, const struct str
         &start->arguments,       &start->work_dir,      &start->artifacts_dir, &start->triggered_by,   &start->trigger_source,
         &start->original_run,    &start->parent_run,    &start->parent_step,   &start->forked_run,     &start->admission,
         &start->queue,           &start->profile,       &start->report,        &start->engine_type,    &start->engine_place,
-        &start->plan_uri};
+        &start->plan_uri,        &start->plan_sha256};
     struct json *const values[] = {&start->inputs, &start->parts, &start->reuse, &start->refusal, &start->warnings};
     bool ok = true;
     for (size_t i = 0; ok && i < ARRAY_COUNT(texts); i++) {

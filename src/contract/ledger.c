@@ -30,6 +30,7 @@ static const struct table start_table = TABLE_OF_WITH(&start_in_camel, {
     START_FIELD("engineType", FIELD_STR, engine_type, 0),
     FORK_FIELD("forkedFrom", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, 0),
+    START_FIELD("planSha256", FIELD_STR, plan_sha256, 0),
     START_FIELD("planUri", FIELD_STR, plan_uri, 0),
     START_FIELD("refusal", FIELD_JSON, refusal, 0),
     START_FIELD("schemaVersion", FIELD_STR, schema_version, 0),

@@ -36,7 +36,7 @@ static const struct table plan_ref_table = TABLE_OF({
     IDS_FIELD("planId", plan_id, ALWAYS | DERIVED),
     IDS_FIELD("planVersion", plan_version, ALWAYS | DERIVED),
     START_FIELD("schemaVersion", FIELD_STR, schema_version, ALWAYS),
-    START_FIELD("sha256", FIELD_HEX, document_sha256, ALWAYS),
+    DERIVED_FIELD("sha256", FIELD_HEX, plan_sha256, ALWAYS),
     DERIVED_FIELD("uri", FIELD_SOME, plan_uri, ALWAYS),
 });
 
@@ -48,6 +48,7 @@ static const struct table forked_from_table = TABLE_OF({
 static const struct table start_table = TABLE_OF_WITH(&start_in_camel, {
     OBJECT_FIELD("context", context_table, ALWAYS),
     START_CHOICE("documentKind", document_kind, ALWAYS, "plan nodes"),
+    DERIVED_FIELD("documentSha256", FIELD_HEX, document_sha256, 0),
     DERIVED_FIELD("engineType", FIELD_STR, engine_type, ALWAYS),
     FORK_FIELD("forkedFrom", forked_from_table),
     START_FIELD("inputs", FIELD_MEMBERS, inputs, ALWAYS),
@@ -196,6 +197,8 @@ static bool derive_start(const struct run_ids *ids, const struct start_facts *st
 {
     const struct str uri[] = {STR("cairn://plans/"), start->document_sha256};
     derived->plan_uri = start->plan_uri.len ? start->plan_uri : contract_join(arena, uri, ARRAY_COUNT(uri));
+    derived->plan_sha256 = start->plan_sha256.len ? start->plan_sha256 : start->document_sha256;
+    if (start->plan_sha256.len) derived->document_sha256 = start->document_sha256;
     derived->engine_type = str_from(provider_name(run_ref_of(ids, start).provider));
     derived->engine_run_ref = contract_run_ref(ids, start, arena);
     return derived->plan_uri.ptr && derived->engine_run_ref.ptr;
@@ -239,6 +242,9 @@ static enum code read_time(const struct json *record, const struct facts_out *fa
 // What a start says of its engine and of where its document came from is kept as it is only when it says more than the other facts do.
 static void keep_start(const struct derived *derived, struct start_facts *start)
 {
+    bool whole = derived->document_sha256.len > 0; // the reference is of more than the document
+    start->document_sha256 = whole ? derived->document_sha256 : derived->plan_sha256;
+    if (whole) start->plan_sha256 = derived->plan_sha256;
     bool own = str_starts(derived->plan_uri, STR("cairn://plans/")) &&
                str_eq(str_slice(derived->plan_uri, sizeof("cairn://plans/") - 1, derived->plan_uri.len),
                       start->document_sha256);

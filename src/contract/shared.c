@@ -43,6 +43,7 @@ const struct table start_in_snake = TABLE_OF({
     START_FIELD("not_before", FIELD_TIME, not_before_ms, 0),
     START_FIELD("parts", FIELD_SHAPED, parts, 0),
     IDS_FIELD("plan_id", plan_id, ALWAYS),
+    START_FIELD("plan_sha256", FIELD_HEX, plan_sha256, 0),
     START_FIELD("plan_uri", FIELD_STR, plan_uri, 0),
     IDS_FIELD("plan_version", plan_version, ALWAYS),
     START_CHOICE("profile", profile, 0, "temporal conductor mock"),

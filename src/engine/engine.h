@@ -189,6 +189,7 @@ struct start_request {
     struct str arguments, work_dir, triggered_by, trigger_source;
     struct str original_run;  // RETRY_RUN
     struct str plan_uri;      // where the document came from; empty: from the caller
+    struct str plan_sha256;   // what its reference says; empty, or the document's own: nothing else than the document
     struct str artifacts_dir; // empty: the run's own
     const struct reuse *reuse;
     uint32_t reuse_count;
@@ -291,6 +292,7 @@ struct fork_start {
     struct str run; // empty: a new UUID
     struct str triggered_by, reason;
     struct str plan_uri; // of another document than the source's: where it came from; empty: from the caller
+    struct str plan_sha256; // of that reference
     const char *how; // "fork", "rerun", "retry": for the record in the ledger
     bool idle;       // recorded, but nothing starts before engine_adopt
 };

@@ -110,7 +110,8 @@ enum code engine_fork(struct engine *engine, struct fork *fork, const struct for
 {
     struct fork_private *private = fork->private;
     INVARIANT(private->arena && private->store == engine->store);
-    bool same = digest_eq(&fork->program->sha256, &fork->before->sha256);
+    // Another document is another reference's, or nobody's.
+    bool same = digest_eq(&fork->program->sha256, &fork->before->sha256) && !start->plan_uri.len && !start->plan_sha256.len;
     struct start_request request = {.program = fork->program,
                                     .tenant = fork->head.ids.tenant,
                                     .project = fork->head.ids.project,
@@ -120,7 +121,8 @@ enum code engine_fork(struct engine *engine, struct fork *fork, const struct for
                                     .arguments = fork->facts.arguments,
                                     .work_dir = fork->facts.work_dir,
                                     .queue = fork->facts.queue,
-                                    .plan_uri = same && !start->plan_uri.len ? fork->facts.plan_uri : start->plan_uri,
+                                    .plan_uri = same ? fork->facts.plan_uri : start->plan_uri,
+                                    .plan_sha256 = same ? fork->facts.plan_sha256 : start->plan_sha256,
                                     .triggered_by = start->triggered_by,
                                     .trigger_source = STR("manual"),
                                     .original_run = fork->head.ids.run,

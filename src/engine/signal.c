@@ -233,6 +233,7 @@ enum code retry_run(struct engine *engine, struct resident *ended, const struct 
                                     .arguments = run->start.arguments,
                                     .work_dir = run->start.work_dir,
                                     .plan_uri = run->start.plan_uri,
+                                    .plan_sha256 = run->start.plan_sha256,
                                     .triggered_by = signal->actor,
                                     .trigger_source = STR("manual"),
                                     .queue = run->start.queue,

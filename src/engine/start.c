@@ -110,15 +110,17 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
     if (request->mode == MODE_DELAY) facts->admission = STR("DELAY");
     const struct str *source[] = {&request->arguments,     &request->work_dir,   &request->triggered_by,
                                   &request->original_run,  &request->parent_run, &request->parent_step,
-                                  &request->artifacts_dir, &request->queue,      &request->plan_uri};
+                                  &request->artifacts_dir, &request->queue,      &request->plan_uri,
+                                  &request->plan_sha256};
     struct str *target[] = {&facts->arguments,  &facts->work_dir,    &facts->triggered_by,  &facts->original_run,
                             &facts->parent_run, &facts->parent_step, &facts->artifacts_dir, &facts->queue,
-                            &facts->plan_uri};
+                            &facts->plan_uri,   &facts->plan_sha256};
     for (size_t i = 0; i < ARRAY_COUNT(source); i++) {
         if (source[i]->len == 0) continue;
         *target[i] = arena_copy(arena, *source[i]);
         if (!target[i]->ptr) return E_NOMEM;
     }
+    if (str_eq(facts->plan_sha256, facts->document_sha256)) facts->plan_sha256 = (struct str){0};
     if (request->refusal && !json_copy(arena, request->refusal, &facts->refusal)) return E_NOMEM;
     if (request->trigger_source.len > 0) facts->trigger_source = arena_copy(arena, request->trigger_source);
     if (!facts->trigger_source.ptr) return E_NOMEM;

@@ -22,10 +22,11 @@ static enum code look(void *context, const struct record *record, const struct m
                                .queue = from->queue,
                                .engine_type = from->engine_type,
                                .engine_place = from->engine_place,
-                               .plan_uri = from->plan_uri};
+                               .plan_uri = from->plan_uri,
+                               .plan_sha256 = from->plan_sha256};
     looking->found = true;
     bool kept = ARENA_KEEP(looking->arena, &to->triggered_by, &to->profile, &to->queue, &to->engine_type, &to->engine_place,
-                           &to->plan_uri);
+                           &to->plan_uri, &to->plan_sha256);
     return kept ? E_CANCELLED : E_NOMEM;
 }
 

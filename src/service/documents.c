@@ -3,10 +3,13 @@
 #include "service/inside.h"
 
 #include "author/author.h"
+#include "base/map.h"
+#include "base/text.h"
 #include "contract/profile.h"
 
 struct enclosed {
     const struct json *parts; // may be NULL
+    struct map by_name;       // who asks and for what, to the number of the part
 };
 
 static uint32_t count_of(const struct json *parts)
@@ -14,23 +17,49 @@ static uint32_t count_of(const struct json *parts)
     return json_is(parts, JSON_ARRAY) ? parts->count : 0;
 }
 
-static bool part_is(const struct json *part, const char *key, struct str text)
+static struct str name_of(struct arena *arena, struct str from, struct str request)
 {
-    return str_eq(json_text(json_key(part, key)), text);
+    return arena_format(arena, "%zu:%.*s%.*s", from.len, STR_ARG(from), STR_ARG(request));
+}
+
+static bool same_file(const struct json *a, const struct json *b)
+{
+    return json_equal(json_key(a, "file"), json_key(b, "file")) && json_equal(json_key(a, "text"), json_key(b, "text"));
+}
+
+// Each part as the schema of requests has it (a set was held against none), and one file for each name: who approves a set has read
+// what runs.
+static bool enclosed_open(struct call *call, const struct json *parts, struct enclosed *out)
+{
+    static const char *const needed[] = {"from", "request", "file", "text"};
+    *out = (struct enclosed){.parts = parts};
+    map_init(&out->by_name, &call->arena);
+    for (uint32_t i = 0, before; i < count_of(parts); i++) {
+        const struct json *part = &parts->items[i];
+        for (size_t k = 0; k < ARRAY_COUNT(needed); k++)
+            if (!json_is(json_key(part, needed[k]), JSON_STRING))
+                return call_problem(call, 422, "INVALID_PLAN_SCHEMA", "/parts/%u/%s must be a text", i, needed[k]);
+        struct str from = json_text(json_key(part, "from")), request = json_text(json_key(part, "request"));
+        struct str name = name_of(&call->arena, from, request);
+        if (!name.ptr || !map_put(&out->by_name, name, i, &before)) return call_nomem(call);
+        if (before != MAP_NONE && !same_file(part, &parts->items[before]))
+            return call_problem(call, 422, "INVALID_PLAN_SCHEMA", "/parts/%u is what /parts/%u is, and another file", i, before);
+    }
+    return true;
 }
 
 static enum code load_part(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
     const struct enclosed *enclosed = context;
-    for (uint32_t i = 0; i < count_of(enclosed->parts); i++) {
-        const struct json *sent = &enclosed->parts->items[i];
-        if (!part_is(sent, "from", part->from) || !part_is(sent, "request", part->request)) continue;
-        // The program keeps them, longer than the request lives.
-        part->file = arena_copy(arena, json_text(json_key(sent, "file")));
-        part->text = arena_copy(arena, json_text(json_key(sent, "text")));
-        return part->file.ptr && part->text.ptr ? OK : error_nomem(err);
-    }
-    return error_set(err, E_NOT_FOUND, "it did not come with the document: send it in `parts`");
+    struct str name = name_of(arena, part->from, part->request);
+    if (!name.ptr) return error_nomem(err);
+    uint32_t at = map_get(&enclosed->by_name, name);
+    if (at == MAP_NONE) return error_set(err, E_NOT_FOUND, "it did not come with the document: send it in `parts`");
+    const struct json *sent = &enclosed->parts->items[at];
+    // The program keeps them, longer than the request lives.
+    part->file = arena_copy(arena, json_text(json_key(sent, "file")));
+    part->text = arena_copy(arena, json_text(json_key(sent, "text")));
+    return part->file.ptr && part->text.ptr ? OK : error_nomem(err);
 }
 
 // Which functions there are is known by the workers; a step that nobody takes waits for one that does.
@@ -150,7 +179,8 @@ enum document_result documents_get(struct call *call, struct str text, struct st
     }
     *out = find(documents, &key);
     if (*out) return DOCUMENT_OK;
-    struct enclosed enclosed = {.parts = parts};
+    struct enclosed enclosed;
+    if (!enclosed_open(call, parts, &enclosed)) return call->answer.status == 422 ? DOCUMENT_INVALID : DOCUMENT_FAILED;
     struct program_loader loader = {.context = &enclosed,
                                     .steps_max = call->service->settings.steps_max,
                                     .load = load_part,

@@ -99,7 +99,8 @@ static bool fork_on_engine(struct call *call)
     if (rc) return refuse(call, &err);
     struct fork_start start = {
         .run = given->run, .triggered_by = call->who.id, .reason = given->reason, .how = given->how,
-        .plan_uri = ref_origin(&given->ref, given->parts)};
+        .plan_uri = ref_origin(&given->ref, given->parts),
+        .plan_sha256 = given->ref.sha256};
     rc = engine_fork(service->engine, fork, &start, forking->run, &err);
     fork_close(fork);
     if (rc == E_INVALID || rc == E_CONFLICT) return refuse(call, &err);

@@ -231,6 +231,7 @@ struct start_request start_asked(const struct call *call)
                                   .environment = starting->ids.environment,
                                   .run = given->run,
                                   .plan_uri = ref_origin(&given->ref, given->parts),
+                                  .plan_sha256 = given->ref.sha256,
                                   .triggered_by = given->triggered_by.len ? given->triggered_by : call->who.id,
                                   .trigger_source = given->trigger_source.len ? given->trigger_source : STR("api")};
 }
@@ -239,7 +240,7 @@ struct start_request start_asked(const struct call *call)
 static struct json plan_details(struct call *call)
 {
     const struct plan_ref *ref = &((struct starting *)call->state)->given.ref;
-    struct str sha = str_from(call->program->sha256_hex);
+    struct str sha = ref->uri.len ? ref->sha256 : str_from(call->program->sha256_hex);
     struct str own = call_text(call, "cairn://plans/%.*s", STR_ARG(sha));
     struct json plan =
         JSON_OF(&call->arena, {"sha256", json_string(sha)}, {"uri", json_string(ref->uri.len ? ref_shown(ref) : own)});

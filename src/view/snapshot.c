@@ -137,8 +137,8 @@ static struct json plan_json(const struct run_view *view, struct arena *arena)
     if (uri.len == 0 && sha.len > 0) uri = arena_format(arena, "cairn://plans/%.*s", STR_ARG(sha));
     if (sha.len > 0 && !uri.ptr) return json_failed();
     return json_filled(JSON_OF(arena, {"planId", json_some(view->ids.plan_id)}, {"planVersion", json_some(view->ids.plan_version)},
-                     {"schemaVersion", json_some(start->schema_version)}, {"sha256", json_some(sha)},
-                     {"uri", json_some(uri)}));
+                     {"schemaVersion", json_some(start->schema_version)},
+                     {"sha256", json_some(start->plan_sha256.len ? start->plan_sha256 : sha)}, {"uri", json_some(uri)}));
 }
 
 bool view_json(const struct run_view *view, struct arena *arena, struct json *out)
@@ -156,6 +156,7 @@ bool view_json(const struct run_view *view, struct arena *arena, struct json *ou
     JSON_ADD(arena, out, {"lastEventSeq", json_count(view->last_seq)}, {"segment", segment},
              {"engineRunRef", view->started_ms ? json_text_made(contract_run_ref(&view->ids, &view->start, arena)) : json_none()},
              {"planRef", plan_json(view, arena)},
+             {"documentSha256", json_when(view->start.plan_sha256.len > 0, json_string(view->start.document_sha256))},
              {"queuedAt", json_time_some(arena, view->queued_ms)},
              {"startedAt", json_time_some(arena, view->started_ms)},
              {"completedAt", json_time_some(arena, view->ended_ms)},

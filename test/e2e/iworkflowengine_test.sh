@@ -199,7 +199,7 @@ test_every_document_starts_where_requests_have_none_WE_3_2a() {
     ask GET /v1/definitions/parent/versions && set=$(jq -r '.items[0].sha256' body)
     ask GET '/v1/audit?limit=500'
     equal "$(jq -r '.items[] | select(.resource.id == "r1" and .action == "run.start") | "\(.details.inline // false) \(.details.planRef.uri)"' body)" "false cairn://plans/$set"
-    ask GET /v1/runs/r1 && equal "$(jq -r '.planRef.uri + " " + .planRef.sha256' body)" "cairn://plans/$set $(sha parent.yaml)"
+    ask GET /v1/runs/r1 && equal "$(jq -r '.planRef.uri + " " + .planRef.sha256 + " " + .documentSha256' body)" "cairn://plans/$set $set $(sha parent.yaml)"
     ask GET "/v1/definitions/parent/versions/$set/document" && equal "$(sha body)" "$set" && equal "$(jq -r '.parts[].text' body)" "$(cat child.yaml)"
     # It goes on from its own store, and a person may approve it as a whole.
     kill -9 "$server"; wait "$server" 2>/dev/null
@@ -207,6 +207,19 @@ test_every_document_starts_where_requests_have_none_WE_3_2a() {
     cairn_is 0 approve r1/g --server "$url"
     done_r1() { ask GET /v1/runs/r1/status && [ "$(jq -r .status body)" = COMPLETED ]; }
     wait_for done_r1
+    # What a run says of its reference starts another one like it.
+    own=$(ask GET /v1/runs/r1 && jq -c '.planRef + {schemaVersion: "v1.2"}' body)
+    ask POST /v1/runs "{\"planRef\":$own,\"runId\":\"again\"}" && answers 202
+    # A piece that is none, and one that is there twice and not the same: nobody knows which of them was approved.
+    put_set() {
+        jq -nc --rawfile d parent.yaml --argjson p "$1" '{document: $d, file: "parent.yaml", parts: $p}' | tr -d '\n' >bad
+        status=$(curl -s -o body -w '%{http_code}' -X PUT -H "Authorization: Bearer $token" --data-binary @bad "$url/v1/definitions/parent/versions/$(sha bad)")
+    }
+    part='{"from":"parent.yaml","request":"child.yaml","file":"child.yaml","text":"name: child\nnodes:\n  - {id: c, bash: echo 1}\n"}'
+    for parts in '["x"]' "[$part,7]" "[$part,$(jq -c '.text = 5' <<<"$part")]" "[$(jq -c 'del(.file)' <<<"$part")]" "[$part,$(jq -c '.text += " "' <<<"$part")]"; do
+        put_set "$parts" && answers 422 && code_is INVALID_PLAN_SCHEMA && has body /parts/
+    done
+    put_set "[$part,$part]" && answers 201
     # A set that is none, and one whose pieces come in the request.
     echo -n '{"document":"x","file":"f","parts":[],"more":1}' >bad
     status=$(curl -s -o body -w '%{http_code}' -X PUT -H "Authorization: Bearer $token" --data-binary @bad "$url/v1/definitions/parent/versions/$(sha bad)")

@@ -121,6 +121,7 @@ static void dump_run(const struct run *run, struct buf *out)
     put_text(out, "type", start->engine_type);
     put_text(out, "place", start->engine_place);
     put_text(out, "uri", start->plan_uri);
+    put_text(out, "sha256", start->plan_sha256);
     put_number(out, "not_before", start->not_before_ms);
     put_number(out, "drain", start->drain_timeout_ms);
     put_number(out, "interrupts", start->cancel_on_pause);

@@ -88,7 +88,8 @@ static const size_t moment_times[] = {AT(at_ms), AT(due_ms), AT(duration_ms)};
 static const size_t start_texts[] = {
     AT(document_sha256), AT(document_kind), AT(document_file), AT(schema_version), AT(name),       AT(triggered_by),
     AT(trigger_source),  AT(original_run),  AT(parent_run),    AT(parent_step),    AT(forked_run), AT(admission),
-    AT(queue),           AT(profile),       AT(report),        AT(engine_type),    AT(plan_uri),   AT(work_dir)};
+    AT(queue),           AT(profile),       AT(report),        AT(engine_type),    AT(plan_uri),   AT(work_dir),
+    AT(plan_sha256)};
 static const size_t start_values[] = {AT(inputs), AT(parts), AT(reuse), AT(refusal), AT(warnings)};
 static const size_t start_times[] = {AT(not_before_ms), AT(drain_timeout_ms)};
 #undef AT

@@ -188,6 +188,8 @@ static inline const struct start_facts *pick_start(struct source *source)
     start->artifacts_dir = pick_text(source);
     start->triggered_by = pick_text(source);
     start->trigger_source = maybe(source) ? STR("manual") : STR("");
+    start->plan_uri = maybe(source) ? STR("https://plans.example/orders.json") : STR("");
+    start->plan_sha256 = maybe(source) ? pick_hex(source) : STR(""); // of a set of documents
     start->original_run = maybe(source) ? pick_run(source) : STR("");
     start->parent_run = maybe(source) ? pick_run(source) : STR("");
     start->parent_step = maybe(source) ? pick_step(source) : STR("");
@@ -456,6 +458,8 @@ static inline void check_start_equal(const struct start_facts *a, const struct s
     CHECK_STR(a->artifacts_dir, b->artifacts_dir);
     CHECK_STR(a->triggered_by, b->triggered_by);
     CHECK_STR(a->trigger_source, b->trigger_source);
+    CHECK_STR(a->plan_uri, b->plan_uri);
+    CHECK_STR(a->plan_sha256, b->plan_sha256);
     CHECK_STR(a->original_run, b->original_run);
     CHECK_STR(a->parent_run, b->parent_run);
     CHECK_STR(a->parent_step, b->parent_step);

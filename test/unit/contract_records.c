@@ -141,6 +141,25 @@ static void workflow_started_says_whose_run_it_is_EL_2b_C_64(void)
     check_member(&payload, "inputs.day", STR("2026-02-11"));
 }
 
+// Of a set of documents the hash is that of what the reference names: who reads it can fetch the same and compare.
+static void a_reference_is_recorded_as_it_was_given_WE_3_1a(void)
+{
+    open_contract();
+    struct start_facts start = story_start("plan");
+    start.plan_uri = STR("https://plans.example/orders.json");
+    start.plan_sha256 = STR("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08");
+    struct json record = record_of(VOCABULARY_RUN, (struct moment){.kind = MOMENT_RUN_STARTED, .start = &start});
+    const struct json *payload = json_key(&record, "payload");
+    check_member(payload, "planRef.uri", start.plan_uri);
+    check_member(payload, "planRef.sha256", start.plan_sha256);
+    check_member(payload, "documentSha256", str_from(plan_sha));
+    start.plan_sha256 = STR("");
+    record = record_of(VOCABULARY_RUN, (struct moment){.kind = MOMENT_RUN_STARTED, .start = &start});
+    payload = json_key(&record, "payload");
+    check_member(payload, "planRef.sha256", str_from(plan_sha));
+    CHECK(!json_key(payload, "documentSha256"));
+}
+
 static void workflow_completed_EL_2c(void)
 {
     struct json payload =
@@ -339,6 +358,7 @@ int main(int argc, char **argv)
         TEST(bytes_that_are_no_record_are_corrupt),
         TEST(stepFailed_without_willRetry_is_final_C_34),
         TEST(workflow_started_says_whose_run_it_is_EL_2b_C_64),
+        TEST(a_reference_is_recorded_as_it_was_given_WE_3_1a),
         TEST(workflow_completed_EL_2c),
         TEST(workflow_failed_EL_2d),
         TEST(workflow_cancelled_EL_2e),

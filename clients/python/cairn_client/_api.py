@@ -526,6 +526,7 @@ class RunSnapshot(_RunSnapshot, total=False):
     segment: Dict[str, Any]
     engineRunRef: str
     planRef: Dict[str, Any]
+    documentSha256: str
     queuedAt: "Time"
     startedAt: "Time"
     completedAt: "Time"

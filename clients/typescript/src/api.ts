@@ -463,6 +463,7 @@ export interface RunSnapshot {
     segment?: Record<string, unknown>;
     engineRunRef?: string;
     planRef?: Record<string, unknown>;
+    documentSha256?: string;
     queuedAt?: Time;
     startedAt?: Time;
     completedAt?: Time;
