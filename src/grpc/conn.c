@@ -14,7 +14,9 @@ enum {
     OUT_HELD = 1 << 20, // frames are made while less than this waits to be sent
     OUT_MAX = 8 << 20,
     TEXT_MAX = 16 << 10, // of a message and of details
-    HEADERS_MAX = 32
+    HEADERS_MAX = 32,
+    SMALL_ANSWER = 4 << 20, // that each call may have
+    READS_PER_TURN = 64
 };
 
 // ---- what the library calls
@@ -34,6 +36,16 @@ static ssize_t on_body(nghttp2_session *session, int32_t stream, uint8_t *room, 
     return (ssize_t)size;
 }
 
+// All that is on its way, together: a server that fills every call that waits for it has one answer's share of the memory.
+static bool is_too_much(const struct rpc *call)
+{
+    const struct grpc *grpc = call->conn->grpc;
+    size_t all = 0;
+    if (call->answer.len <= SMALL_ANSWER) return false;
+    for (const struct rpc *each = grpc->calls; each; each = each->next) all += each->answer.len;
+    return all > grpc->answer_max + SMALL_ANSWER;
+}
+
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *bytes, size_t size,
                    void *context)
 {
@@ -42,7 +54,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     struct rpc *call = nghttp2_session_get_stream_user_data(session, stream);
     if (!call || call->too_large) return 0;
     buf_add(&call->answer, (struct str){(const char *)bytes, size});
-    if (buf_ok(&call->answer)) return 0;
+    if (buf_ok(&call->answer) && !is_too_much(call)) return 0;
     call->too_large = true;
     (void)nghttp2_submit_rst_stream(session, 0, stream, NGHTTP2_CANCEL);
     return 0;
@@ -125,7 +137,8 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t why, void
     if (call->too_large) {
         call->status = GRPC_RESOURCE_EXHAUSTED;
         buf_clear(&call->message);
-        buf_printf(&call->message, "the server's answer is larger than %zu bytes", conn->grpc->answer_max);
+        buf_printf(&call->message, "the server's answer is larger than %zu bytes, or is that with others that are on their way",
+                   conn->grpc->answer_max);
     } else if (call->status < 0) {
         no_status(call, why);
     } else if (call->status == GRPC_OK) {
@@ -272,7 +285,14 @@ void h2_conn_read(struct conn *conn)
 {
     size_t got = 1;
     struct error err = {0};
-    while (!conn->dead && got > 0) {
+    conn->more = false;
+    // A peer that sends without end does not keep the deadlines of calls, other connections and the end from being looked at.
+    for (unsigned reads = 0; !conn->dead && got > 0; reads++) {
+        if (reads == READS_PER_TURN) {
+            COVER(grpc_chatter);
+            conn->more = true;
+            return;
+        }
         buf_clear(&conn->in);
         if (wire_recv_now(&conn->wire, &conn->in, &got, &err)) {
             conn->dead = true;

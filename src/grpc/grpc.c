@@ -300,13 +300,14 @@ static void wait_and_read(struct grpc *grpc, int64_t until)
         bool more = conn->sent < conn->out.len;
         fds[count] = (struct pollfd){.fd = conn->wire.fd, .events = (short)(POLLIN | (more ? POLLOUT : 0))};
         whose[count] = conn;
+        if (conn->more) until = 0; // has not been read to its end: nothing would wake us
     }
     int64_t left = until - grpc_now();
     (void)poll(fds, count, left <= 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left);
     uint64_t seen;
     if (fds[0].revents) (void)!read(grpc->wake, &seen, sizeof(seen));
     for (nfds_t i = 1; i < count; i++)
-        if (fds[i].revents) h2_conn_read(whose[i]);
+        if (fds[i].revents || whose[i]->more) h2_conn_read(whose[i]);
 }
 
 static void *grpc_main(void *context)

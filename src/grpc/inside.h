@@ -50,6 +50,7 @@ struct conn {
     size_t sent;   // of `out`
     size_t calls;  // that are open on it
     bool draining; // no new ones
+    bool more;     // it has not been read to its end
     bool dead;
     int64_t pinged, heard; // pinged: 0 = no ping is on its way
 };

@@ -103,7 +103,7 @@ static enum code refused(struct str name, struct error *err)
 
 enum code reach_dir(int root, struct str name, int *fd, struct error *err)
 {
-    *fd = open_beneath(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY);
+    *fd = open_beneath(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
     return *fd < 0 ? refused(name, err) : OK;
 }
 

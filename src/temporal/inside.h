@@ -113,7 +113,7 @@ struct temporal_host {
     struct str cache_queue; // of this process alone: tasks of runs whose history it knows
     size_t cached, cache_hand; // how many; where the next one to forget is looked for
     struct letter *letters, **last_letter; // answers to polls
-    size_t letter_count;
+    size_t letter_count, letter_bytes;
     pthread_cond_t mailed;  // there is one
     pthread_cond_t settled; // a workflow was closed
     int64_t heartbeat_ms;

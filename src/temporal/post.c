@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LETTERS_MAX = 64, PAUSE_MS = 1000 };
+enum { LETTERS_MAX = 64, LETTER_BYTES_MAX = 64 << 20, PAUSE_MS = 1000 };
 
 struct letter { // the answer to a poll
     struct letter *next;
@@ -38,6 +38,7 @@ static void on_polled(void *context, const struct grpc_answer *got)
         *host->last_letter = letter;
         host->last_letter = &letter->next;
         host->letter_count++;
+        host->letter_bytes += letter->size;
         pthread_cond_signal(&host->mailed);
     }
     if (!good && got->status != GRPC_CANCELLED && !atomic_load(&host->is_shut)) {
@@ -63,6 +64,11 @@ static void poll(struct temporal_host *host, struct post *post)
     post->is_open = temporal_send(host->client, &call, on_polled, post, &post->call, &err) == OK;
 }
 
+static bool has_room(const struct temporal_host *host)
+{
+    return host->letter_count < LETTERS_MAX && host->letter_bytes < LETTER_BYTES_MAX;
+}
+
 void posts_look(struct temporal_host *host)
 {
     int64_t now = os_now().mono_ms;
@@ -74,7 +80,7 @@ void posts_look(struct temporal_host *host)
             post->is_ending = true;
             temporal_cancel(host->client, post->call);
         }
-        if (serves && !post->is_open && now >= post->not_before && host->letter_count < LETTERS_MAX) poll(host, post);
+        if (serves && !post->is_open && now >= post->not_before && has_room(host)) poll(host, post);
     }
 }
 
@@ -106,7 +112,7 @@ void posts_free(struct temporal_host *host)
         host->letters = next;
     }
     host->last_letter = &host->letters;
-    host->letter_count = 0;
+    host->letter_count = host->letter_bytes = 0;
 }
 
 static struct letter *take(struct temporal_host *host)
@@ -118,6 +124,7 @@ static struct letter *take(struct temporal_host *host)
     host->letters = letter->next;
     if (!host->letters) host->last_letter = &host->letters;
     host->letter_count--;
+    host->letter_bytes -= letter->size;
     posts_look(host);
     return letter;
 }

@@ -229,7 +229,8 @@ static enum code make_ruleset(const struct tool_confinement *confinement, int ve
         DENY(delete_module), DENY(reboot), DENY(swapon), DENY(swapoff), DENY(acct), DENY(settimeofday),                \
         DENY(clock_settime), DENY(clock_adjtime), DENY(quotactl), DENY(open_by_handle_at), DENY(pidfd_getfd),          \
         DENY(kcmp), DENY(fanotify_init), DENY(migrate_pages), DENY(move_pages), DENY(process_madvise),                 \
-        DENY(shmget), DENY(shmat), DENY(msgget), DENY(semget), DENY(mq_open),                                          \
+        DENY(shmget), DENY(shmat), DENY(shmctl), DENY(msgget), DENY(msgsnd), DENY(msgrcv), DENY(msgctl), DENY(semget), \
+        DENY(semop), DENY(semtimedop), DENY(semctl), DENY(mq_open), DENY(mq_unlink),                                   \
         EQUAL(SYS_clone3, 0, 1), ANSWER(ENOSYS), EQUAL(SYS_clone, 0, 4), LOAD(args[0]),                                \
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1), ANSWER(EPERM), ALLOW
 
@@ -303,7 +304,8 @@ static void make_filter(struct cage *cage, const struct tool_confinement *confin
     ADD(cage, PREFIX, REFUSALS, OWN_LIMITS, FAMILIES);
     if (level >= TOOL_LEVEL_FILES && sees_more) ADD(cage, NO_ATTRIBUTES, NO_WATCHES);
     if (level >= TOOL_LEVEL_FILES && version < ABI_TRUNCATE) ADD(cage, NO_TRUNCATE);
-    if (same_user && version < ABI_SCOPE) ADD(cage, NO_SIGNALS(getpid(), getpgrp()));
+    // Landlock keeps signals in from `files` on, where it knows them.
+    if (same_user && (version < ABI_SCOPE || level < TOOL_LEVEL_FILES)) ADD(cage, NO_SIGNALS(getpid(), getpgrp()));
     if (level >= TOOL_LEVEL_FILES && sees_more && !confinement->unix_sockets && !confinement->network) ADD(cage, NO_UNIX);
     if (level == TOOL_LEVEL_FULL && !confinement->network) ADD(cage, NO_NETWORK);
     ADD(cage, ALLOW);

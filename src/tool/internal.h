@@ -8,10 +8,13 @@
 #define CAIRN_TOOL_INTERNAL_H
 
 #include "base/heap.h"
+#include "base/sha256.h"
 #include "reach/reach.h"
 #include "tool/tool.h"
 
 #include <linux/filter.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -96,10 +99,12 @@ int veil_enter_cwd(const struct veil *veil);
 // A new directory of mode 0700 for `confinement`; its path is in `arena`.
 enum code workdir_make(const struct tool_confinement *confinement, struct arena *arena, struct str *out,
                        struct error *err) MUST_CHECK;
-// With all that is in it; symbolic links are removed, never followed. Its writers must be gone.
-void workdir_remove(struct str path);
+// With all that is in it; symbolic links are removed, never followed. Its writers must be gone. A step decides how much is in it: after
+// `most` acts, or once *stop (or NULL) is true, it is given up, false, and may be tried again.
+#define WORKDIR_ALL SIZE_MAX
+bool workdir_remove(struct str path, size_t most, const atomic_bool *stop);
 // Those that engines of this machine left when they were killed.
-void workdir_sweep(const struct tool_confinement *confinement);
+void workdir_sweep(const struct tool_confinement *confinement, const atomic_bool *stop);
 
 // ---- process.c
 enum launch_verdict { LAUNCH_OK = 1, LAUNCH_NOT_FOUND, LAUNCH_FAILED, LAUNCH_UNCONFINED };
@@ -225,7 +230,7 @@ struct job {
     size_t read_count;
     uint64_t memory_max;
     int report, report_as;
-    bool network;
+    bool network, declares; // it declares artifacts
     struct str input, home, cwd, artifacts_dir;
     const char *level;   // of its confinement; NULL: none
     const char *rule;    // of it, that the step has probably met; NULL: none
@@ -256,6 +261,27 @@ bool job_fault(struct job *job, const char *code, bool retryable, const char *fo
 // What the exit means, and the result that owns the job from now on.
 struct tool_result job_result(struct job *job, int64_t now_ms);
 void job_end_log(struct job *job); // after job_result, before it is delivered
+
+// ---- aftermath.c: what is left to do for a job whose processes are gone
+enum { AFTERMATH_THREADS = 4 };
+struct aftermath {
+    const struct tool_options *options; // of the tools
+    struct os_log_route log;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    // under the mutex
+    struct job_list waiting;
+    struct digest at_work[AFTERMATH_THREADS]; // whose job each has: of the tenant, 0: none
+    pthread_t threads[AFTERMATH_THREADS];
+    size_t count, idle;
+    bool sweeps; // the first thread begins with what killed engines have left
+    atomic_bool closing;
+};
+void aftermath_init(struct aftermath *aftermath, const struct tool_options *options, struct os_log_route log);
+void aftermath_sweep(struct aftermath *aftermath); // takes no time of the caller's
+// Delivers the result of the job, here when that is little work. Tool thread; the job is gone from its books.
+void aftermath_take(struct aftermath *aftermath, struct job *job);
+void aftermath_close(struct aftermath *aftermath); // delivers nothing any more
 
 // ---- tree.c
 struct family {

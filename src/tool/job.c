@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK_SIZE = 2048, STDERR_MAX = 4096, LAST_LINE_MAX = 400, DETAIL_ROOM = 256 };
+enum { BLOCK_SIZE = 2048, STDERR_MAX = 4096, LAST_LINE_MAX = 400, DETAIL_ROOM = 256, LEFT_MAX = 4096 };
 
 #define MEMORY_MAX ((size_t)1 << 30)
 #define REPORT_MAX ((size_t)256 << 20)
@@ -154,6 +154,7 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->tenant = keep(&job->arena, request->tenant, &failed);
     job->environment = keep(&job->request, request->environment, &failed);
     job->log.path = keep(&job->arena, request->log, &failed);
+    job->declares = request->artifact_count > 0;
     if (request->overflow == OVERFLOW_ARTIFACT && request->artifact_count > 0) {
         job->spill.dir = keep(&job->arena, request->artifacts_dir, &failed);
         job->spill.name = keep(&job->arena, request->artifacts[request->artifact_count - 1].path, &failed);
@@ -194,7 +195,8 @@ struct job *job_new(const struct tool_request *request, const char *mark, const 
 
 void job_free(struct job *job)
 {
-    if (job->work_dir.len) workdir_remove(job->work_dir);
+    // Of a job that nobody waits for. What is more than that goes when the next engine starts.
+    if (job->work_dir.len) (void)workdir_remove(job->work_dir, LEFT_MAX, NULL);
     mask_wipe(job->mask);
     stream_release(&job->out);
     stream_release(&job->err);

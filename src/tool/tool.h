@@ -1,7 +1,7 @@
 // Tools act and never decide: each takes one request, does one effect outside, reports one result.
 //
-// tool_start returns at once; the result comes later through `deliver`, exactly one per started ticket, on the tool's own
-// thread. A cancelled ticket still delivers (CANCELLED, or whatever it ended with before the kill arrived).
+// tool_start returns at once; the result comes later through `deliver`, exactly one per started ticket, on a thread of the
+// tool's own. A cancelled ticket still delivers (CANCELLED, or whatever it ended with before the kill arrived).
 // Children: own session and process group, death signal, no inherited descriptors, no core files, environment cleaned of
 // loader and interpreter hooks, marked with CAIRN_RUN_ID, CAIRN_STEP_ID, CAIRN_ATTEMPT (L), CAIRN_ENGINE_ATTEMPT (k),
 // CAIRN_IDEMPOTENCY_KEY=<run>:<step>:<L> and CAIRN_MARK=2:<store mark>:<engine pid>-<its start>:<L>:<k>:<tenant>:<run>:<step>,

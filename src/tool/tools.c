@@ -1,7 +1,7 @@
 // The tool thread. It sleeps in epoll on a wake-up descriptor, the pipes and pidfds of the running processes, until the next
 // deadline. The life of a job:
 //
-//   WAITING --slot free--> RUNNING --main process ends--> SWEEPING --tree gone--> delivered
+//   WAITING --slot free--> RUNNING --main process ends--> SWEEPING --tree gone--> delivered (aftermath.c)
 //
 // Timeout and cancel do not change the state: they send TERM, and KILL at kill_at_ms; the end comes the usual way.
 // Jobs end in on_due only, never while the events of one epoll_wait are being worked through, so no event can name a job
@@ -46,6 +46,7 @@ struct process_tools {
     struct job *cancelled;
     bool closing;
     // owner: tool thread
+    struct aftermath aftermath;
     struct family family; // with the running
     size_t running_count;
     struct heap timers;
@@ -167,6 +168,7 @@ static void close_tools(struct tools *base)
     pthread_mutex_unlock(&tools->mutex);
     wake(tools);
     pthread_join(tools->thread, NULL);
+    aftermath_close(&tools->aftermath);
     if (tools->dumpable == 1) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     destroy(tools);
 }
@@ -230,12 +232,8 @@ static void finish(struct process_tools *tools, struct job *job)
         drain(tools, job, &job->err);
         leave_running(tools, job);
     }
-    if (job->work_dir.len) workdir_remove(job->work_dir);
-    job->work_dir = STR("");
     forget(tools, job);
-    struct tool_result result = job_result(job, os_now().mono_ms);
-    job_end_log(job);
-    tools->options.deliver(tools->options.context, &result);
+    aftermath_take(&tools->aftermath, job);
 }
 
 // ---- stopping and sweeping
@@ -532,6 +530,7 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
     os_log_through(tools->log);
     tools->options.mark = mark.ptr;
     pthread_mutex_init(&tools->mutex, NULL);
+    aftermath_init(&tools->aftermath, &tools->options, tools->log);
     heap_init(&tools->timers);
     arena_init(&tools->scratch, 65536, SCRATCH_MAX);
     family_init(&tools->family);
@@ -547,11 +546,12 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
     if (ready && options->confinement && options->confinement->level != TOOL_LEVEL_NONE) {
         tools->dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-        workdir_sweep(options->confinement);
+        aftermath_sweep(&tools->aftermath);
     }
     if (ready) errno = os_thread(&tools->thread, NULL, tool_thread, tools);
     if (!ready || errno) {
         enum code rc = os_errno(err, "start the tools", NULL);
+        aftermath_close(&tools->aftermath);
         destroy(tools);
         return rc;
     }

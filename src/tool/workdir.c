@@ -32,7 +32,7 @@ enum code workdir_make(const struct tool_confinement *confinement, struct arena 
     *out = str_from(path);
     if (confinement->run_as && lchown(path, confinement->uid, confinement->gid) < 0) {
         enum code rc = os_errno(err, "give away", path);
-        workdir_remove(*out);
+        (void)workdir_remove(*out, WORKDIR_ALL, NULL);
         *out = STR("");
         return rc;
     }
@@ -55,7 +55,17 @@ static int enter(int parent, const char *name)
 struct removal {
     int top;
     uint64_t moved;
+    size_t left; // so much may still be done
+    const atomic_bool *stop;
 };
+
+static bool may_go_on(struct removal *removal)
+{
+    if (removal->stop && atomic_load(removal->stop)) removal->left = 0;
+    if (removal->left == 0) return false;
+    removal->left--;
+    return true;
+}
 
 static bool is_dots(const char *name)
 {
@@ -71,7 +81,7 @@ static void empty(struct removal *removal, int fd)
         return;
     }
     struct dirent *entry;
-    while ((entry = readdir(dir))) {
+    while ((entry = readdir(dir)) && may_go_on(removal)) {
         if (is_dots(entry->d_name) || unlinkat(fd, entry->d_name, 0) == 0) continue;
         char name[48];
         snprintf(name, sizeof(name), ".cairn-removed-%llu", (unsigned long long)removal->moved++);
@@ -88,7 +98,7 @@ static bool remove_once(struct removal *removal, DIR *top)
     bool removed = false;
     struct dirent *entry;
     rewinddir(top);
-    while ((entry = readdir(top))) {
+    while ((entry = readdir(top)) && may_go_on(removal)) {
         if (is_dots(entry->d_name)) continue;
         if (unlinkat(removal->top, entry->d_name, 0) == 0) {
             removed = true;
@@ -101,19 +111,21 @@ static bool remove_once(struct removal *removal, DIR *top)
     return removed;
 }
 
-void workdir_remove(struct str path)
+bool workdir_remove(struct str path, size_t most, const atomic_bool *stop)
 {
     int fd = enter(AT_FDCWD, path.ptr);
     DIR *top = fd >= 0 ? fdopendir(fd) : NULL;
-    struct removal removal = {.top = fd};
+    struct removal removal = {.top = fd, .left = most, .stop = stop};
     while (top && remove_once(&removal, top)) {
     }
     if (top)
         closedir(top);
     else if (fd >= 0)
         close(fd);
+    if (removal.left == 0 && most > 0) return false;
     if (rmdir(path.ptr) < 0)
         os_log(LOG_WARN, "a working directory stays dir=%.*s why=\"%s\"", STR_ARG(path), strerrordesc_np(errno));
+    return true;
 }
 
 // "cairn-step-IDENTITY-XXXXXX" of a process that is gone.
@@ -126,17 +138,18 @@ static bool is_left(const char *name)
     return str_find(identity, '-', 0) < identity.len && os_identity_alive(identity) == LIVE_NO;
 }
 
-void workdir_sweep(const struct tool_confinement *confinement)
+void workdir_sweep(const struct tool_confinement *confinement, const atomic_bool *stop)
 {
     char path[4096];
     const char *root = root_of(confinement);
     DIR *dir = opendir(root);
-    for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+    for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry && !atomic_load(stop); entry = readdir(dir)) {
         struct stat about;
         int size = snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
         if (!is_left(entry->d_name) || size >= (int)sizeof(path) || lstat(path, &about) != 0) continue;
         // Where root runs the engine they belong to the users of steps.
-        if (S_ISDIR(about.st_mode) && (about.st_uid == geteuid() || geteuid() == 0)) workdir_remove(str_from(path));
+        if (S_ISDIR(about.st_mode) && (about.st_uid == geteuid() || geteuid() == 0))
+            (void)workdir_remove(str_from(path), WORKDIR_ALL, stop);
     }
     if (dir) closedir(dir);
 }

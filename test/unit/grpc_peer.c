@@ -336,6 +336,30 @@ static void mute(struct link *link)
     silent(link);
 }
 
+// More frames than can be read, all of them allowed and none of them an answer.
+static void chatters(struct link *link)
+{
+    enum { PRIORITY = 2, FRAME = 14 };
+    static const uint8_t one[FRAME] = {0, 0, 5, PRIORITY, 0, 0, 0, 0, 1, 0, 0, 0, 0, 16};
+    uint8_t many[FRAME * 8192];
+    for (size_t i = 0; i < sizeof(many); i++) many[i] = one[i % FRAME];
+    while (next_request(link))
+        while (link_write(link, many, sizeof(many))) continue;
+}
+
+static void a_peer_that_chatters_without_end_keeps_no_deadline_from_ending_X6(void)
+{
+    struct peer peer = {0};
+    struct arena arena = arena_of(4096, 1 << 20);
+    peer_start(&peer, chatters);
+    struct grpc *grpc = client(&peer, (struct grpc_options){0});
+    for (int i = 0; i < 50 && cover_hits("grpc_chatter") == 0; i++) // until it was ahead of us for so long
+        CHECK_INT(ask_in(grpc, STR("x"), GRPC_ONCE, 100, 1000, &arena).status, GRPC_DEADLINE_EXCEEDED);
+    COVERED(grpc_chatter);
+    grpc_close(grpc); // ends, too
+    arena_release(&arena);
+}
+
 static void a_connection_that_fell_silent_is_given_up(void)
 {
     struct peer peer = {0};
@@ -450,6 +474,38 @@ static void an_answer_beyond_the_limit_is_refused_and_the_connection_stays(void)
     CHECK_INT(grpc_counts(grpc).connections, 1);
     grpc_close(grpc);
     arena_release(&arena);
+}
+
+enum { FILLED = 6 << 20 };
+
+// A part of an answer to each call, and never the rest.
+static void fills(struct link *link)
+{
+    static const char piece[16384];
+    while (next_request(link)) {
+        (void)begin_answer(link, link->stream);
+        (void)frame(link, DATA, 0, link->stream, (struct str){"\0\0\x7f\xff\xff", 5});
+        for (size_t sent = 0; sent < FILLED; sent += sizeof(piece))
+            if (!frame(link, DATA, 0, link->stream, (struct str){piece, sizeof(piece)})) return;
+    }
+}
+
+static void answers_on_their_way_have_one_room_together_X6(void)
+{
+    struct peer peer = {0};
+    struct result all;
+    struct error err = {0};
+    result_init(&all);
+    peer_start(&peer, fills);
+    struct grpc *grpc = client(&peer, (struct grpc_options){.answer_max = 8 << 20});
+    enum { CALLS = 4 };
+    for (int i = 0; i < CALLS; i++) {
+        struct grpc_call call = {.path = "/test.Service/Echo", .body = STR("x"), .timeout_ms = 60000, .retry = GRPC_ONCE};
+        CHECK_OK(grpc_send(grpc, &call, keep, &all, NULL, &err), &err);
+    }
+    result_wait(&all, 1); // two have room, if those that are refused leave it to them
+    CHECK_INT(all.status, GRPC_RESOURCE_EXHAUSTED);
+    grpc_close(grpc);
 }
 
 static void many_calls_share_one_connection(void)
@@ -611,11 +667,13 @@ int main(int argc, char **argv)
         TEST(a_lost_answer_is_asked_for_again_only_where_that_is_safe),
         TEST(a_server_that_goes_away_answers_what_it_has_and_the_rest_goes_elsewhere),
         TEST(a_deadline_ends_the_call_on_both_sides),
+        TEST(a_peer_that_chatters_without_end_keeps_no_deadline_from_ending_X6),
         TEST(a_connection_that_fell_silent_is_given_up),
         TEST(a_long_poll_goes_on_until_there_is_an_answer),
         TEST(cancelled_and_shut_calls_end_once),
         TEST(an_overloaded_server_is_asked_later_and_what_is_too_large_never),
         TEST(an_answer_beyond_the_limit_is_refused_and_the_connection_stays),
+        TEST(answers_on_their_way_have_one_room_together_X6),
         TEST(many_calls_share_one_connection),
         TEST(nobody_there_is_said_in_time_and_bad_addresses_at_once),
         TEST(tls_verifies_name_and_chain_and_agrees_on_the_protocol),

@@ -3,10 +3,16 @@
 
 #include "harness/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct arena arena;
@@ -71,6 +77,49 @@ static void only_regular_files_beneath_are_read_X4(void)
     CHECK_INT(reads("dir"), E_INVALID);
     CHECK_INT(reads("none"), E_NOT_FOUND);
     CHECK_INT(reads(""), E_NOT_FOUND);
+    end();
+}
+
+// As kernels before 5.6 and filters of older container runtimes answer.
+static void forget_openat2(void)
+{
+    struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, nr)),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog filter = {ARRAY_COUNT(code), code};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) test_skip("there is no seccomp");
+}
+
+static enum code opens_dir(const char *name)
+{
+    struct error err = {0};
+    int fd = -1;
+    enum code rc = reach_dir(root, str_from(name), &fd, &err);
+    if (fd >= 0) close(fd);
+    return rc;
+}
+
+static void check_directories(void)
+{
+    CHECK_INT(opens_dir("dir"), OK);
+    CHECK_INT(opens_dir("dir/deep"), OK);
+    CHECK_INT(opens_dir("."), OK);
+    CHECK(opens_dir("up") != OK && opens_dir("slash") != OK && opens_dir("dir/out") != OK && opens_dir("up/in") != OK);
+    CHECK(opens_dir("..") != OK && opens_dir("dir/../..") != OK && opens_dir("file") != OK);
+    CHECK(reads("file") == OK && reads("link") != OK && reads("up/secret") != OK && reads("../secret") != OK && reads("pipe") != OK);
+}
+
+static void no_link_is_followed_where_the_kernel_cannot_be_asked_for_it_X4(void)
+{
+    begin();
+    CHECK(chdir(inside) == 0);
+    CHECK(symlink("../secret", "link") == 0 && symlink("..", "up") == 0 && symlink("/", "slash") == 0 && mkfifo("pipe", 0600) == 0);
+    CHECK(mkdir("dir", 0700) == 0 && mkdir("dir/deep", 0700) == 0 && symlink("../..", "dir/out") == 0);
+    check_directories();
+    forget_openat2();
+    check_directories();
     end();
 }
 
@@ -160,6 +209,7 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(only_regular_files_beneath_are_read_X4),
+        TEST(no_link_is_followed_where_the_kernel_cannot_be_asked_for_it_X4),
         TEST(what_is_written_takes_the_place_of_a_link_X4),
         TEST(a_name_is_beneath_the_place_that_it_names_X4),
         TEST(what_cannot_be_removed_leaves_nothing_open_X6),

@@ -331,6 +331,50 @@ static void working_directory_is_fresh_private_and_removed_X9(void)
 }
 
 // A directory that was given is the step's, and stays.
+static void hold_the_first(struct kit *k, struct tool_result *result)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 60;
+    pthread_mutex_lock(&k->mutex);
+    while (result->ticket == 1 && !k->delivered[2] && !pthread_cond_timedwait(&k->changed, &k->mutex, &until)) continue;
+    pthread_mutex_unlock(&k->mutex);
+}
+
+static void start_for(uint64_t ticket, const char *tenant, const char *script, size_t artifacts)
+{
+    static const struct artifact_decl declared = {.path = {"f", 1}};
+    struct kit_request r = kit_request(ticket, (const char *const[]){"sh", "-c", script, NULL});
+    r.request.tenant = str_from(tenant);
+    r.request.artifacts = &declared;
+    r.request.artifact_count = artifacts;
+    kit_start(&r);
+}
+
+// The first result is handed over for as long as the second one has not come: what one step leaves behind keeps no other from ending.
+static void check_others_end_meanwhile(const char *script, size_t artifacts)
+{
+    kit.on_result = hold_the_first;
+    open_at(TOOL_LEVEL_BASIC);
+    start_for(1, "large", script, artifacts);
+    start_for(2, "small", script, artifacts);
+    start_for(3, "large", script, artifacts);
+    kit_wait_total(3);
+    for (int i = 1; i <= 3; i++) CHECK_INT(kit.delivered[i], 1);
+    CHECK(kit.results[1].ok && kit.results[2].ok && kit.results[3].ok);
+    close_all_gone();
+}
+
+static void many_files_that_a_step_leaves_keep_nobody_waiting_X6(void)
+{
+    check_others_end_meanwhile("mkdir d; i=0; while [ $i -lt 1000 ]; do echo >d/$i; i=$((i+1)); done", 0);
+}
+
+static void artifacts_of_a_step_keep_nobody_waiting_X6(void)
+{
+    check_others_end_meanwhile("true", 1);
+}
+
 static void a_given_directory_stays_X9(void)
 {
     char path[300];
@@ -426,6 +470,8 @@ int main(int argc, char **argv)
         TEST(another_user_runs_the_step_X3),
         TEST(a_level_that_is_not_there_refuses_the_step_X4),
         TEST(working_directory_is_fresh_private_and_removed_X9),
+        TEST(many_files_that_a_step_leaves_keep_nobody_waiting_X6),
+        TEST(artifacts_of_a_step_keep_nobody_waiting_X6),
         TEST(a_given_directory_stays_X9),
         TEST(cancel_of_a_confined_step_leaves_nothing_behind_X8),
         TEST(confinement_is_read_from_a_configuration),
