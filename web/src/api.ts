@@ -67,12 +67,13 @@ const body = async (answer: Response): Promise<Partial<Problem>> => {
 // What this reader was denied once is denied again: every further question would only be one more record in the audit. Kept by path
 // until the reader signs in, or the page is loaded anew.
 const denied = new Map<string, Response>();
+const aboutOf = (url: URL): string => url.pathname + (url.searchParams.has("q") ? "?q=" + url.searchParams.get("q")! : ""); // a query may be denied for what it asks about
 
 // Each request once more after the person has signed in again, so that a session that ends does not end the work.
 export async function ask(input: string | Request, init?: RequestInit, patient = true): Promise<Response> {
     for (;;) {
         const request = new Request(input instanceof Request ? input.clone() : input, { credentials: "same-origin", cache: "no-store", ...init });
-        const about = request.method === "GET" ? new URL(request.url).pathname : "", before = about ? denied.get(about) : undefined;
+        const about = request.method === "GET" ? aboutOf(new URL(request.url)) : "", before = about ? denied.get(about) : undefined;
         if (before) return before.clone();
         if (key) request.headers.set("Cairn-Session", key);
         let answer: Response;

@@ -4,10 +4,10 @@ import { useEffect, useState } from "preact/hooks";
 import { getJson, idOf, mayAs, several } from "./api";
 import { follow, resyncs } from "./live";
 import { now } from "./prefs";
-import { visible } from "./redacted";
+import { needsPerson, visible } from "./redacted";
 import { gates, moved, useCommand } from "./shell";
 import { act } from "./acts";
-import { Glyph, NEEDS_PERSON } from "./states";
+import { Glyph } from "./states";
 import type { RunRow, Snapshot, Step, Why } from "./types";
 import { Button, Empty, Failure, Since, Skeleton, Value } from "./ui";
 import { left, oneLine, short } from "./words";
@@ -26,7 +26,7 @@ function answered(w: Waiting): void {
 }
 
 async function read(): Promise<Waiting[]> {
-    const page = await getJson<{ items: RunRow[] }>("/v1/runs?limit=100&q=" + encodeURIComponent(`status=active (${NEEDS_PERSON})`));
+    const page = await getJson<{ items: RunRow[] }>("/v1/runs?limit=100&q=" + encodeURIComponent(`status=active (${needsPerson()})`));
     const out: Waiting[] = [];
     await Promise.all(page.items.map(async (run) => {
         const whole = await getJson<Why>(`/v1/runs/${idOf(run.runId)}/why`), snapshot = await getJson<Snapshot>("/v1/runs/" + idOf(run.runId));

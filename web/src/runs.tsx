@@ -6,9 +6,10 @@ import { bulk } from "./acts";
 import { follow, resyncs } from "./live";
 import { viewKeys } from "./palette";
 import { now, views } from "./prefs";
+import { needsPerson } from "./redacted";
 import { go, place, setQuery } from "./route";
 import { moved, useCommand } from "./shell";
-import { Glyph, NEEDS_PERSON, rowState, runSub, type State, tones, word } from "./states";
+import { Glyph, rowState, runSub, type State, tones, word } from "./states";
 import type { HeadlinePart, RunRow } from "./types";
 import { Bar, Button, Empty, explain, Failure, Icon, Seg, Since, Skeleton, Time, toast } from "./ui";
 import { count, left, sha7, shellWord, short, strip } from "./words";
@@ -16,13 +17,14 @@ import { count, left, sha7, shellWord, short, strip } from "./words";
 // Counts are queries, so that they mean on the page what they mean to `cairn ls`.
 const groups = [
     ["all", "All", undefined, ""],
-    ["need", "Needs you", "approval", `status=active (${NEEDS_PERSON})`],
-    ["running", "Running", "running", `status=RUNNING not (${NEEDS_PERSON})`],
+    ["need", "Needs you", "approval", ""],
+    ["running", "Running", "running", ""],
     ["failed", "Failed", "failed", "status=FAILED"],
     ["paused", "Paused", "paused", "status=PAUSED"],
     ["done", "Completed", "done", "status=COMPLETED"],
     ["cancelled", "Cancelled", "cancelled", "status=CANCELLED"],
 ] as const;
+const queryOf = (key: Group): string => (key === "need" ? `status=active (${needsPerson()})` : key === "running" ? `status=RUNNING not (${needsPerson()})` : groups.find((g) => g[0] === key)?.[3] ?? "");
 type Group = (typeof groups)[number][0];
 const PAGE = 60;
 
@@ -112,8 +114,8 @@ async function further(query: string): Promise<void> {
     next.value = page.nextCursor ?? null;
 }
 async function recount(own: string): Promise<void> {
-    await Promise.all(groups.map(async ([key, , , part]) => {
-        const q = joined(own, part);
+    await Promise.all(groups.map(async ([key]) => {
+        const q = joined(own, queryOf(key));
         try {
             const page = await getJson<{ total?: number; totalIs?: string }>("/v1/runs?limit=1&fields=runId&count=estimate" + (q ? "&q=" + encodeURIComponent(q) : ""));
             const text = page.total === undefined ? "" : page.total.toLocaleString("en-US") + (page.totalIs === "atLeast" ? "+" : "");
@@ -143,7 +145,7 @@ const runOf = (data: string) => /"(?:runId|run_id|execution_id)":"((?:[^"\\]|\\.
 
 export function Runs() {
     const own = place.value.query.get("q") ?? "", group = (place.value.query.get("show") ?? "all") as Group;
-    const query = joined(own, groups.find((g) => g[0] === group)?.[3] ?? "");
+    const query = joined(own, queryOf(group));
     const [typed, type] = useState("");
     const list = useRef<HTMLDivElement>(null);
     const field = useRef<HTMLInputElement>(null);

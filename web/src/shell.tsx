@@ -7,7 +7,7 @@ import { fresh, resyncs, retryNow } from "./live";
 import { help, palette } from "./palette";
 import { now, switchTheme } from "./prefs";
 import { go, place } from "./route";
-import { NEEDS_PERSON } from "./states";
+import { needsPerson } from "./redacted";
 import { copy, dialog, Icon, type IconName, note, Toast } from "./ui";
 import { clock, span } from "./words";
 import type { RunRow } from "./types";
@@ -35,7 +35,7 @@ async function countGates(): Promise<void> {
     }
     asked = Date.now();
     try {
-        const page = await getJson<{ items: RunRow[]; total?: number }>("/v1/runs?limit=1&count=estimate&fields=runId&q=" + encodeURIComponent(`status=active (${NEEDS_PERSON})`));
+        const page = await getJson<{ items: RunRow[]; total?: number }>("/v1/runs?limit=1&count=estimate&fields=runId&q=" + encodeURIComponent(`status=active (${needsPerson()})`));
         gates.value = page.total ?? page.items.length;
     } catch { /* the badge stays as it was; the view itself says what is wrong */ }
 }

@@ -51,9 +51,6 @@ export function Chip({ state, sub, text }: { state: State; sub?: string | undefi
 
 // ---- from the contract's words
 
-// Runs that go on only when a person does something: an answer is asked for, or a step failed for good and is held (a failure that is tried
-// again by itself has no cause yet).
-export const NEEDS_PERSON = 'substatus=WAITING_APPROVAL or (substatus=RETRYING and cause!="")';
 const runStates: Record<string, State> = { PENDING: "waiting", APPROVED: "running", RUNNING: "running", PAUSED: "paused", COMPLETED: "done", FAILED: "failed", CANCELLED: "cancelled" };
 const substates: Record<string, State> = { RETRYING: "retrying", WAITING_APPROVAL: "approval", DRAINING: "paused", PAUSING: "paused" };
 

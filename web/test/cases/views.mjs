@@ -83,6 +83,7 @@ export default {
         for (const view of ['inbox', 'definitions', 'schedules', 'compare', 'queues', 'outbox', 'alerts', 'audit', 'store', 'integrity', 'runs']) {
           await page.click(`.nav a[href="/${view}"]:not(.brand)`);
           await settled();
+          if (['runs', 'inbox', 'definitions'].includes(view)) check(!(await page.locator('.main :text("may not see this")').count()), `${role} sees ${view}`);
         }
       }
       check(!(await page.locator('text=This view cannot be shown').count()), 'no view fails');
