@@ -1,6 +1,7 @@
 // What is left to do for a job whose processes are gone: its working directory is removed, its output is kept where it is a file, and its
-// result is delivered, for which the files that it declared are read. A step decides how much that is, and the tool thread serves all
-// tenants: what is not done in a moment is done by a thread of these, of which a tenant has one at most.
+// result is delivered, for which the files that it declared are read. And what comes before: providers of secrets are asked. A step
+// decides how much that is, and the tool thread serves all tenants: what is not done in a moment is done by a thread of these, of
+// which a tenant has one at most.
 #include "tool/internal.h"
 
 #include <string.h>
@@ -66,6 +67,11 @@ static void *work(void *context)
     size_t self = number_of(aftermath);
     if (self == 0 && aftermath->sweeps) workdir_sweep(aftermath->options->confinement, &aftermath->closing);
     while ((job = wait_for_one(aftermath, self))) {
+        if (job->away) {
+            job_read_secrets(job, aftermath->options);
+            aftermath->give_back(aftermath, job);
+            continue;
+        }
         bool gone = !job->work_dir.len || workdir_remove(job->work_dir, WORKDIR_ALL, &aftermath->closing);
         if (gone)
             end(aftermath, job);
@@ -106,6 +112,11 @@ static bool hand_over(struct aftermath *aftermath, struct job *job)
     job_list_add(&aftermath->waiting, job);
     pthread_cond_signal(&aftermath->changed);
     return true;
+}
+
+bool aftermath_prepare(struct aftermath *aftermath, struct job *job)
+{
+    return hand_over(aftermath, job);
 }
 
 void aftermath_take(struct aftermath *aftermath, struct job *job)

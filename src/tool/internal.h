@@ -204,6 +204,8 @@ struct job {
     int64_t since_ms; // it waits, or has its place
     bool cancel_listed;
     bool waits; // it is in the list of those
+    bool away;  // a thread of the aftermath has it
+    bool unwanted; // it was cancelled meanwhile
     // owner: tool thread
     enum job_state state;
     struct heap_node timer;
@@ -225,6 +227,8 @@ struct job {
     const struct tool_env *env;
     const struct secret_ref *secrets;
     const struct secret_value *hidden;
+    struct secret_value *values; // of `secrets`, then `hidden`; in `request`
+    bool has_values, refuses;    // they were looked for; one of them is not there
     size_t env_count, secret_count, hidden_count;
     const struct str *reads;
     size_t read_count;
@@ -250,11 +254,15 @@ struct job_list {
     struct job *first, *last;
 };
 void job_list_add(struct job_list *list, struct job *job);
+void job_list_add_first(struct job_list *list, struct job *job);
 void job_list_remove(struct job_list *list, struct job *job);
 // NULL when memory ran out.
 void mark_unescape(struct buf *out, struct str text); // a part of CAIRN_MARK, as it was
 struct job *job_new(const struct tool_request *request, const char *mark, const char *identity);
 void job_free(struct job *job);
+// Whether its secrets are read by programs, which take the time that they take.
+bool job_asks_a_provider(const struct job *job);
+void job_read_secrets(struct job *job, const struct tool_options *options); // any thread; job_launch says what is wrong
 // Starts the process. False: job->fault says why.
 bool job_launch(struct job *job, const struct tool_options *options, struct arena *scratch);
 bool job_fault(struct job *job, const char *code, bool retryable, const char *format, ...) PRINTF_LIKE(4, 5);
@@ -262,10 +270,11 @@ bool job_fault(struct job *job, const char *code, bool retryable, const char *fo
 struct tool_result job_result(struct job *job, int64_t now_ms);
 void job_end_log(struct job *job); // after job_result, before it is delivered
 
-// ---- aftermath.c: what is left to do for a job whose processes are gone
+// ---- aftermath.c: what is left to do for a job whose processes are gone, and what comes before it has one
 enum { AFTERMATH_THREADS = 4 };
 struct aftermath {
     const struct tool_options *options; // of the tools
+    void (*give_back)(struct aftermath *aftermath, struct job *job); // a job whose secrets were read. Any thread
     struct os_log_route log;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -279,6 +288,7 @@ struct aftermath {
 };
 void aftermath_init(struct aftermath *aftermath, const struct tool_options *options, struct os_log_route log);
 void aftermath_sweep(struct aftermath *aftermath); // takes no time of the caller's
+bool aftermath_prepare(struct aftermath *aftermath, struct job *job); // false: there are no threads
 // Delivers the result of the job, here when that is little work. Tool thread; the job is gone from its books.
 void aftermath_take(struct aftermath *aftermath, struct job *job);
 void aftermath_close(struct aftermath *aftermath); // delivers nothing any more

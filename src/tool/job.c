@@ -28,6 +28,17 @@ void job_list_add(struct job_list *list, struct job *job)
     list->last = job;
 }
 
+void job_list_add_first(struct job_list *list, struct job *job)
+{
+    INVARIANT(!job->next && !job->previous);
+    job->next = list->first;
+    if (list->first)
+        list->first->previous = job;
+    else
+        list->last = job;
+    list->first = job;
+}
+
 void job_list_remove(struct job_list *list, struct job *job)
 {
     if (job->previous)
@@ -193,6 +204,15 @@ struct job *job_new(const struct tool_request *request, const char *mark, const 
     return NULL;
 }
 
+// What is needed until the process has started, secrets above all.
+static void forget_request(struct job *job)
+{
+    for (size_t i = 0; job->values && i < job->secret_count; i++) secret_wipe(job->values[i].value);
+    for (size_t i = 0; job->request.blocks && i < job->hidden_count; i++) secret_wipe(job->hidden[i].value);
+    job->values = NULL;
+    arena_release(&job->request);
+}
+
 void job_free(struct job *job)
 {
     // Of a job that nobody waits for. What is more than that goes when the next engine starts.
@@ -203,8 +223,7 @@ void job_free(struct job *job)
     reach_drop(&job->spill.draft);
     if (job->process.pidfd >= 0) close(job->process.pidfd);
     if (job->report >= 0) close(job->report);
-    for (size_t i = 0; job->request.blocks && i < job->hidden_count; i++) secret_wipe(job->hidden[i].value);
-    arena_release(&job->request);
+    forget_request(job);
     step_log_release(&job->log);
     arena_release(&job->arena);
 }
@@ -406,17 +425,34 @@ static bool start_process(struct job *job, const struct tool_confinement *confin
     return launch(job, &with, NULL, -1, scratch);
 }
 
+// An array for the values, filled with what they are as long as all is well.
+static bool make_values(struct job *job, const struct tool_secrets *providers)
+{
+    job->values = ARENA_ARRAY(&job->request, job->secret_count + job->hidden_count, struct secret_value);
+    return job->values ? read_secrets(job, providers, &job->request, job->values) : job_fault(job, "SPAWN_FAILED", true, "out of memory");
+}
+
+bool job_asks_a_provider(const struct job *job)
+{
+    for (size_t i = 0; i < job->secret_count && !job->refused; i++)
+        if (str_starts(job->secrets[i].ref, STR("secret://"))) return true;
+    return false;
+}
+
+void job_read_secrets(struct job *job, const struct tool_options *options)
+{
+    job->refuses = !make_values(job, options->secrets);
+    job->has_values = true;
+}
+
 bool job_launch(struct job *job, const struct tool_options *options, struct arena *scratch)
 {
     if (job->refused) return job_fault(job, "SPAWN_FAILED", false, "%s", job->refused);
-    struct secret_value *values = ARENA_ARRAY(scratch, job->secret_count + job->hidden_count, struct secret_value);
     if (job->report_as) job->report = process_report();
-    if (!values || (job->report_as && job->report < 0)) return job_fault(job, "SPAWN_FAILED", true, "out of memory");
-    bool started = read_secrets(job, options->secrets, scratch, values) &&
-                   start_process(job, options->confinement, values, scratch);
-    for (size_t i = 0; i < job->secret_count; i++) secret_wipe(values[i].value);
-    for (size_t i = 0; i < job->hidden_count; i++) secret_wipe(job->hidden[i].value);
-    arena_release(&job->request);
+    if (job->report_as && job->report < 0) return job_fault(job, "SPAWN_FAILED", true, "out of memory");
+    if (!job->has_values) job_read_secrets(job, options);
+    bool started = !job->refuses && start_process(job, options->confinement, job->values, scratch);
+    forget_request(job);
     if (!started) return false;
     stream_open(&job->out, job->process.out, job->mask);
     stream_open(&job->err, job->process.err, job->mask);

@@ -104,6 +104,14 @@ static enum code start(struct tools *base, const struct tool_request *request, s
     return OK;
 }
 
+static void list_cancelled(struct process_tools *tools, struct job *job) // locked
+{
+    if (job->cancel_listed) return;
+    job->cancel_listed = true;
+    job->next_cancelled = tools->cancelled;
+    tools->cancelled = job;
+}
+
 static void cancel(struct tools *base, uint64_t ticket, int64_t grace_ms)
 {
     struct process_tools *tools = of(base);
@@ -111,11 +119,7 @@ static void cancel(struct tools *base, uint64_t ticket, int64_t grace_ms)
     struct job *job = *find_job(tools, ticket);
     if (job) {
         job->cancel_grace_ms = grace_ms;
-        if (!job->cancel_listed) {
-            job->cancel_listed = true;
-            job->next_cancelled = tools->cancelled;
-            tools->cancelled = job;
-        }
+        list_cancelled(tools, job);
     }
     pthread_mutex_unlock(&tools->mutex);
     if (job) wake(tools);
@@ -149,6 +153,15 @@ static void tell_places(struct tools *base, tool_place_visit visit, void *contex
             if (!job->waits) tell_place(tools, job, 0, visit, context);
 }
 
+static void free_waiting(struct process_tools *tools)
+{
+    for (struct job *job = tools->waiting.first, *next; job; job = next) {
+        next = job->next;
+        job_free(job);
+    }
+    tools->waiting = (struct job_list){0};
+}
+
 static void destroy(struct process_tools *tools)
 {
     pthread_mutex_destroy(&tools->mutex);
@@ -169,6 +182,7 @@ static void close_tools(struct tools *base)
     wake(tools);
     pthread_join(tools->thread, NULL);
     aftermath_close(&tools->aftermath);
+    free_waiting(tools); // what was given back in the last moment
     if (tools->dumpable == 1) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     destroy(tools);
 }
@@ -325,8 +339,35 @@ static bool watch(struct process_tools *tools, struct job *job, enum watch_kind 
     return epoll_ctl(tools->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+// A job whose secrets were read is the next to start.
+static void take_back(struct aftermath *aftermath, struct job *job)
+{
+    struct process_tools *tools = CONTAINER_OF(aftermath, struct process_tools, aftermath);
+    pthread_mutex_lock(&tools->mutex);
+    job->away = false;
+    job->waits = true;
+    job_list_add_first(&tools->waiting, job);
+    if (job->unwanted) list_cancelled(tools, job);
+    pthread_mutex_unlock(&tools->mutex);
+    wake(tools);
+}
+
+// Providers of secrets are programs, and may be slow: nobody else's steps wait for them.
+static bool is_away(struct process_tools *tools, struct job *job)
+{
+    if (job->has_values || !job_asks_a_provider(job)) return false;
+    pthread_mutex_lock(&tools->mutex);
+    job->away = true;
+    pthread_mutex_unlock(&tools->mutex);
+    if (aftermath_prepare(&tools->aftermath, job)) return true; // it is not ours any more
+    LOCKED(&tools->mutex);
+    job->away = false;
+    return false;
+}
+
 static void launch(struct process_tools *tools, struct job *job)
 {
+    if (is_away(tools, job)) return;
     if (!heap_push(&tools->timers, &job->timer, INT64_MAX)) {
         job_fault(job, "SPAWN_FAILED", true, "out of memory");
         finish(tools, job);
@@ -385,6 +426,11 @@ static struct job *take_cancelled(struct process_tools *tools, int64_t *grace_ms
 {
     LOCKED(&tools->mutex);
     struct job *job = tools->cancelled;
+    while (job && job->away) { // it comes back
+        job->unwanted = true;
+        job->cancel_listed = false;
+        job = tools->cancelled = job->next_cancelled;
+    }
     if (job) {
         tools->cancelled = job->next_cancelled;
         job->cancel_listed = false;
@@ -483,10 +529,8 @@ static void kill_everything(struct process_tools *tools)
         }
         if (tools->family.running.first) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    for (struct job *job = tools->waiting.first, *next; job; job = next) {
-        next = job->next;
-        job_free(job);
-    }
+    LOCKED(&tools->mutex);
+    free_waiting(tools);
 }
 
 static void *tool_thread(void *context)
@@ -531,6 +575,7 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
     tools->options.mark = mark.ptr;
     pthread_mutex_init(&tools->mutex, NULL);
     aftermath_init(&tools->aftermath, &tools->options, tools->log);
+    tools->aftermath.give_back = take_back;
     heap_init(&tools->timers);
     arena_init(&tools->scratch, 65536, SCRATCH_MAX);
     family_init(&tools->family);

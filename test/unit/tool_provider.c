@@ -171,6 +171,77 @@ static void a_command_is_bounded_and_sees_nothing_of_ours_S1(void)
     kit_close();
 }
 
+static void start_with_secret(uint64_t ticket, const char *tenant, const char *script)
+{
+    struct kit_request r = kit_request(ticket, (const char *const[]){"bash", "-c", script, NULL});
+    struct secret_ref secret = {STR("TOKEN"), STR("secret://waits/x")};
+    r.request.tenant = str_from(tenant);
+    r.request.environment = STR("prod");
+    r.request.secrets = &secret;
+    r.request.secret_count = 1;
+    kit_start(&r);
+}
+
+// A provider whose command waits for the file `go`.
+static void open_waiting(void)
+{
+    char config[1000];
+    snprintf(config, sizeof(config),
+             "{\"providers\":[{\"name\":\"waits\",\"type\":\"exec\",\"timeoutMs\":60000,\"argv\":[\"/bin/sh\",\"-c\","
+             "\"echo >>%s/asked; until [ -e %s/go ]; do sleep 0.01; done; echo a-value\"]}]}", test_dir(), test_dir());
+    open_with(config);
+}
+
+static void await_asked(void)
+{
+    char path[400];
+    snprintf(path, sizeof(path), "%s/asked", test_dir());
+    while (access(path, F_OK) != 0) sched_yield();
+}
+
+static void a_slow_provider_keeps_nobody_else_waiting_X6(void)
+{
+    char go[400];
+    snprintf(go, sizeof(go), "touch %s/go", test_dir());
+    open_waiting();
+    start_with_secret(1, "slow", tell);
+    start_with_secret(2, "slow", tell);
+    await_asked();
+    CHECK(kit_sh(3, go)->ok);
+    CHECK_STR(kit_wait(1)->output, STR("eulav-a"));
+    CHECK_STR(kit_wait(2)->output, STR("eulav-a"));
+    kit_close();
+}
+
+static void a_step_is_cancelled_while_its_provider_is_asked_X8(void)
+{
+    char go[400];
+    snprintf(go, sizeof(go), "touch %s/go", test_dir());
+    open_waiting();
+    start_with_secret(1, "slow", "echo started; touch here");
+    await_asked();
+    kit.tools->ops->cancel(kit.tools, 1, 100);
+    kit.tools->ops->cancel(kit.tools, 1, 0);
+    CHECK(kit_sh(2, go)->ok);
+    kit_check_fault(kit_wait(1), "CANCELLED", false);
+    CHECK_STR(kit_wait(1)->output, STR(""));
+    CHECK_INT(kit.delivered[1], 1);
+    kit_close();
+}
+
+static void tools_close_while_a_provider_is_asked_X8(void)
+{
+    char path[400];
+    snprintf(path, sizeof(path), "%s/go", test_dir());
+    open_waiting();
+    start_with_secret(1, "slow", tell);
+    start_with_secret(2, "slow", tell);
+    await_asked();
+    test_write_file(path, STR(""));
+    kit_close();
+    CHECK(kit.delivered[2] <= 1);
+}
+
 static void a_wrong_configuration_is_refused(void)
 {
     static const char *const wrong[] = {
@@ -206,6 +277,9 @@ int main(int argc, char **argv)
         TEST(a_name_cannot_leave_its_place_S3),
         TEST(files_of_secrets_are_private_S1),
         TEST(a_command_is_bounded_and_sees_nothing_of_ours_S1),
+        TEST(a_slow_provider_keeps_nobody_else_waiting_X6),
+        TEST(a_step_is_cancelled_while_its_provider_is_asked_X8),
+        TEST(tools_close_while_a_provider_is_asked_X8),
         TEST(a_wrong_configuration_is_refused),
     };
     return kit_main("tool_provider", tests, ARRAY_COUNT(tests), argc, argv);
