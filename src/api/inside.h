@@ -301,6 +301,7 @@ route_handler handle_live, handle_ready, handle_metrics, handle_openapi, handle_
     handle_schedule_backfill, handle_schedule_backfills, handle_schedule_backfill_end,
     handle_queue_list, handle_queue_reconcile, handle_queue_get, handle_queue_put, handle_queue_delete,
     handle_queue_pause, handle_queue_resume, handle_limits_get, handle_limits_put, handle_alert_list,
+    handle_step_limit_list, handle_step_limit_get, handle_step_limit_put, handle_step_limit_delete,
     handle_alert_ack, handle_outbox_list, handle_outbox_rewind, handle_dlq_list, handle_dlq_redrive_all,
     handle_dlq_redrive, handle_dlq_drop, handle_audit_list, handle_audit_verify, handle_store_usage;
 route_tell tell_steps, tell_why, tell_run, tell_head, tell_stored_events, tell_ledger, tell_redacted_events,

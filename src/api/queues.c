@@ -45,3 +45,23 @@ bool handle_limits_put(struct ask *ask)
 {
     return service_limits_put(ask->call, ask->body);
 }
+
+bool handle_step_limit_list(struct ask *ask)
+{
+    return service_step_limit_list(ask->call);
+}
+
+bool handle_step_limit_get(struct ask *ask)
+{
+    return service_step_limit_get(ask->call, ask->params[0]);
+}
+
+bool handle_step_limit_put(struct ask *ask)
+{
+    return service_step_limit_put(ask->call, ask->params[0], ask->body);
+}
+
+bool handle_step_limit_delete(struct ask *ask)
+{
+    return service_step_limit_delete(ask->call, ask->params[0]);
+}

@@ -182,6 +182,21 @@ static void plan_retry(struct converter *c, const struct retry_policy *retry, st
     JSON_ADD(c->arena, out, {"retry", policy});
 }
 
+// What both dialects write alike, of a step and of the document.
+static void put_alike(struct converter *c, const struct program_step *ps, struct json *out)
+{
+    static const char *const overflows[] = OVERFLOW_NAMES;
+    if (ps->overflow)
+        JSON_ADD(c->arena, out, {"output", JSON_OF(c->arena, {"on_overflow", json_word(overflows[ps->overflow])})});
+    if (ps->limit) JSON_ADD(c->arena, out, {"limit", json_string(ps->limit->name)});
+}
+
+static void put_top(struct converter *c, struct json *out)
+{
+    JSON_ADD(c->arena, out, {"schedule", json_ref(json_key(&c->tree, "schedule"))},
+             {"limits", json_ref(json_key(&c->tree, "limits"))});
+}
+
 static struct json plan_step(struct converter *c, uint32_t index)
 {
     const struct program_step *ps = &c->program->steps[index];
@@ -201,6 +216,7 @@ static struct json plan_step(struct converter *c, uint32_t index)
              {"when", json_some(ps->when_text)});
     plan_retry(c, &ps->retry, &out);
     JSON_ADD(c->arena, &out, {"timeoutMs", json_when(ps->timeout_ms > 0, json_int(ps->timeout_ms))});
+    put_alike(c, ps, &out);
     put_secrets(c, ps, &out);
     return out;
 }
@@ -215,6 +231,7 @@ static struct json to_plan(struct converter *c)
                                    {"description", json_some(p->description)},
                                    {"tags", json_filled(json_texts(c->arena, p->tags, p->tag_count))});
     JSON_ADD(c->arena, &out, {"metadata", metadata}, {"inputs", json_ref(json_key(&c->tree, "inputs"))});
+    put_top(c, &out);
     for (uint32_t i = 0; i < p->top_count; i++)
         json_append(c->arena, &steps, plan_step(c, i));
     JSON_ADD(c->arena, &out, {"steps", steps});
@@ -333,9 +350,7 @@ static struct json node_of(struct converter *c, uint32_t index)
     JSON_ADD(c->arena, &out, {"depends_on", ps->dep_count > 0 ? ids_of(c, ps) : json_none()},
              {"trigger_rule", ps->rule != RULE_ALL_SUCCESS ? json_word(rule_name(ps->rule)) : json_none()},
              {"when", json_some(ps->when_text)});
-    static const char *const overflows[] = OVERFLOW_NAMES;
-    if (ps->overflow)
-        JSON_ADD(c->arena, &out, {"output", JSON_OF(c->arena, {"on_overflow", json_word(overflows[ps->overflow])})});
+    put_alike(c, ps, &out);
     node_body(c, ps, &out);
     JSON_ADD(c->arena, &out, {"timeout", json_nonzero(ps->timeout_ms)});
     node_retry(c, ps, &out);
@@ -347,7 +362,8 @@ static struct json node_of(struct converter *c, uint32_t index)
 static void check_plan_fields(struct converter *c, const struct json *object)
 {
     static const char *const known[] = {"metadata", "planId",      "planVersion", "schemaVersion", "onStepFailure",
-                                        "name",     "description", "tags",        "inputs",        "steps"};
+                                        "name",     "description", "tags",        "inputs",        "steps",
+                                        "schedule", "limits"};
     for (uint32_t i = 0; object && i < object->count; i++) {
         const struct json_member *m = &object->members[i];
         bool fine = m->value.type == JSON_NULL;
@@ -377,6 +393,7 @@ static struct json to_nodes(struct converter *c)
              {"version", json_string(p->plan_version)},
              {"tags", json_filled(json_texts(c->arena, p->tags, p->tag_count))},
              {"inputs", json_ref(json_key(&c->tree, "inputs"))});
+    put_top(c, &out);
     for (uint32_t i = 0; i < p->top_count; i++)
         json_append(c->arena, &nodes, node_of(c, i));
     JSON_ADD(c->arena, &out, {"nodes", nodes});

@@ -35,19 +35,21 @@ static struct str fresh_key(struct cli *cli)
     return str_from(cli_format(cli, "%s", id));
 }
 
-static int start_body(struct cli *cli, const struct document *document, struct json *body)
+// `ref` instead of a document: of one that the server has.
+static int start_body(struct cli *cli, const struct document *document, const struct json *ref, struct json *body)
 {
     struct json inputs;
     struct str target;
     int code = hosting_target(cli, &target);
-    if (!code) code = inputs_read(cli, document->program, &inputs);
+    if (!code) code = inputs_read(cli, document ? document->program : NULL, &inputs);
     if (code) return code;
-    inputs_warn(cli, document->program, &inputs);
-    code = inputs_env(cli, document->program, &inputs);
+    if (document) inputs_warn(cli, document->program, &inputs);
+    if (document) code = inputs_env(cli, document->program, &inputs);
     if (code) return code;
     *body = json_object();
-    code = put_document(cli, document, body);
+    if (document) code = put_document(cli, document, body);
     if (code) return code;
+    if (ref) JSON_ADD(&cli->io.arena, body, {"planRef", *ref});
     JSON_ADD(&cli->io.arena, body, {"runId", json_some(args_text(&cli->args, FLAG_RUN_ID, ""))},
              {"projectId", json_some(args_text(&cli->args, FLAG_PROJECT, ""))},
              {"targetAdapter", json_some(target)},
@@ -163,12 +165,12 @@ enum code send_document(struct session *session, const struct document *document
     return store_server_call(session->store, &call, arena, answer, err);
 }
 
-static int start(struct session *session, const struct document *document, struct str *run)
+static int start(struct session *session, const struct document *document, const struct json *ref, struct str *run)
 {
     struct cli *cli = session->cli;
     struct json body, answer = {0};
     struct error err = {0};
-    int code = start_body(cli, document, &body);
+    int code = start_body(cli, document, ref, &body);
     if (code) return code;
     struct server_call call = {"POST", STR("/v1/runs"), &body, fresh_key(cli), {0}};
     enum code rc = send_document(session, document, call, &answer, &err);
@@ -286,8 +288,16 @@ int run_at_server(struct cli *cli, const struct document *document)
     } else if (rc != E_NOT_FOUND) {
         code = cli_error(cli, &err);
     } else {
-        code = start(&session, document, &run);
+        code = start(&session, document, NULL, &run);
         if (!code) code = follow_at_server(&session, run);
     }
     return code;
+}
+
+int run_reference_at_server(struct session *session, const struct json *ref)
+{
+    struct str run = {0};
+    int code = check_flags(session->cli);
+    if (!code) code = start(session, NULL, ref, &run);
+    return code ? code : follow_at_server(session, run);
 }

@@ -7,6 +7,7 @@
 #include "store/server.h"
 
 // `cairn run` of a document whose program is there. The exit code.
+int run_reference_at_server(struct session *session, const struct json *ref); // a run of what the planRef names, and following it
 int run_at_server(struct cli *cli, const struct document *document);
 // POST of what makes a new run of `source`: `how` is "forks", "rerun" or "retry". `document` is what the body has of one; NULL: none.
 // *run is the new one's id.

@@ -1,5 +1,6 @@
 // What a server has besides runs: queues, limits, workers, sinks, dead letters, alerts, definitions. Each is a list, and calls that change
 // one of its rows; which call a command is, a table says.
+#include "cli/at_server.h"
 #include "cli/at_service.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
@@ -65,6 +66,13 @@ static const struct column definition_columns[] = {
     {"projectId", "PROJECT", CELL_TEXT, true, 0},     {"environmentId", "ENVIRONMENT", CELL_TEXT, true, 0},
 };
 
+static const struct column limit_columns[] = {
+    {"name", "LIMIT", CELL_TEXT, false, 28},        {"inUse", "IN USE", CELL_NUMBER, false, 0},
+    {"concurrency", "OF", CELL_NUMBER, false, 0},   {"waiting", "WAITING", CELL_NUMBER, false, 0},
+    {"rate", "RATE", CELL_TEXT, false, 0},          {"startsInRate", "STARTED", CELL_NUMBER, false, 0},
+    {"set", "SET HERE", CELL_TEXT, true, 0},
+};
+
 #define COLUMNS(list) list, ARRAY_COUNT(list)
 static const struct listing {
     const char *command, *path, *word_path; // word_path: with a word
@@ -74,6 +82,7 @@ static const struct listing {
 } listings[] = {
     {"token ls", "/v1/tokens", NULL, COLUMNS(token_columns), "id"},
     {"queue ls", "/v1/queues", NULL, COLUMNS(queue_columns), "name"},
+    {"limit ls", "/v1/step-limits", NULL, COLUMNS(limit_columns), "name"},
     {"worker ls", "/v1/workers", NULL, COLUMNS(worker_columns), "worker"},
     {"outbox ls", "/v1/outbox", NULL, COLUMNS(sink_columns), "name"},
     {"dlq ls", "/v1/dlq", "/v1/dlq?sink={}", COLUMNS(letter_columns), "id"},
@@ -136,6 +145,9 @@ static const struct service_call {
     {"queue rm", "DELETE", "/v1/queues/{}", BODY_NONE},
     {"limits get", "GET", "/v1/limits", BODY_NONE},
     {"limits set", "PUT", "/v1/limits", BODY_SET},
+    {"limit get", "GET", "/v1/step-limits/{}", BODY_NONE},
+    {"limit set", "PUT", "/v1/step-limits/{}", BODY_SET},
+    {"limit rm", "DELETE", "/v1/step-limits/{}", BODY_NONE},
     {"outbox rewind", "POST", "/v1/outbox/{}:rewind", BODY_SET_REASON},
     {"dlq redrive", "POST", "/v1/dlq/{}:redrive", BODY_REASON},
     {"dlq drop", "DELETE", "/v1/dlq/{}", BODY_NONE},
@@ -279,4 +291,51 @@ int command_definition_put(struct cli *cli)
     else
         show(cli, &answer);
     return code;
+}
+
+// VERSION is what a version calls itself, or the beginning of its hash; none: the newest.
+static int choose_version(struct cli *cli, const struct json *versions, struct str name, struct str version, const struct json **out)
+{
+    const struct json *found = NULL;
+    for (uint32_t i = 0; i < versions->count; i++) {
+        const struct json *row = &versions->items[i];
+        struct str sha = json_text(json_key(row, "sha256")), at = json_text(json_key(row, "createdAt"));
+        bool meant = version.len == 0 || str_eq(version, json_text(json_key(row, "planVersion"))) ||
+                     (version.len >= 4 && str_starts(sha, version));
+        if (!meant) continue;
+        if (found && version.len > 0) {
+            cli_fail(cli, EXIT_USAGE, "definition %.*s has several versions %.*s", STR_ARG(name), STR_ARG(version));
+            return cli_hint(cli, "`cairn definition ls %.*s` has their hashes: %.*s@SHA256", STR_ARG(name), STR_ARG(name));
+        }
+        if (!found || str_cmp(at, json_text(json_key(found, "createdAt"))) > 0) found = row;
+    }
+    *out = found;
+    if (found) return EXIT_OK;
+    if (version.len > 0)
+        cli_fail(cli, EXIT_NOT_FOUND, "there is no version %.*s of definition %.*s here", STR_ARG(version), STR_ARG(name));
+    else
+        cli_fail(cli, EXIT_NOT_FOUND, "there is no definition %.*s here", STR_ARG(name));
+    return cli_hint(cli, "`cairn definition ls%s%.*s` shows those that there are", version.len ? " " : "", STR_ARG(version.len ? name : STR("")));
+}
+
+int command_definition_run(struct cli *cli)
+{
+    struct session session SCOPED(session_close) = {0};
+    struct str version, name = str_cut(cli->args.words[0], '@', &version);
+    struct json versions;
+    const struct json *chosen;
+    int code = server_open(&session, cli);
+    if (code) return code;
+    cli->at_server = true;
+    cli->args.words[0] = arena_copy(&cli->io.arena, name);
+    if (!cli->args.words[0].ptr) return cli_nomem(cli);
+    code = server_all(&session, "/v1/definitions/{}/versions", &versions);
+    if (!code) code = choose_version(cli, &versions, name, version, &chosen);
+    if (code) return code;
+    struct str schema = json_text(json_key(chosen, "schemaVersion")), sha = json_text(json_key(chosen, "sha256"));
+    struct json ref = JSON_OF(&cli->io.arena, {"planId", json_ref(json_key(chosen, "planId"))},
+                              {"planVersion", json_ref(json_key(chosen, "planVersion"))},
+                              {"schemaVersion", json_string(schema.len ? schema : STR("v1.2"))}, {"sha256", json_string(sha)},
+                              {"uri", json_ref(json_key(chosen, "uri"))});
+    return json_ok(&ref) ? run_reference_at_server(&session, &ref) : cli_nomem(cli);
 }

@@ -148,6 +148,14 @@ SPELLING("Service", service_call, "limits get", "", "how many runs the tenant ma
          SERVER_FLAGS, FLAG_OUTPUT)
 SPELLING("Service", service_call, "limits set", "", "change the limits of the tenant", "text|json|yaml", 0, 0,
          SERVER_FLAGS, FLAG_SET, FLAG_OUTPUT)
+SPELLING("Service", service_list, "limit ls", "", "limits of steps: who works, who waits", LIST_FORMATS, 0, 0, SERVER_FLAGS,
+         LIST_FLAGS)
+SPELLING("Service", service_call, "limit get", "LIMIT", "one limit of steps, and who has its places", "text|json|yaml", 1, 1,
+         SERVER_FLAGS, FLAG_OUTPUT)
+SPELLING("Service", service_call, "limit set", "LIMIT", "say how many attempts work at once, how many begin in a time",
+         "text|json|yaml", 1, 1, SERVER_FLAGS, FLAG_SET, FLAG_OUTPUT)
+SPELLING("Service", service_call, "limit rm", "LIMIT", "leave a limit of steps to the documents", "text|json|yaml", 1, 1,
+         SERVER_FLAGS, FLAG_OUTPUT)
 COMMAND("Service", schedule_ls, "schedule ls", "", "schedules: when, what next, what last", LIST_FORMATS, 0, 0, SERVER_FLAGS,
         LIST_FLAGS)
 COMMAND("Service", schedule_add, "schedule add", "NAME FILE", "start a document by itself at its times",
@@ -200,6 +208,10 @@ SPELLING("Service", service_call, "definition get", "NAME SHA256", "one version 
          SERVER_FLAGS, FLAG_OUTPUT)
 COMMAND("Service", definition_put, "definition put", "NAME FILE", "keep a document at the server", "text|json|yaml", 2,
         2, SERVER_FLAGS, FLAG_OUTPUT)
+COMMAND("Service", definition_run, "definition run", "NAME[@VERSION] [-- ARGUMENTS...]", "run a document that the server keeps",
+        "json|yaml|name", 1, 1, SERVER_FLAGS, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_RUN_ID, FLAG_SET, FLAG_INPUT, FLAG_ARGUMENTS,
+        FLAG_PROGRESS, FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_REASON, FLAG_QUEUE, FLAG_DETACH,
+        FLAG_TARGET, FLAG_OUTPUT)
 SPELLING("Service", service_call, "definition approve", "NAME SHA256", "approve a version that another person brought",
          "text|json|yaml", 2, 2, SERVER_FLAGS, FLAG_OUTPUT)
 

@@ -118,6 +118,12 @@
     X("E0228", "a schedule that cannot be read",                                                   \
       "It has exactly one of cron, every and at. The message says which field is wrong and "       \
       "what it takes; `cairn help schedule` has all of them.")                                     \
+    X("E0229", "a limit of steps that cannot be read",                                             \
+      "A limit has concurrency, how many attempts work at once, and rate, how many begin in a "    \
+      "time: 10/s, 600/m, 5/30s. Each may be left out: then the service says it, or nothing does.") \
+    X("E0230", "a limit that the document does not have",                                          \
+      "A step names one of the `limits` at the top of its document. One that the service alone "   \
+      "decides about is written there as well: limits: {payments: {}}.")                           \
     X("E0301", "an id is used twice",                                                              \
       "Ids are unique in their scope: the document, or the body of one loop.")                     \
     X("E0302", "an unknown dependency",                                                            \

@@ -1,5 +1,5 @@
 // Effects, carried out once the moments that ordered them are durable (E1).
-#include "engine/inside.h"
+#include "engine/permits.h"
 
 #include "base/text.h"
 
@@ -111,7 +111,7 @@ static bool is_outside(const struct engine *engine, const struct resident *resid
     const struct aside *at = NULL;
     for (const struct queued *queued = aside_next(engine, &at); queued; queued = aside_next(engine, &at))
         if (is_result_of(queued, resident, hold)) return true;
-    return false;
+    return permit_waits(engine, resident, hold);
 }
 
 // H1, between two turns: what is held is with a tool, or its result is on its way; and what is with a tool is held. Children are runs of
@@ -315,7 +315,10 @@ static enum code execute(struct engine *engine, struct resident *resident, const
         return input_fault(engine, resident, effect->step, effect->logical, effect->engine, order->fault, err);
     struct run_hold whose = whose_of(effect);
     if (!outside) return input_given(engine, resident, &whose, &order->answer.value, err);
-    enum code rc = execution_open(engine, &run->ids, &execution, err);
+    bool goes = true;
+    enum code rc = order->limit ? permit_ask(engine, resident, effect, order, &goes, err) : OK;
+    if (rc || !goes) return rc;
+    rc = execution_open(engine, &run->ids, &execution, err);
     if (rc == E_UNSUPPORTED) return no_executor(engine, resident, effect, &execution, err);
     return rc ? rc : start(engine, resident, effect, order, &execution, err);
 }
@@ -327,6 +330,7 @@ static void cancel_attempt(struct engine *engine, struct resident *resident, con
         if (ticket->resident != resident || ticket->step != effect->step) continue;
         ticket_cancel(engine, i, effect->grace_ms);
     }
+    permits_cancel(engine, resident, effect->step);
 }
 
 // An order whose hold is gone was overtaken within its batch: what the lane does now was ordered by what came later.

@@ -1,5 +1,5 @@
 // The engine's bookkeeping: residents by (tenant, run), the queue of inputs, opening, closing, starting.
-#include "engine/inside.h"
+#include "engine/permits.h"
 
 #include "base/text.h"
 
@@ -196,6 +196,7 @@ void bury(struct engine *engine)
     }
     q->count = kept;
     asides_bury(engine);
+    permits_bury(engine);
     while (engine->gone) {
         struct resident *resident = engine->gone;
         engine->gone = resident->next_gone;
@@ -330,6 +331,7 @@ void engine_close(struct engine *engine)
     struct error closed = {0};
     (void)error_set(&closed, E_CANCELLED, "the engine was closed before the notes were stored");
     puts_tell(puts_take(engine), E_CANCELLED, &closed);
+    permits_free(engine);
     asides_free(engine);
     while (engine->arrived) {
         struct message *next = engine->arrived->next;
@@ -409,7 +411,7 @@ struct engine_activity engine_activity(const struct engine *engine)
     for (size_t i = 0; i < engine->table_size; i++) {
         for (const struct resident *r = engine->table[i]; r; r = r->next) {
             enum run_status status = r->run->status;
-            if (r->tickets > 0 || has_timer(r) || aside_of(engine, r)) continue;
+            if (r->tickets > 0 || has_timer(r) || aside_of(engine, r) || permit_waits(engine, r, NULL)) continue;
             bool waits = status == RUN_STATUS_PAUSED || status == RUN_STATUS_PENDING;
             activity.parked += waits || r->idle || run_standing(r->run).need == NEED_PERSON;
         }

@@ -361,6 +361,10 @@ void engine_hold(struct engine *engine);
 // Where the attempts are that are outside: which of them wait for a slot or a worker, which have one. Any thread, from engine_open to
 // engine_close; the visit must not call back.
 void engine_places(const struct engine *engine, tool_place_visit visit, void *context);
+// The same of attempts that have a place under a limit of steps, as this engine knows of them: its own, and those of others that it met.
+#define ENGINE_LIMIT_SPACE STR("step-limit") // notes: what a service says of a limit, key TENANT|NAME
+#define ENGINE_PERMIT_SPACE STR("permit")    // and who has its places, key TENANT|NAME|...: engine/permits.c
+void engine_limit_holders(const struct engine *engine, tool_place_visit visit, void *context);
 // Shards (bit n - 1 for shard n) that have runs here with an attempt in flight, or with something in the queue. Attempts of pools_apart
 // do not count: the next owner claims them.
 uint64_t engine_busy(const struct engine *engine);

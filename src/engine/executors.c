@@ -1,5 +1,5 @@
 // Those who execute attempts: which of them it is (executor/executor.h decides), and opening them when the first attempt needs them.
-#include "engine/inside.h"
+#include "engine/permits.h"
 
 #include <stdatomic.h>
 
@@ -129,6 +129,12 @@ void engine_places(const struct engine *engine, tool_place_visit visit, void *co
                            engine->options.tasks.tools, engine->options.pools};
     for (size_t i = 0; i < ARRAY_COUNT(all); i++)
         if (all[i] && all[i]->ops->places) all[i]->ops->places(all[i], visit, context);
+    permits_visit(atomic_load(&engine->permits_shown), true, visit, context);
+}
+
+void engine_limit_holders(const struct engine *engine, tool_place_visit visit, void *context)
+{
+    permits_visit(atomic_load(&engine->permits_shown), false, visit, context);
 }
 
 void executors_close(struct engine *engine)

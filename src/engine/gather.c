@@ -1,5 +1,6 @@
 // What a turn is made of: results and timers that have come, signals that runs without an owner were sent, and the inputs of the queue.
 #include "engine/batch.h"
+#include "engine/permits.h"
 
 #include <string.h>
 
@@ -28,7 +29,8 @@ enum code gather(struct engine *engine, struct error *err)
         message_free(m);
     }
     enum code rc = timers_due(engine, err);
-    return rc ? rc : asides_due(engine, err);
+    if (!rc) rc = asides_due(engine, err);
+    return rc ? rc : permits_turn(engine, err);
 }
 
 // What was asked of a run while nobody owned it is decided before the run goes on (ADR 0013).

@@ -12,6 +12,7 @@ struct resident;
 struct batch;
 struct aside;
 struct keeper;
+struct permits;
 
 // ---- artifacts.c: files that a step has declared. They are looked for and hashed by the thread that delivers its result.
 struct found_file {
@@ -241,6 +242,8 @@ struct engine {
     int64_t told_mono;       // when that was said last
     int64_t append_ms;       // what the appends of this turn took
     uint64_t slow_writes;
+    struct permits *permits; // places under limits of steps; NULL: none was asked for yet
+    _Atomic(struct permits *) permits_shown; // the same, for engine_places
     struct outbox outbox;
     size_t outboxed; // runs with an outbox
     struct kernel_env env;
@@ -346,6 +349,7 @@ struct order {
     struct fault fault;
     struct str path; // of the step
     struct str pool; // where a person sent it
+    const struct step_limit *limit; // of its step or task; NULL: none
     int64_t timeout_ms;
     const struct str *argv; // a process
     size_t argc;

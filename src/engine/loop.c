@@ -1,5 +1,5 @@
 // The product's loop around engine_turn: wait, look into the inbox, turn.
-#include "engine/inside.h"
+#include "engine/permits.h"
 
 int64_t engine_deadline(const struct engine *engine)
 {
@@ -7,6 +7,8 @@ int64_t engine_deadline(const struct engine *engine)
     if ((engine->queue.count > 0 || engine->arrived || engine->puts) && engine->full_until_mono < due)
         due = engine->full_until_mono;
     int64_t aside = asides_deadline(engine);
+    int64_t permit = permits_deadline(engine);
+    if (permit < due) due = permit;
     return aside < due ? aside : due;
 }
 

@@ -185,6 +185,7 @@ static enum code render_attempt(struct engine *engine, struct resident *resident
     enum executor form = order_form(run, step, &kind);
     INVARIANT(kernel_state(run, step) == NODE_RUNNING);
     out->timeout_ms = run->program->steps[kernel_place(run, step)].timeout_ms;
+    out->limit = is_lane(run, step) ? kernel_task_of(run, step)->limit : run->program->steps[step].limit;
     out->pool = kernel_queue(run, step);
     out->path = kernel_path(run, step, &engine->turn);
     if (!out->path.ptr) return error_nomem(err);

@@ -7,6 +7,7 @@
 // Nothing is dispatched or answered before it is durable. When the append fails, the runs it touched are ahead of the log:
 // batch_take_back folds them again from the store, and settle.c decides what becomes of their inputs.
 #include "engine/batch.h"
+#include "engine/permits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -293,6 +294,7 @@ enum code batch_decide(struct batch *batch, struct error *err)
         rc = collect(batch, decided, err);
         if (!rc) rc = draft_end(engine, decided->queued.resident, &decided->outcome, &batch->notes, err);
     }
+    if (!rc) rc = permits_draft(engine, &batch->notes, err);
     return rc ? rc : puts_draft(batch->puts, &batch->notes, err);
 }
 
@@ -462,6 +464,7 @@ enum code batch_carry_out(struct batch *batch, struct error *err)
                               : carry_out(batch, decided, err);
         if (rc) rc = owe(engine, decided->queued.resident, rc, err);
     }
+    permits_settle(engine);
     struct put *puts = batch->puts;
     batch->puts = NULL;
     puts_settle(puts);

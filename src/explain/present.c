@@ -39,6 +39,7 @@ const struct json *place_now(const struct explain *e, const struct view_of_step 
 
 const char *place_reason(const struct json *place)
 {
+    if (json_key(place, "limit")) return json_key(place, "nextStartAt") ? "LIMIT_RATE" : "LIMIT_FULL";
     if (!json_key(place, "pool")) return "NO_SLOT";
     return json_integer(json_key(place, "workers"), 0) > 0 ? "WORKERS_BUSY" : "NO_WORKER";
 }
@@ -76,6 +77,24 @@ static void since_now_told(struct maker *m, struct buf *out, const struct json *
     buf_printf(out, ", for %s", text);
 }
 
+static void limit_told(struct buf *out, const struct json *place)
+{
+    struct str name = json_text(json_key(place, "limit")), rate = json_text(json_key(place, "rate"));
+    int64_t slots = json_integer(json_key(place, "slots"), 0), due;
+    buf_printf(out, ": it waits for limit %.*s as number %lld", STR_ARG(name),
+               (long long)json_integer(json_key(place, "position"), 0));
+    if (civil_parse(json_text(json_key(place, "nextStartAt")), &due)) {
+        char text[CIVIL_SIZE];
+        civil_format(due, text);
+        buf_printf(out, "; its rate (%.*s) is used up until %s", STR_ARG(rate), text);
+        return;
+    }
+    if (slots > 0)
+        buf_printf(out, "; its %lld place%s (concurrency) %s taken", (long long)slots, slots == 1 ? "" : "s",
+                   slots == 1 ? "is" : "are");
+    holders_told(out, place);
+}
+
 void place_told(struct maker *m, struct buf *out, const struct json *place)
 {
     struct str pool = json_text(json_key(place, "pool"));
@@ -83,6 +102,10 @@ void place_told(struct maker *m, struct buf *out, const struct json *place)
     int64_t workers = json_integer(json_key(place, "workers"), 0);
     buf_text(out, " is queued");
     since_now_told(m, out, place);
+    if (json_key(place, "limit")) {
+        limit_told(out, place);
+        return;
+    }
     if (pool.len == 0) {
         buf_printf(out, ": it waits for a slot");
         if (position > 0) buf_printf(out, " as number %lld", (long long)position);

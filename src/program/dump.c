@@ -87,6 +87,7 @@ static void write_step(struct buf *out, const struct program *program, uint32_t 
     }
     static const char *const overflows[] = OVERFLOW_NAMES;
     if (step->undo) buf_text(out, " undo");
+    if (step->limit) buf_printf(out, " limit=%.*s", STR_ARG(step->limit->name));
     if (step->overflow) buf_printf(out, " on_overflow=%s", overflows[step->overflow]);
     if (step->kind == STEP_HOST) {
         buf_text(out, " function=");

@@ -106,6 +106,11 @@ struct str id_key(uint32_t scope, struct str id, char out[static 160]);
 // ---- schedule.c
 void schedule_field_read(struct reader *r, const struct json *value); // NULL: there is none
 
+// ---- limits.c; NULL: there is none
+void document_limits_read(struct reader *r, const struct json *value); // before the steps
+void limit_of_read(struct reader *r, const struct json *value, const struct step_limit **out);
+void step_limit_of_read(struct reader *r, const struct json *value, struct program_step *step); // after its kind is known
+
 // ---- readers
 void plan_read(struct reader *r, const struct json *root, struct draft_list *list);
 void nodes_read(struct reader *r, const struct json *root, struct draft_list *list);

@@ -83,6 +83,7 @@ struct net_task {
     uint64_t preview_max;
     enum net_store store;
     enum overflow overflow;
+    const struct step_limit *limit; // NULL: none
     const struct net_select *selects;
     struct net_names expects; // of its inputs: one that is missing fails it before it begins
     struct net_names returns; // of its result: one that is missing fails it although it went well

@@ -91,6 +91,7 @@ static void write_task(struct writer *w, const struct net_step *step, const stru
     if (task->inline_max != 65536) buf_printf(w->out, " inline=%llu", (unsigned long long)task->inline_max);
     static const char *const overflows[] = OVERFLOW_NAMES;
     if (task->overflow) buf_printf(w->out, " on_overflow=%s", overflows[task->overflow]);
+    if (task->limit) buf_printf(w->out, " limit=%.*s", STR_ARG(task->limit->name));
     if (task->preview_max != 1024) buf_printf(w->out, " preview=%llu", (unsigned long long)task->preview_max);
     if (task->store) buf_text(w->out, task->store == NET_STORE_OBJECT ? " store=object" : " store=run");
     for (uint32_t i = 0; i < task->select_count; i++)

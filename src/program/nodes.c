@@ -35,6 +35,7 @@ static const struct node_field {
     {"cwd", COMMON},
     {"secrets", COMMON},
     {"output", COMMON},
+    {"limit", COMMON},
     {"output_type", COMMON},
     {"output_format", COMMON},
     {"compensate", COMMON},
@@ -506,6 +507,7 @@ static void read_work(struct reader *r, const struct json *object, const struct 
     read_secrets(r, field(object, "secrets", NULL), step);
     if (body) read_body(r, object, body, depth, draft);
     if (body) read_output(r, field(object, "output", NULL), step);
+    if (body) step_limit_of_read(r, field(object, "limit", NULL), step);
     const struct json *timeout = field(object, "timeout", NULL);
     if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
     if (step->kind == STEP_SHELL || step->kind == STEP_SCRIPT || step->kind == STEP_EXEC) {
@@ -605,6 +607,7 @@ static const struct {
     {"nodes", TOP_KNOWN},
     {"inputs", TOP_KNOWN},
     {"schedule", TOP_KNOWN},
+    {"limits", TOP_KNOWN},
     {"tags", TOP_KNOWN},
     {"version", TOP_KNOWN},
     {"metadata", TOP_KNOWN},
@@ -696,5 +699,6 @@ void nodes_read(struct reader *r, const struct json *root, struct draft_list *li
     read_tags(r, field(root, "tags", NULL));
     read_inputs(r, field(root, "inputs", NULL));
     schedule_field_read(r, field(root, "schedule", NULL));
+    document_limits_read(r, field(root, "limits", NULL));
     read_list(r, json_key(root, "nodes"), 0, list);
 }

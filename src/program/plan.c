@@ -23,6 +23,7 @@ static const struct {
     {"inputs", TOP},
     {"triggers", TOP},
     {"schedule", TOP},
+    {"limits", TOP},
     {"planId", ANYWHERE},
     {"planVersion", ANYWHERE},
     {"schemaVersion", ANYWHERE},
@@ -203,6 +204,7 @@ static void read_metadata(struct reader *r, const struct json *root, const struc
     if (description) read_text(r, description, "description", &program->description);
     read_tags(r, plan_field(r, root, metadata, "tags"));
     schedule_field_read(r, field(root, "schedule", NULL));
+    document_limits_read(r, field(root, "limits", NULL));
     if (program->name.len == 0) program->name = program->plan_id;
 }
 
@@ -223,6 +225,7 @@ static const struct field step_fields[] = {
     {"secrets", NULL},
     {"artifacts", NULL},
     {"output", NULL},
+    {"limit", NULL},
     {"compensate", NULL},
     {"simulateError", NULL},
 };
@@ -315,6 +318,7 @@ static void read_work(struct reader *r, const struct json *object, struct draft 
         body_plan(r, draft, kind, field(object, "with", "config"), draft->at);
         read_simulate_error(r, field(object, "simulateError", NULL), draft);
         read_output(r, field(object, "output", NULL), step);
+        step_limit_of_read(r, field(object, "limit", NULL), step);
     }
 }
 
@@ -322,7 +326,8 @@ static void read_undo(struct reader *r, const struct json *object, struct draft_
 {
     static const struct field fields[] = {
         {"kind", "type"},         {"with", "config"}, {"name", NULL},      {"description", NULL}, {"retry", "retryPolicy"},
-        {"timeout", "timeoutMs"}, {"secrets", NULL},  {"artifacts", NULL}, {"output", NULL},      {"simulateError", NULL}};
+        {"timeout", "timeoutMs"}, {"secrets", NULL},  {"artifacts", NULL}, {"output", NULL},      {"simulateError", NULL},
+        {"limit", NULL}};
     struct undo_at at = {field(object, "compensate", NULL), field(object, "stepId", "id")};
     if (!at.value || !json_is(at.id, JSON_STRING) || !read_object(r, at.value, "compensate")) return;
     fields_check(r, at.value, fields, ARRAY_COUNT(fields), "compensate");

@@ -229,7 +229,8 @@ static const struct deprecated root_deprecated[] = {
 static void check_root(struct playbook *pb, const struct json *root)
 {
     static const char *const known[] = {"apiVersion", "kind",     "metadata", "keychain", "executor", "spec",
-                                        "workload",   "workflow", "workbook", "tracing",  "schedule", NULL};
+                                        "workload",   "workflow", "workbook", "tracing",  "schedule", "limits",
+                                        NULL};
     struct reader *r = pb->r;
     for (uint32_t i = 0; i < root->count; i++) {
         const struct json_member *member = &root->members[i];
@@ -297,6 +298,7 @@ struct playbook *playbook_read(struct reader *r, const struct json *root, struct
     read_root_spec(pb, root);
     read_workload(pb, field(root, "workload", NULL));
     schedule_field_read(r, field(root, "schedule", NULL));
+    document_limits_read(r, field(root, "limits", NULL));
     read_keychain(pb, field(root, "keychain", NULL));
     read_workbook(pb, field(root, "workbook", NULL));
     if (!r->failed) read_workflow_list(pb, root, list);

@@ -519,7 +519,7 @@ static const struct json **remember_targets(struct playbook *pb, uint32_t count)
 const struct json **read_policy(struct playbook *pb, const struct json *policy, const struct task_site *site,
                                 struct net_task *task)
 {
-    static const char *const known[] = {"rules", "mode", "on_unmatched", "before", "after", "finally", NULL};
+    static const char *const known[] = {"rules", "mode", "on_unmatched", "before", "after", "finally", "limit", NULL};
     static const char *const unmatched[] = {"continue", "fail", NULL};
     struct reader *r = pb->r;
     size_t index;

@@ -48,7 +48,7 @@ static void read_admission(struct playbook *pb, const struct json *admit, struct
 
 static void read_step_policy(struct playbook *pb, const struct json *policy, struct net_step *step)
 {
-    static const char *const known[] = {"admit", "lifecycle", "failure", "emit", "rules", "on_unmatched", NULL};
+    static const char *const known[] = {"admit", "lifecycle", "failure", "emit", "rules", "on_unmatched", "limit", NULL};
     static const char *const of_lifecycle[] = {"timeout_s", "timeout", "deadline_s", "deadline", NULL};
     struct reader *r = pb->r;
     if (!policy || !read_object(r, policy, "policy")) return;

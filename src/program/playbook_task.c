@@ -116,6 +116,27 @@ static void read_timeout(struct playbook *pb, const struct layers *layers, struc
     if (value && value->type != JSON_OBJECT) read_seconds(pb, value, "timeout_s", &task->timeout_ms, &task->timeout_of);
 }
 
+// Of the policy, the task's own or that of what is around it: elsewhere `limit` may be a field of the tool.
+static void read_limit(struct playbook *pb, const struct layers *layers, size_t own, struct net_task *task)
+{
+    const struct json *found = NULL;
+    size_t at = 0;
+    for (; at < layers->count && !found; at++) {
+        const struct json *policy = field(layers->items[at], "policy", NULL);
+        if (json_is(policy, JSON_OBJECT)) found = field(policy, "limit", NULL);
+    }
+    if (!found) return;
+    if (!task->in_process && !STR_AMONG(task->kind, "playbook", "wait", "event"))
+        limit_of_read(pb->r, found, &task->limit);
+    else if (at <= own)
+        ERROR(pb->r, "E0217", place_of(pb->r, found), "\"limit\" is not supported on a task of kind %.*s", SHOW(task->kind));
+}
+
+static bool only_limits(const struct json *policy)
+{
+    return json_is(policy, JSON_OBJECT) && policy->count == 1 && json_key(policy, "limit");
+}
+
 // Decisions about tasks without a policy are recorded, but for noop; policy.emit.events of what is around the task is the switch.
 static void read_quiet(const struct layers *layers, struct net_task *task)
 {
@@ -451,7 +472,7 @@ static const struct json **read_layered_policy(struct playbook *pb, const struct
 {
     for (size_t i = 0; i < layers->count; i++) {
         const struct json *policy = field(layers->items[i], "policy", NULL);
-        if (!policy || (i >= own && !(json_is(policy, JSON_OBJECT) && json_key(policy, "rules")))) continue;
+        if (!policy || only_limits(policy) || (i >= own && !(json_is(policy, JSON_OBJECT) && json_key(policy, "rules")))) continue;
         if (i < own) return read_policy(pb, policy, site, task);
         struct json rules = json_object();
         for (uint32_t k = 0; k < policy->count; k++) {
@@ -503,6 +524,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
     read_assert(pb, layers.items, own, task);
     for (size_t i = 0; i < ARRAY_COUNT(site->specs); i++) layer_add(&layers, site->specs[i]);
     read_timeout(pb, &layers, task);
+    read_limit(pb, &layers, own, task);
     read_quiet(&layers, task);
     read_results(pb, &layers, site, task);
     read_sets(pb, body, site->sets, &task->sets);

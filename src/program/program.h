@@ -76,6 +76,20 @@ enum overflow {
 };
 #define OVERFLOW_NAMES {"fail", "truncate", "artifact", NULL}
 
+// How many attempts may work at once, and how many may begin in a time, of all steps and runs of a tenant that name it.
+struct step_limit {
+    struct str name;
+    uint32_t concurrency; // 0 = as many as there are
+    uint32_t starts;      // in any per_ms; 0 = as many as there are
+    int64_t per_ms;
+};
+#define LIMIT_RATE_MOST "1000 in a week"
+bool limit_name_valid(struct str name);
+bool limit_rate_parse(struct str text, uint32_t *starts, int64_t *per_ms); // "10/s", "5/30s"
+void limit_rate_write(const struct step_limit *limit, struct buf *out);
+// {"concurrency":2,"rate":"10/s"}; what is missing stays as it is. E_INVALID.
+enum code step_limit_read(const struct json *value, struct step_limit *out, struct error *err) MUST_CHECK;
+
 struct program_step {
     struct str id;   // as written, unique in its scope
     struct str name; // for people; the id when not given
@@ -104,6 +118,7 @@ struct program_step {
     const struct artifact_decl *artifacts;
     uint32_t secret_count, artifact_count;
     enum overflow overflow; // EXEC, SHELL, SCRIPT, HOST
+    const struct step_limit *limit; // of those kinds; NULL: none
     uint32_t scope;       // index of the enclosing LOOP step, or PROGRAM_TOP
     uint32_t first_child; // LOOP: children are first_child .. first_child + child_count - 1, the until step last
     uint32_t child_count, max_iterations;
@@ -143,6 +158,7 @@ struct program {
         target_adapter;  // plan metadata: "temporal", "conductor", "mock", "any", "auto", "cairn"; empty = not said
     struct str fallback; // plan metadata: "reject", "emulate", "degrade"; empty = not said (C-20: reject)
     const struct str *capabilities; // plan metadata: what the plan requires; all of them known
+    const struct step_limit *limits; // that steps and tasks may name
     const struct json *schedule; // as it is written (schedule/schedule.h); NULL: none
     const struct net *net; // playbooks: program/net.h; NULL otherwise
     struct json
@@ -151,7 +167,7 @@ struct program {
         *input_types;     // beside the members of `inputs`: "string", "integer", ...; empty when anything may be given
     struct str *required; // inputs that the start of a run has to give
     struct program_step *steps;
-    uint32_t tag_count, capability_count, required_count, part_count;
+    uint32_t tag_count, capability_count, required_count, part_count, limit_count;
     uint32_t step_count;
     uint32_t top_count;               // steps of the top scope are 0 .. top_count - 1
     uint32_t undo_count;              // the last of them are those that undo others

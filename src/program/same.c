@@ -44,9 +44,15 @@ bool program_same_retry(const struct retry_policy *a, const struct retry_policy 
     return true;
 }
 
+static bool same_limit(const struct step_limit *a, const struct step_limit *b)
+{
+    return a && b ? str_eq(a->name, b->name) : a == b;
+}
+
 static bool same_policy(const struct program_step *a, const struct program_step *b)
 {
-    return a->timeout_ms == b->timeout_ms && a->on_failure == b->on_failure && program_same_retry(&a->retry, &b->retry);
+    return same_limit(a->limit, b->limit) &&
+           a->timeout_ms == b->timeout_ms && a->on_failure == b->on_failure && program_same_retry(&a->retry, &b->retry);
 }
 
 static bool same_document(const struct program *a, const struct program *b)

@@ -45,6 +45,15 @@ static void hold_seen(void *context, const struct tool_place *place)
                         {"since", since_json(p, place->since_ms)}));
 }
 
+static struct json rate_json(struct arena *arena, const struct tool_place *place)
+{
+    struct step_limit limit = {.starts = place->starts, .per_ms = place->per_ms};
+    if (place->starts == 0) return json_none();
+    struct buf text = buf_of(64);
+    limit_rate_write(&limit, &text);
+    return json_text_made(buf_keep(&text, arena));
+}
+
 static struct json place_json(struct places *p, const struct tool_place *place)
 {
     struct arena *arena = &p->call->arena;
@@ -54,7 +63,9 @@ static struct json place_json(struct places *p, const struct tool_place *place)
                    {"since", since_json(p, place->since_ms)}, {"pool", json_copied_some(arena, place->pool)},
                    {"worker", json_copied_some(arena, place->worker)},
                    {"position", json_when(place->waits, json_count(place->position))},
-                   {"slots", json_when(place->waits, json_count(place->slots))},
+                   {"limit", json_copied_some(arena, place->limit)},
+                   {"slots", json_when(place->waits && (place->slots > 0 || !place->limit.len), json_count(place->slots))},
+                   {"rate", rate_json(arena, place)}, {"nextStartAt", json_time_some(arena, place->next_start_ms)},
                    {"workers", json_when(place->waits && place->pool.len > 0, json_count(place->workers))});
 }
 
@@ -86,7 +97,10 @@ static void look_for_holders(struct places *p, const struct tool_place *waiting)
     p->waiting = waiting;
     if (last && last->among == waiting->among && str_eq(last->pool, waiting->pool)) return;
     p->holders = (struct holders){.list = json_array()};
-    engine_places(p->call->service->engine, hold_seen, p);
+    if (waiting->limit.len)
+        engine_limit_holders(p->call->service->engine, hold_seen, p);
+    else
+        engine_places(p->call->service->engine, hold_seen, p);
 }
 
 struct json service_places(struct call *call, const struct run_ids *ids)

@@ -442,6 +442,10 @@ bool service_queue_delete(struct call *call, struct str name);
 bool service_queue_reconcile(struct call *call); // dequeueAndStart: [{runId, status}]
 bool service_limits_get(struct call *call);
 bool service_limits_put(struct call *call, struct json given);
+bool service_step_limit_list(struct call *call); // limits of steps (docs/format/limits.md)
+bool service_step_limit_get(struct call *call, struct str name);
+bool service_step_limit_put(struct call *call, struct str name, struct json given); // given: lives with the call
+bool service_step_limit_delete(struct call *call, struct str name);
 
 // ---- events from outside, of the caller's tenant (docs/format/incoming.md)
 struct incoming_call {

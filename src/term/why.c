@@ -517,14 +517,18 @@ static void write_place(struct page *p)
 {
     const struct json *place = json_key(p->answer, "place"), *queue = json_key(p->answer, "queue");
     if (place && str_is(text_of(place, "state"), "QUEUED")) {
-        bool pool = text_of(place, "pool").len > 0;
-        buf_printf(&p->line, "number %lld for a %s", (long long)int_of(place, "position"), pool ? "worker" : "slot");
+        bool pool = text_of(place, "pool").len > 0, limit = text_of(place, "limit").len > 0, slots = json_key(place, "slots") != NULL;
+        buf_printf(&p->line, "number %lld for %s", (long long)int_of(place, "position"), limit ? "limit" : pool ? "a worker" : "a slot");
+        add_member(p, " ", place, "limit");
         add_member(p, " of pool ", place, "pool");
         add_time(p, ", ", place, "since");
         if (pool)
             buf_printf(&p->line, "; %lld worker%s", (long long)int_of(place, "workers"), int_of(place, "workers") == 1 ? "" : "s");
-        buf_printf(&p->line, "%s%lld slot%s", pool ? ", " : "; ", (long long)int_of(place, "slots"),
-                   int_of(place, "slots") == 1 ? "" : "s");
+        if (slots)
+            buf_printf(&p->line, "%s%lld %s%s", pool ? ", " : "; ", (long long)int_of(place, "slots"), limit ? "place" : "slot",
+                       int_of(place, "slots") == 1 ? "" : "s");
+        add_member(p, ", rate ", place, "rate");
+        add_time(p, ", next start ", place, "nextStartAt");
         add_holders(p, place);
         row(p, "queued");
     } else if (place && text_of(place, "worker").len > 0) {

@@ -130,6 +130,9 @@ struct tool_place {
     bool waits;
     size_t position;  // while it waits: 1 = it is the next
     size_t slots;     // so many run at once; of a pool: what its workers have
+    struct str limit; // it waits for a place under that limit of steps, or for its rate; then `slots` are the places, 0 = any number
+    uint32_t starts;  // of its rate: in per_ms; 0 = none
+    int64_t per_ms, next_start_ms; // next_start_ms: wall clock, when it is the rate that it waits for
     size_t workers;   // of a pool: those who would take it, and were heard of lately
     int64_t since_ms; // monotonic: when it began to wait, or to work
 };

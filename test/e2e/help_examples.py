@@ -179,12 +179,13 @@ DEFINED = SERVED + """cairn definition put nightly nightly.yaml; sha=$(cairn def
 STAGE = {
     **{name: SERVED for name in (
         "token ls", "token new", "token revoke", "token rotate", "queue ls", "queue get", "queue set", "queue pause", "queue resume", "queue rm",
-        "limits get", "limits set", "worker ls", "outbox ls", "outbox rewind", "dlq ls", "dlq redrive", "dlq drop", "alert ls", "alert ack",
+        "limits get", "limits set", "limit ls", "limit set", "worker ls", "outbox ls", "outbox rewind", "dlq ls", "dlq redrive", "dlq drop", "alert ls", "alert ack",
         "definition put", "bulk", "event send", "event ls")},
     **{name: SERVED for name in ("schedule ls", "schedule add")},
+    **{name: SERVED + "cairn limit set payments --set concurrency=2; " for name in ("limit get", "limit rm")},
     **{name: SCHEDULED for name in ("schedule get", "schedule next", "schedule ticks", "schedule pause", "schedule resume",
                                     "schedule rm", "schedule trigger", "schedule backfill")},
-    **{name: DEFINED for name in ("definition ls", "definition get", "definition approve")},
+    **{name: DEFINED for name in ("definition ls", "definition get", "definition run", "definition approve")},
     "new": "rm nightly.yaml",
     "test record": "rm release.test.yaml",
     "recover": RUNNING.replace("&)", "& echo $! >pid)") + "; kill -9 $(cat pid); touch go",

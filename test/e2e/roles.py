@@ -92,6 +92,10 @@ COMMANDS = {
     "queue rm": ("q", ["queue.change"], OK),
     "limits get": ("", ["limit.list"], OK),
     "limits set": ("--set startsPerSecond=0", ["limit.change"], OK),
+    "limit ls": ("", ["limit.list"], OK),
+    "limit get": ("pay", ["limit.list"], MISSING),
+    "limit set": ("pay --set concurrency=0", ["limit.change"], OK),
+    "limit rm": ("pay", ["limit.change"], OK),
     "worker ls": ("", ["worker.list"], OK),
     "outbox ls": ("", ["outbox.list"], OK),
     "outbox rewind": ("s --set position=1 --reason x", ["outbox.rewind"], MISSING),
@@ -103,6 +107,7 @@ COMMANDS = {
     "definition ls": ("", ["plan.list"], OK),
     "definition get": ("plan SHA", ["plan.get"], OK),
     "definition put": ("plan plan.json", ["plan.register"], OK),
+    "definition run": ("plan --detach", ["plan.list", "run.start"], OK),
     "definition approve": ("plan SHA", ["plan.approve"], OK),
     "logout": ("", [], OK),
 }

@@ -102,6 +102,12 @@ test_queues_limits_and_definitions_have_commands() {
     cairn_is 0 limits set --set startsPerSecond=9; cairn_is 0 limits get; has out 'startsPerSecond    9'
     cairn_is 0 definition put p p.json; cairn_is 0 definition ls p -o name; sha=$(cat out)
     equal "$sha" "$(sha256sum p.json | cut -d' ' -f1)"; cairn_is 0 definition get p "${sha:0:9}"; has out "$sha"
+    cairn_is 0 definition run p; has err COMPLETED
+    cairn_is 0 definition run "p@${sha:0:9}" --run-id by-hash; cairn_is 0 definition run p@1 --run-id by-version --detach; has out by-version
+    cairn_is 5 definition run p@9; has err 'there is no version 9 of definition p here'
+    cairn_is 5 definition run nosuch; has err 'there is no definition nosuch here'
+    jq '.steps[0].name = "other"' p.json >p2.json; cairn_is 0 definition put p p2.json
+    cairn_is 2 definition run p@1; has err 'has several versions 1'
     cairn_is 0 queue rm default; has err 'the queue default cannot be removed'; cairn_is 0 queue get default
     cairn_is 0 worker ls; cairn_is 0 outbox ls; cairn_is 0 dlq ls; cairn_is 0 alert ls
     cairn_is 5 alert ack none

@@ -264,6 +264,29 @@ Limits = TypedDict("Limits", {
     "runsNow": int,
 }, total=True)
 
+StepLimitConfig = TypedDict("StepLimitConfig", {
+    "concurrency": int,
+    "rate": str,
+}, total=False)
+
+_StepLimit = TypedDict("_StepLimit", {
+    "name": str,
+    "set": bool,
+    "inUse": int,
+    "waiting": int,
+}, total=True)
+
+
+class StepLimit(_StepLimit, total=False):
+    concurrency: int
+    rate: str
+    startsInRate: int
+    holders: List[Dict[str, Any]]
+
+StepLimitPage = TypedDict("StepLimitPage", {
+    "items": List["StepLimit"],
+}, total=True)
+
 RunReference = TypedDict("RunReference", {
     "ref": Any,
 }, total=True)
@@ -1584,6 +1607,22 @@ class Operations:
     def put_limits(self, body: "LimitsConfig") -> "Limits":
         """Change them."""
         return self._operation("PUT", "/v1/limits", {}, body=body)
+
+    def get_step_limits(self) -> "StepLimitPage":
+        """Limits of steps, and who has their places."""
+        return self._operation("GET", "/v1/step-limits", {})
+
+    def get_step_limits_by_limit(self, limit: str) -> "StepLimit":
+        """A limit of steps."""
+        return self._operation("GET", "/v1/step-limits/{limit}", {"limit": limit})
+
+    def put_step_limits_by_limit(self, limit: str, body: "StepLimitConfig") -> "StepLimit":
+        """Say how many attempts work at once, and how many begin in a time."""
+        return self._operation("PUT", "/v1/step-limits/{limit}", {"limit": limit}, body=body)
+
+    def delete_step_limits_by_limit(self, limit: str) -> bytes:
+        """Say nothing of a limit any more: documents do."""
+        return self._operation("DELETE", "/v1/step-limits/{limit}", {"limit": limit})
 
     def get_alerts(self, *, run: Optional[Union[str, int, bool]] = None, state: Optional[Union[str, int, bool]] = None) -> "AlertPage":
         """Alerts."""

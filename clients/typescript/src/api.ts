@@ -239,6 +239,26 @@ export interface Limits {
     runsNow: Integer;
 }
 
+export interface StepLimitConfig {
+    concurrency?: Integer;
+    rate?: string;
+}
+
+export interface StepLimit {
+    name: string;
+    set: boolean;
+    concurrency?: Integer;
+    rate?: string;
+    inUse: Integer;
+    waiting: Integer;
+    startsInRate?: Integer;
+    holders?: Array<Record<string, unknown>>;
+}
+
+export interface StepLimitPage {
+    items: Array<StepLimit>;
+}
+
 export interface RunReference {
     ref: unknown;
 }
@@ -1540,6 +1560,26 @@ export abstract class Operations {
     /** Change them. */
     putLimits(body: LimitsConfig): Promise<Limits> {
         return this.operation("PUT", "/v1/limits", {}, { body });
+    }
+
+    /** Limits of steps, and who has their places. */
+    getStepLimits(): Promise<StepLimitPage> {
+        return this.operation("GET", "/v1/step-limits", {});
+    }
+
+    /** A limit of steps. */
+    getStepLimitsByLimit(limit: string): Promise<StepLimit> {
+        return this.operation("GET", "/v1/step-limits/{limit}", { limit });
+    }
+
+    /** Say how many attempts work at once, and how many begin in a time. */
+    putStepLimitsByLimit(limit: string, body: StepLimitConfig): Promise<StepLimit> {
+        return this.operation("PUT", "/v1/step-limits/{limit}", { limit }, { body });
+    }
+
+    /** Say nothing of a limit any more: documents do. */
+    deleteStepLimitsByLimit(limit: string): Promise<Uint8Array | null> {
+        return this.operation("DELETE", "/v1/step-limits/{limit}", { limit });
     }
 
     /** Alerts. */
