@@ -204,7 +204,8 @@ static enum code derive(const struct run_ids *ids, const struct moment *moment, 
     d->status = noetl_standing_words[standing_of(moment)];
     d->source = by == EMITTER_WORKER ? STR("worker") : STR("server");
     if (by != EMITTER_WORKER && by != EMITTER_ENGINE) d->by = str_from(emitter_name(by));
-    d->appended = seal->persisted_ms - moment->at_ms;
+    if (__builtin_sub_overflow(seal->persisted_ms, moment->at_ms, &d->appended))
+        return error_set(err, E_INVALID, "the time of %s is none", moment_name(moment->kind));
     if (moment->step.len && !derive_step(moment, arena, d)) return error_nomem(err);
     if (!derive_entity(ids, moment, (enum entity)row->entity, arena, d)) return error_nomem(err);
     if (!moment->has_blob) return OK;
@@ -377,7 +378,8 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
         if (derived.store.len && !result_store_parse(derived.store, &out->store))
             return error_set(err, E_CORRUPT, "record: a result is in a store that is not known");
     }
-    seal->persisted_ms = out->at_ms + derived.appended;
+    if (__builtin_add_overflow(out->at_ms, derived.appended, &seal->persisted_ms))
+        return error_set(err, E_CORRUPT, "record: meta.appended_ms is no time");
     out->by = emitter_parse(derived.by);
     if (!out->by) out->by = str_is(derived.source, "worker") ? EMITTER_WORKER : EMITTER_ENGINE;
     return OK;

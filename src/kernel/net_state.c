@@ -153,6 +153,8 @@ void lane_give(struct run *run, uint32_t index)
     enter_state(run, lane_ref(run, index), NODE_WAITING);
     INVARIANT(lane->taken);
     lane->taken = false;
+    lane->runs = NULL;
+    lane->results = NULL;
     arena_reset(&lane->memory);
     lane->next_free = run->net->free_lane;
     run->net->free_lane = index - run->program->step_count;
@@ -181,7 +183,7 @@ bool kernel_items(const struct run *run, uint32_t place, struct loop_counts *out
     return true;
 }
 
-// "load", "load:run:2", "each[3]", and of a lane with a task under way "each[3]/fetch:run:2".
+// "load", "load:run:2", "each[3]", and of a lane with a task under way "each[3]/fetch:run:2". A lane that has been given back has none.
 struct str net_path(const struct run *run, uint32_t step, struct arena *arena)
 {
     uint32_t place = kernel_place(run, step);
@@ -193,7 +195,7 @@ struct str net_path(const struct run *run, uint32_t step, struct arena *arena)
     buf_add(&buf, id);
     if (run->net->places[place].visit > 1) buf_printf(&buf, ":run:%u", run->net->places[place].visit);
     if (lane->iteration > 0) buf_printf(&buf, "[%u]", lane->iteration);
-    if (lane->pc < ns->task_count) {
+    if (lane->taken && lane->pc < ns->task_count) {
         buf_byte(&buf, '/');
         buf_add(&buf, ns->tasks[lane->pc].label);
         if (lane->runs[lane->pc] > 1) buf_printf(&buf, ":run:%u", lane->runs[lane->pc]);

@@ -373,6 +373,7 @@ static void launch(struct process_tools *tools, struct job *job)
         finish(tools, job);
         return;
     }
+    int64_t before_ms = os_now().mono_ms; // its work begins in there, perhaps long before we are asked to go on
     bool started = job_launch(job, &tools->options, &tools->scratch);
     arena_reset(&tools->scratch);
     if (!started) {
@@ -381,11 +382,11 @@ static void launch(struct process_tools *tools, struct job *job)
         return;
     }
     job->state = JOB_RUNNING;
-    job->started_ms = os_now().mono_ms;
+    job->started_ms = before_ms;
     job_list_add(&tools->family.running, job);
     tools->running_count++;
-    if (job->timeout_ms > 0 && job->timeout_ms < INT64_MAX - job->started_ms)
-        set_timer(tools, job, job->started_ms + job->timeout_ms);
+    int64_t now_ms = os_now().mono_ms;
+    if (job->timeout_ms > 0 && job->timeout_ms < INT64_MAX - now_ms) set_timer(tools, job, now_ms + job->timeout_ms);
     if (watch(tools, job, WATCH_OUT, job->out.fd) && watch(tools, job, WATCH_ERR, job->err.fd) &&
         watch(tools, job, WATCH_EXIT, job->process.pidfd))
         return;

@@ -408,7 +408,7 @@ static void completions_tell_result_and_duration_RE_4_3c(void)
     struct log log = rig_log(&rig, "r-1");
     const struct json *nap = log_find(&log, "StepCompleted", "nap");
     CHECK_STR(text_at(nap, "payload.result"), STR("rested"));
-    CHECK(int_at(nap, "payload.durationMs") >= 145 && int_at(nap, "payload.durationMs") < 20000);
+    CHECK(int_at(nap, "payload.durationMs") >= 150 && int_at(nap, "payload.durationMs") < 600000); // the machine may be busy
     const struct json *said = json_at(log_find(&log, "StepCompleted", "say"), STR("payload.result"));
     CHECK(said);
     CHECK_STR(json_bytes(&rig, said), STR("{\"n\":[1,2,{\"deep\":null}]}"));
