@@ -157,13 +157,23 @@ static enum code poisoned(struct decide *d, uint32_t lane)
     return d->run->route->fail(d, lane, &fault);
 }
 
+// Whether it is the attempt that its executors die of. Of those that were gone within a minute twenty in a row say so: engines and workers
+// that are killed by something else may have raised its number to any height before. One that is gone later is one of that many.
+static bool kills_executors(const struct decide *d, uint32_t lane)
+{
+    const struct run_lane *s = lane_ref(d->run, lane);
+    int64_t lived_ms = d->input->now_ms - s->ordered_ms;
+    bool soon = lived_ms >= 0 && lived_ms < QUICK_DEATH_MS;
+    return soon ? s->quick + 1 >= ENGINE_ATTEMPTS_MAX : s->engine >= ENGINE_ATTEMPTS_MAX;
+}
+
 enum code attempt_lost(struct decide *d, uint32_t lane)
 {
     struct run *run = d->run;
     let_go(d, lane, 0);
     INVARIANT(in_flight(run, lane));
     if (run->cancelling) return OK; // advance() sweeps: it fails as cancelled
-    if (lane_ref(run, lane)->engine >= ENGINE_ATTEMPTS_MAX) return poisoned(d, lane);
+    if (kills_executors(d, lane)) return poisoned(d, lane);
     if (d->input->idle || !run_goes(run)) return OK; // RECOVER or RESUME finds it
     return again_or_rest(d, lane);
 }

@@ -244,8 +244,8 @@ struct past {
     bool workload;       // playbooks: the inputs differ, and the workload is made anew of them
 };
 
-// A step that kills its executors fails (WORKER_LOST): an attempt whose executor was lost runs at most this often, and one whose
-// engines died of it within a minute, one after the other, too.
+// A step that kills its executors fails (WORKER_LOST): an attempt whose workers or engines were gone within a minute of beginning it, so
+// often one after the other, and one that loses a worker later than that and has run so often.
 enum { ENGINE_ATTEMPTS_MAX = 20 };
 
 // NOTE: nothing for the run itself; something is to be written into its ledger.

@@ -69,6 +69,25 @@ static void step_that_kills_its_workers_fails_in_the_end_and_the_policy_counts_t
     story_close(&s);
 }
 
+// However far engines that were killed have raised the number of an attempt: a worker that is killed, too, is one loss.
+static void a_worker_that_is_lost_after_many_engines_is_one_loss_C_34(void)
+{
+    struct story s;
+    story_open(&s, ONE);
+    story_start(&s);
+    for (int k = 1; k < ENGINE_ATTEMPTS_MAX + 5; k++) {
+        if (k % 10 == 0) s.now += 120000; // a storm that pauses now and then
+        story_crash(&s);
+        if (story_waits(&s, EFFECT_TIMER, "a")) story_timer(&s, "a");
+    }
+    CHECK(told_count(&s, "STEP_REDISPATCHED") > ENGINE_ATTEMPTS_MAX);
+    lose(&s, "a");
+    CHECK_INT(s.run->status, RUN_STATUS_RUNNING);
+    story_done(&s, "a", NULL);
+    CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+    story_close(&s);
+}
+
 static void nothing_starts_in_a_pause_and_resume_finds_the_lost_I25(void)
 {
     struct story s;
@@ -250,6 +269,7 @@ int main(int argc, char **argv)
         TEST(lost_worker_raises_the_engine_attempt_not_the_logical_C_34_RE_5c_ES_1_3b),
         TEST(loss_of_an_older_attempt_changes_nothing_I14),
         TEST(step_that_kills_its_workers_fails_in_the_end_and_the_policy_counts_that),
+        TEST(a_worker_that_is_lost_after_many_engines_is_one_loss_C_34),
         TEST(nothing_starts_in_a_pause_and_resume_finds_the_lost_I25),
         TEST(cancelled_run_does_not_wait_for_a_lost_worker),
         TEST(a_step_that_kills_its_engines_rests_and_fails_in_the_end_C_34),
