@@ -16,6 +16,7 @@ bench:
 	@python3 bench/service.py build/cairn $(SERVICE_ARGS)
 	@python3 bench/postgres.py build/cairn $(POSTGRES_ARGS)
 	@python3 bench/temporal.py build/cairn $(TEMPORAL_ARGS)
+	@python3 bench/conductor.py build/cairn $(CONDUCTOR_ARGS)
 
 # What fills a store for the bench of lists.
 build/bench/%: bench/%.c build/release/libcairn-all.a

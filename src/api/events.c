@@ -177,7 +177,7 @@ static bool tell_events(struct ask *ask, struct store *store, const struct run_h
     struct page page = {0};
     if (paging->wait_ms > 0 && !paging->waited && !head->terminal && head->last_seq <= paging->stream.after) {
         paging->waited = true;
-        return service_wait(ask->call, head, paging->wait_ms, tell_after_wait);
+        return service_wait(ask->call, head, paging->stream.after, paging->wait_ms, tell_after_wait);
     }
     paging->stream.redacted = ask->call->decision.payload_redacted;
     buf_init(&page.text, (size_t)256 << 20);

@@ -122,6 +122,25 @@ static struct json matrix_json(enum provider first, struct arena *arena)
     return rows;
 }
 
+// What carries the runs of this service, and who does what then.
+static struct json carriers_json(struct ask *ask)
+{
+    struct arena *arena = &ask->call->arena;
+    struct service_carrier carrier;
+    struct json hosts = json_array(), rows = json_array();
+    if (!service_carrier(ask->call->service, &carrier)) return hosts;
+    for (int c = 1; c <= CAPABILITY_LAST; c++) {
+        bool carried = capability_carried((enum capability)c, carrier.provider);
+        json_append(arena, &rows, JSON_OF(arena, {"capability", json_name(capability_value((enum capability)c))},
+                                          {"by", json_name(carried ? "host" : "engine")}));
+    }
+    json_append(arena, &hosts,
+                JSON_OF(arena, {"provider", json_word(provider_name(carrier.provider))},
+                        {"namespace", json_some(carrier.space)}, {"taskQueue", json_some(carrier.queue)},
+                        {"capabilities", rows}));
+    return hosts;
+}
+
 bool handle_capabilities(struct ask *ask)
 {
     static const char *const schema[] = {"v1.0", "v1.1", "v1.2"};
@@ -139,7 +158,7 @@ bool handle_capabilities(struct ask *ask)
     return call_answer(ask->call, 200,
                        JSON_OF(arena, {"provider", json_word(provider_name(usual))}, {"documents", kinds},
                                {"schemaVersions", versions}, {"providers", providers},
-                               {"capabilities", matrix_json(first, arena)},
+                               {"capabilities", matrix_json(first, arena)}, {"hosts", carriers_json(ask)},
                                {"startedAt", json_time_some(arena, service_started_ms(ask->call->service))}));
 }
 

@@ -316,7 +316,7 @@ bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out)
 
 bool with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms)
 {
-    return service_wait(ask->call, head, wait_ms, find_run);
+    return service_wait(ask->call, head, 0, wait_ms, find_run);
 }
 
 bool with_queue_place(struct ask *ask)

@@ -35,6 +35,17 @@ enum support capability_support(enum capability capability, enum provider provid
     return (enum support)rows[capability].support[provider];
 }
 
+bool capability_carried(enum capability capability, enum provider provider)
+{
+    static const bool carried[CAPABILITY_LAST + 1][2] = {
+#define X(name, temporal, conductor) [CAPABILITY_##name] = {temporal, conductor},
+        CARRIED_LIST(X)
+#undef X
+    };
+    INVARIANT(capability > CAPABILITY_NONE && capability <= CAPABILITY_LAST);
+    return provider == PROVIDER_TEMPORAL ? carried[capability][0] : provider == PROVIDER_CONDUCTOR && carried[capability][1];
+}
+
 struct making {
     const struct program *program;
     const struct adapters *adapters; // may be NULL

@@ -50,6 +50,15 @@ enum support { SUPPORT_N = 1, SUPPORT_E, SUPPORT_D };
 const char *capability_value(enum capability capability);
 enum capability capability_parse(struct str value); // CAPABILITY_NONE when unknown
 enum support capability_support(enum capability capability, enum provider provider);
+// What a real server that carries runs (docs/temporal.md, docs/conductor.md) does of them by means of its own. The rest is the engine's
+// doing, whatever carries a run. The matrix above is about adapters, and a plan is held against that alone.
+// X(capability, by Temporal, by Conductor)
+#define CARRIED_LIST(X)                                                                                                \
+    X(BASIC_EXECUTION, true, true)                                                                                     \
+    X(CANCEL_COOPERATIVE, true, false)                                                                                 \
+    X(CANCEL_FORCED, true, false)                                                                                      \
+    X(CONTINUE_AS_NEW, true, false)
+bool capability_carried(enum capability capability, enum provider provider);
 
 // What a deployment says about adapters (C-07).
 struct adapters {

@@ -401,12 +401,11 @@ enum code wire_recv(struct wire *wire, char *room, size_t size, size_t *got, str
 
 enum code wire_recv_now(struct wire *wire, struct buf *in, size_t *got, struct error *err)
 {
-    enum { READ_SIZE = 16384 };
-    char *room = buf_reserve(in, READ_SIZE);
+    char *room = buf_reserve(in, WIRE_TURN);
     short wait;
     *got = 0;
     if (!room) return error_set(err, E_LIMIT, "the server says too much at once");
-    enum code rc = try_recv(wire, room, READ_SIZE, got, &wait, err);
+    enum code rc = try_recv(wire, room, WIRE_TURN, got, &wait, err);
     in->len += *got;
     in->ptr[in->len] = '\0';
     return rc || *got || wait ? rc : broke_off(err);

@@ -38,7 +38,9 @@ enum code wire_send(struct wire *wire, struct str bytes, struct error *err) MUST
 enum code wire_send_now(struct wire *wire, struct str bytes, size_t *sent, struct error *err) MUST_CHECK;
 // At least one byte, or *got 0: the other side has closed, and said so if it speaks TLS.
 enum code wire_recv(struct wire *wire, char *room, size_t size, size_t *got, struct error *err) MUST_CHECK;
-// What is there now, at the end of `in`; *got 0 when there is nothing. E_IO: the other side has gone.
+// What is there now, at the end of `in`; *got 0 when there is nothing. E_IO: the other side has gone. A plain wire that gave less than
+// WIRE_TURN bytes had no more just now.
+enum { WIRE_TURN = 16384 };
 enum code wire_recv_now(struct wire *wire, struct buf *in, size_t *got, struct error *err) MUST_CHECK;
 enum code wire_await(struct wire *wire, struct error *err) MUST_CHECK; // until there may be something to read
 bool wire_idle(const struct wire *wire);                               // open, and nothing has come

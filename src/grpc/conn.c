@@ -283,11 +283,12 @@ void h2_conn_flush(struct conn *conn)
 
 void h2_conn_read(struct conn *conn)
 {
-    size_t got = 1;
     struct error err = {0};
     conn->more = false;
     // A peer that sends without end does not keep the deadlines of calls, other connections and the end from being looked at.
-    for (unsigned reads = 0; !conn->dead && got > 0; reads++) {
+    unsigned reads = 0;
+    for (bool more = true; !conn->dead && more; reads++) {
+        size_t got = 0;
         if (reads == READS_PER_TURN) {
             COVER(grpc_chatter);
             conn->more = true;
@@ -298,6 +299,7 @@ void h2_conn_read(struct conn *conn)
             conn->dead = true;
             return;
         }
+        more = got > 0 && (conn->wire.ssl || got == WIRE_TURN);
         if (got == 0) break;
         conn->heard = grpc_now();
         ssize_t taken = nghttp2_session_mem_recv(conn->session, (const uint8_t *)conn->in.ptr, conn->in.len);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +211,12 @@ static void want_connection(struct grpc *grpc, int64_t now)
 
 // ---- the thread
 
+static bool has_incoming(struct grpc *grpc)
+{
+    LOCKED(&grpc->mutex);
+    return grpc->incoming != NULL;
+}
+
 static void take_incoming(struct grpc *grpc)
 {
     pthread_mutex_lock(&grpc->mutex);
@@ -220,6 +227,17 @@ static void take_incoming(struct grpc *grpc)
     struct rpc **end = &grpc->calls;
     while (*end) end = &(*end)->next;
     *end = list;
+}
+
+static void end_polls(struct grpc *grpc)
+{
+    pthread_mutex_lock(&grpc->mutex);
+    bool shut = grpc->polls_shut;
+    pthread_mutex_unlock(&grpc->mutex);
+    for (struct rpc *call = grpc->calls, *next; shut && call; call = next) {
+        next = call->next;
+        if (call->retry == GRPC_POLL) call_end_with(grpc, call, GRPC_CANCELLED, "the client wants no more");
+    }
 }
 
 static void take_cancelled(struct grpc *grpc)
@@ -313,11 +331,13 @@ static void wait_and_read(struct grpc *grpc, int64_t until)
 static void *grpc_main(void *context)
 {
     struct grpc *grpc = context;
+    atomic_store(&grpc->self, pthread_self());
     while (!atomic_load(&grpc->stopping)) {
         int64_t now = grpc_now();
         bool wants;
         take_incoming(grpc);
         take_cancelled(grpc);
+        end_polls(grpc);
         take_fresh(grpc, now);
         drop_dead(grpc);
         while (step_one(grpc, now)) continue;
@@ -328,7 +348,7 @@ static void *grpc_main(void *context)
         drop_dead(grpc);
         int64_t until = next_due(grpc, now, &wants);
         if (wants && !grpc->current) want_connection(grpc, now);
-        wait_and_read(grpc, until);
+        wait_and_read(grpc, has_incoming(grpc) ? now : until); // what was sent meanwhile on this thread has woken nobody
     }
     take_incoming(grpc);
     while (grpc->calls) call_end_with(grpc, grpc->calls, GRPC_CANCELLED, "the client is ending");
@@ -438,6 +458,14 @@ void grpc_shut(struct grpc *grpc)
     if (grpc->has_dialler) pthread_join(grpc->dialler, NULL);
 }
 
+void grpc_shut_polls(struct grpc *grpc)
+{
+    pthread_mutex_lock(&grpc->mutex);
+    grpc->polls_shut = true;
+    pthread_mutex_unlock(&grpc->mutex);
+    grpc_wake(grpc);
+}
+
 void grpc_close(struct grpc *grpc)
 {
     if (!grpc) return;
@@ -491,7 +519,7 @@ enum code grpc_send(struct grpc *grpc, const struct grpc_call *from, grpc_done d
     struct rpc *call = call_new(grpc, from, done, context);
     if (!call) return error_nomem(err);
     pthread_mutex_lock(&grpc->mutex);
-    bool shut = grpc->shut;
+    bool shut = grpc->shut || (grpc->polls_shut && call->retry == GRPC_POLL), first = grpc->incoming == NULL;
     call->id = ++grpc->next_id;
     if (id) *id = call->id;
     if (!shut) {
@@ -501,7 +529,8 @@ enum code grpc_send(struct grpc *grpc, const struct grpc_call *from, grpc_done d
     }
     pthread_mutex_unlock(&grpc->mutex);
     if (!shut) {
-        grpc_wake(grpc);
+        // Who sent the one before this has woken it, and from its own thread it looks before it sleeps.
+        if (first && atomic_load(&grpc->self) != pthread_self()) grpc_wake(grpc);
         return OK;
     }
     done(context, &(struct grpc_answer){.status = GRPC_CANCELLED, .message = STR("the client is ending")});
@@ -518,10 +547,8 @@ void grpc_cancel(struct grpc *grpc, uint64_t id)
     if (kept) grpc_wake(grpc);
 }
 
-struct waiting {
-    pthread_mutex_t mutex;
-    pthread_cond_t condition;
-    bool done;
+struct waiting { // a call whose caller sleeps. Posting is the last thing that is done to it, with no lock that who wakes would wait for
+    sem_t done;
     struct arena *arena;
     struct grpc_answer answer;
 };
@@ -536,33 +563,28 @@ static struct str kept(struct waiting *waiting, struct str text)
 static void on_answer(void *context, const struct grpc_answer *answer)
 {
     struct waiting *waiting = context;
-    LOCKED(&waiting->mutex);
     waiting->answer = *answer;
     waiting->answer.message = kept(waiting, answer->message);
     waiting->answer.details = kept(waiting, answer->details);
     waiting->answer.body = kept(waiting, answer->body);
-    waiting->done = true;
-    pthread_cond_signal(&waiting->condition);
+    INVARIANT(sem_post(&waiting->done) == 0);
 }
 
 enum code grpc_call(struct grpc *grpc, const struct grpc_call *call, struct arena *arena, struct grpc_answer *answer,
                     struct error *err)
 {
     struct waiting waiting = {.arena = arena};
-    INVARIANT(pthread_mutex_init(&waiting.mutex, NULL) == 0 && pthread_cond_init(&waiting.condition, NULL) == 0);
+    INVARIANT(sem_init(&waiting.done, 0, 0) == 0);
     enum code rc = grpc_send(grpc, call, on_answer, &waiting, NULL, err);
     if (!rc) {
-        pthread_mutex_lock(&waiting.mutex);
-        while (!waiting.done) pthread_cond_wait(&waiting.condition, &waiting.mutex);
-        pthread_mutex_unlock(&waiting.mutex);
+        while (sem_wait(&waiting.done) != 0) INVARIANT(errno == EINTR);
         *answer = waiting.answer;
         rc = grpc_status_code(answer->status);
         if (rc)
             (void)error_set(err, rc, "%s: %.*s", grpc_status_name(answer->status),
                             STR_ARG(str_head(answer->message, 300)));
     }
-    pthread_cond_destroy(&waiting.condition);
-    pthread_mutex_destroy(&waiting.mutex);
+    sem_destroy(&waiting.done);
     return rc;
 }
 

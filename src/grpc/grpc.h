@@ -60,6 +60,7 @@ struct grpc_options { // texts are copied
 enum code grpc_open(const struct grpc_options *options, struct grpc **out, struct error *err) MUST_CHECK;
 // Every call that is open ends with GRPC_CANCELLED, every later one at once. Their `done` was called when this returns; not from `done`.
 void grpc_shut(struct grpc *grpc);
+void grpc_shut_polls(struct grpc *grpc); // the same of polls alone, and soon: they may not have ended yet when this returns
 void grpc_close(struct grpc *grpc); // shuts it, if need be; NULL is fine
 
 enum grpc_class {

@@ -60,6 +60,7 @@ struct grpc {
     pthread_cond_t wanted; // the dialling thread: a connection is wanted, or the end
     pthread_t thread, dialler;
     bool has_thread, has_dialler;
+    atomic_ulong self; // of the thread, as it knows itself; 0: not yet
     int wake; // eventfd
     atomic_bool stopping;
     // ---- with the lock
@@ -67,7 +68,7 @@ struct grpc {
     uint64_t next_id;
     uint64_t *cancelled;
     size_t cancelled_count, cancelled_capacity;
-    bool dialling, dialled, shut;
+    bool dialling, dialled, shut, polls_shut;
     struct wire fresh;      // what was dialled, or why not
     struct error why, away; // away: of the last try to connect, OK when it went well
     struct grpc_counts counts;

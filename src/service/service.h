@@ -241,7 +241,7 @@ struct call {
     bool (*work)(struct call *call);
     bool (*read)(struct call *call, struct store *store);
     struct str wait_tenant, wait_run, wait_signal;
-    uint64_t wait_seq;     // WAIT_MOVED: where the run was
+    uint64_t wait_seq;     // WAIT_MOVED: beyond which event
     uint8_t asked_again;   // of the engine, after another one was faster: how often
     int64_t wait_until_ms; // monotonic
     int wait_for;
@@ -362,9 +362,9 @@ bool service_read(struct call *call, bool (*read)(struct call *call, struct stor
 struct json service_places(struct call *call, const struct run_ids *ids);
 // The place of the run `call->resource` in its queue, into call->queue_place; then reads. A reader thread asks.
 bool service_queue_place(struct call *call, bool (*then)(struct call *call, struct store *store));
-// Looks again (`then`) when the run has an event that it had not when it was seen, or the time is over, whichever is first. `seen`
-// is in the memory of the call.
-bool service_wait(struct call *call, const struct run_head *seen, int64_t wait_ms,
+// Looks again (`then`) when the run has an event that it had not when it was seen and that comes after the number `after`, when it has
+// ended, or when the time is over, whichever is first. `seen` is in the memory of the call.
+bool service_wait(struct call *call, const struct run_head *seen, uint64_t after, int64_t wait_ms,
                   bool (*then)(struct call *call, struct store *store));
 
 // RunStatusSnapshot (WE-2.1.2) of a head. service_recovers: it has to be taken up first, which its log does not tell.
@@ -416,6 +416,11 @@ bool service_cursor_open(struct call *call, struct str list, struct str cursor, 
 
 bool service_is_strict(const struct service *service); // settings.adapters
 enum provider service_usual(const struct service *service);
+struct service_carrier { // the server that carries all runs of this service
+    enum provider provider;
+    struct str space, queue;
+};
+bool service_carrier(const struct service *service, struct service_carrier *out); // false: the engine does it alone, or workers do
 bool service_several(const struct service *service);   // other engines may drive runs of this store, too
 struct store *service_reader(struct service *service); // a new handle for reading, for one thread; NULL: logged
 // ---- alerts

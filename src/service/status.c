@@ -3,6 +3,7 @@
 
 #include "contract/profile.h"
 #include "reading/reading.h"
+#include "temporal/host.h"
 
 #include <stdio.h>
 
@@ -78,6 +79,14 @@ bool service_status(struct service *service, struct store *store, const struct r
 bool service_is_strict(const struct service *service)
 {
     return service->settings.adapters.strict;
+}
+
+bool service_carrier(const struct service *service, struct service_carrier *out)
+{
+    if (!service->host) return false;
+    const struct temporal_settings *settings = temporal_host_settings(service->host);
+    *out = (struct service_carrier){.provider = PROVIDER_TEMPORAL, .space = settings->namespace, .queue = settings->queue};
+    return true;
 }
 
 enum provider service_usual(const struct service *service)

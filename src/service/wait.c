@@ -51,8 +51,8 @@ void waits_event(struct service *service, const struct engine_event *event)
     struct call **at = &service->waits.slots[slot_of(service, ids->tenant, ids->run)];
     while (*at) {
         struct call *call = *at;
-        bool met =
-            call->wait_for == WAIT_STORED || call->wait_for == WAIT_MOVED || (call->wait_for == WAIT_ENDED && ended);
+        bool moved = call->wait_for == WAIT_MOVED && (ended || event->last_seq > call->wait_seq);
+        bool met = call->wait_for == WAIT_STORED || moved || (call->wait_for == WAIT_ENDED && ended);
         if (!met || !str_eq(call->wait_run, ids->run) || !str_eq(call->wait_tenant, ids->tenant)) {
             at = &call->wait_next;
             continue;
@@ -232,7 +232,7 @@ static bool wait_on_engine(struct call *call)
     struct run_head head = {0};
     struct error err = {0};
     enum code rc = store_head(service->store, call->who.tenant, call->wait_run, &call->arena, &head, &err);
-    bool rests = !rc && !head.terminal && head.last_seq == call->wait_seq;
+    bool rests = !rc && !head.terminal && head.last_seq <= call->wait_seq;
     // Neither here nor with another engine: a process has it that is no engine among others. Looking again must do.
     bool heard = run || service->members.several;
     if (rests && heard)
@@ -242,11 +242,11 @@ static bool wait_on_engine(struct call *call)
     return true;
 }
 
-bool service_wait(struct call *call, const struct run_head *seen, int64_t wait_ms,
+bool service_wait(struct call *call, const struct run_head *seen, uint64_t after, int64_t wait_ms,
                   bool (*then)(struct call *call, struct store *store))
 {
     call->wait_run = seen->ids.run;
-    call->wait_seq = seen->last_seq;
+    call->wait_seq = after > seen->last_seq ? after : seen->last_seq;
     call->wait_until_ms = os_now().mono_ms + wait_ms;
     call->read = then;
     return service_post(call, wait_on_engine);

@@ -53,6 +53,11 @@ void temporal_shut(struct temporal *temporal)
     grpc_shut(temporal->grpc);
 }
 
+void temporal_shut_polls(struct temporal *temporal)
+{
+    grpc_shut_polls(temporal->grpc);
+}
+
 void temporal_close(struct temporal *temporal)
 {
     if (!temporal) return;

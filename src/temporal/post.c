@@ -28,7 +28,7 @@ static void on_polled(void *context, const struct grpc_answer *got)
     struct post *post = context;
     struct temporal_host *host = post->host;
     bool good = got->status == GRPC_OK;
-    LOCKED(&host->mutex);
+    pthread_mutex_lock(&host->mutex);
     post->is_open = post->is_ending = false;
     struct letter *letter = good && got->body.len > 0 ? malloc(sizeof(*letter) + got->body.len) : NULL;
     if (letter) {
@@ -39,7 +39,6 @@ static void on_polled(void *context, const struct grpc_answer *got)
         host->last_letter = &letter->next;
         host->letter_count++;
         host->letter_bytes += letter->size;
-        pthread_cond_signal(&host->mailed);
     }
     if (!good && got->status != GRPC_CANCELLED && !atomic_load(&host->is_shut)) {
         post->not_before = os_now().mono_ms + PAUSE_MS;
@@ -47,6 +46,8 @@ static void on_polled(void *context, const struct grpc_answer *got)
                grpc_status_name(got->status), STR_ARG(got->message));
     }
     posts_look(host);
+    pthread_mutex_unlock(&host->mutex);
+    if (letter) pthread_cond_signal(&host->mailed); // who wakes by it needs the lock
 }
 
 static void poll(struct temporal_host *host, struct post *post)

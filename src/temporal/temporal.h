@@ -55,6 +55,7 @@ struct temporal;
 // Nothing is sent yet. As grpc_open.
 enum code temporal_open(const struct temporal_settings *settings, struct temporal **out, struct error *err) MUST_CHECK;
 void temporal_shut(struct temporal *temporal);  // grpc_shut
+void temporal_shut_polls(struct temporal *temporal); // grpc_shut_polls
 void temporal_close(struct temporal *temporal); // NULL is fine
 const struct temporal_settings *temporal_settings_of(const struct temporal *temporal); // with the defaults filled in
 struct str temporal_identity(const struct temporal *temporal); // of this process: "cairn@HOST:PID"

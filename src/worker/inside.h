@@ -63,7 +63,6 @@ struct worker {
     uint64_t count;
     char dir[64];
     struct temporal *temporal; // NULL: a server of Cairn
-    struct temporal *polls;    // the same for polls alone, which end first
     struct str temporal_queue;
     struct arena arena; // of that name
 };
@@ -120,6 +119,7 @@ enum code temporal_worker_open(struct worker *worker, struct error *err) MUST_CH
 void *temporal_poll_main(void *channel);
 void *temporal_beat_main(void *channel);
 void *temporal_send_main(void *channel);
+bool temporal_beats_soon(const struct attempt *attempt); // before the thread of heartbeats looks by itself
 void temporal_give_back(struct channel *channel);
 // The files of the run are laid out in the attempt's directory, before it begins. Without the lock.
 enum code temporal_lay_out(struct worker *worker, struct attempt *attempt, struct error *err) MUST_CHECK;

@@ -185,7 +185,7 @@ void *temporal_poll_main(void *context)
                                      .timeout_ms = TEMPORAL_POLL_MS,
                                      .retry = GRPC_POLL};
         int status;
-        enum code rc = temporal_ask(worker->polls, &call, &arena, &status, &err);
+        enum code rc = temporal_ask(worker->temporal, &call, &arena, &status, &err);
         bool begun = !rc && task.task_token.len > 0 && begin(channel, attempt, &task, &arena);
         if (!begun) give_slot_back(channel, attempt);
         // A refusal stays one. An answer that cannot be read is one answer: the activity comes again when its time is over.
@@ -208,6 +208,12 @@ static int64_t beat_every(const struct attempt *attempt)
     if (asked > 0) return asked;
     int64_t third = attempt->lease_ms / 3;
     return third < BEAT_MOST_MS ? third : BEAT_MOST_MS;
+}
+
+// Before its thread looks again by itself.
+bool temporal_beats_soon(const struct attempt *attempt)
+{
+    return beat_every(attempt) < IDLE_MS;
 }
 
 static struct attempt *beat_due(struct channel *channel, int64_t now, int64_t *next)
@@ -273,7 +279,7 @@ static void beat(struct channel *channel, struct attempt *attempt)
 static void note_away(struct worker *worker) // with the lock, which is open meanwhile
 {
     struct error why = {0};
-    bool away = temporal_is_away(worker->polls, &why), changed = away != worker->away[0] && !worker->draining;
+    bool away = temporal_is_away(worker->temporal, &why), changed = away != worker->away[0] && !worker->draining;
     worker->away[0] = away;
     if (!changed) return;
     struct str address = temporal_settings_of(worker->temporal)->address;
@@ -433,7 +439,6 @@ enum code temporal_worker_open(struct worker *worker, struct error *err)
 {
     const struct worker_options *options = &worker->options;
     enum code rc = temporal_open(options->temporal, &worker->temporal, err);
-    if (!rc) rc = temporal_open(options->temporal, &worker->polls, err);
     if (rc) return rc;
     arena_init(&worker->arena, 1024, 1 << 16);
     worker->temporal_queue = temporal_activity_queue(temporal_settings_of(worker->temporal)->queue, options->pool, &worker->arena);

@@ -218,7 +218,8 @@ void attempt_start(struct worker *worker, struct attempt *attempt, const struct 
     attempt->lease_until = (task->waited_ms < 0 ? os_boot_ms() : asked_ms + task->waited_ms) + task->lease_ms;
     attempt->tools = tools ? tools : worker->tools;
     attempt->state = held ? ATTEMPT_HELD : ATTEMPT_RUNNING;
-    if (attempt->channel->busy == 1) pthread_cond_signal(&attempt->channel->changed); // there was nothing to keep
+    bool keeps = worker->temporal ? temporal_beats_soon(attempt) : attempt->channel->busy == 1; // else there was nothing to keep
+    if (keeps) pthread_cond_signal(&attempt->channel->changed);
     held = held && carrier->taken(carrier->context, request.ticket, task); // before anybody can say that it is over
     if (!held) attempt->state = ATTEMPT_RUNNING;
     pthread_mutex_unlock(&worker->mutex);
@@ -371,7 +372,7 @@ void worker_drain(struct worker *worker)
     worker->draining = true;
     wake_channels(worker);
     pthread_mutex_unlock(&worker->mutex);
-    if (worker->polls) temporal_shut(worker->polls);
+    if (worker->temporal) temporal_shut_polls(worker->temporal);
 }
 
 size_t worker_busy(struct worker *worker, struct error *err)
@@ -410,14 +411,13 @@ void worker_close(struct worker *worker)
     worker->stopping = true;
     wake_channels(worker);
     pthread_mutex_unlock(&worker->mutex);
-    if (worker->polls) temporal_shut(worker->polls);
+    if (worker->temporal) temporal_shut_polls(worker->temporal);
     for (size_t i = 0; i < worker->thread_count; i++) pthread_join(worker->threads[i], NULL);
     if (worker->options.functions) functions_connect(worker->options.functions, NULL, NULL, NULL);
     tasks_close(worker->tasks);
     if (worker->tools) worker->tools->ops->close(worker->tools);
     for (size_t i = 0; i < worker->channel_count; i++) end_channel(&worker->channels[i]);
     if (worker->dir[0]) os_remove_tree(worker->dir);
-    temporal_close(worker->polls);
     temporal_close(worker->temporal);
     if (worker->temporal) arena_release(&worker->arena);
     free(worker->channels);

@@ -22,6 +22,22 @@ serve_as_admin() {
     admin=$token
 }
 
+test_a_call_that_waits_for_an_event_is_answered_when_that_is_there_and_not_before() {
+    unconfined
+    serve_as_admin
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a "until [ -e $PWD/go ]; do sleep 0.05; done")" "$(shell b true '["a"]')"),\"runId\":\"r1\"}" && answers 202
+    started() { ask GET /v1/runs/r1/events && grep -q StepStarted body; }
+    wait_for started
+    seen=$(jq '[.items[].runSeq] | max' body)
+    curl -s -o waited -H "Authorization: Bearer $token" "$url/v1/runs/r1/events?after=$((seen + 2))&wait=50" & # beyond the two that come next
+    waits=$!
+    touch go
+    wait "$waits" || fail 'no answer'
+    equal "$(jq -r '.items[0].runSeq' waited)" "$((seen + 3))" 'what it was answered with'
+    ended r1
+    ask GET "/v1/runs/r1/events?after=1000&wait=50" && answers 200 && equal "$(jq '.items | length' body)" 0 # nothing more will come
+}
+
 test_forks_begin_where_they_are_told_and_say_before_what_they_will_do() {
     unconfined
     serve_as_admin

@@ -354,7 +354,7 @@ test_large_outputs_long_names_and_secrets_stay_out_of_conductor() {
     [ "$(wc -c <all)" -lt 100000 ] || fail "$(wc -c <all) bytes"
 }
 
-# Runs that wait for people or for a time have a workflow there all the same. $CONDUCTOR_PARKED: how many (make live-conductor has 10,000).
+# Runs that wait for people or for a time have a workflow there all the same. $CONDUCTOR_PARKED: how many (make live-conductor has 1,000).
 test_many_runs_that_wait_are_listed_in_one_call_and_slow_nobody() {
     conductor own
     [ -n "$live" ] || between # calls are counted on the way to the fake

@@ -242,6 +242,7 @@ test_warnings_go_with_the_run_and_the_matrix_is_told_WE_4e_WE_4f_C_07() {
     ask GET /v1/capabilities && answers 200 && equal "$(jq -c .documents body)" '["plan","nodes","playbook"]'
     equal "$(jq -c '.providers, (.capabilities[] | select(.capability == "signal.pause.native") | [.cairn, .conductor])' body | tr '\n' ' ')" \
         '["cairn","temporal","conductor","mock"] ["native","emulated"] '
+    equal "$(jq -c .hosts body)" '[]' 'what carries runs here'
 }
 
 test_there_is_no_adapter_auto_WE_2_1g() {

@@ -15,6 +15,9 @@ PLAN
     start_file chain chain.json
     start_file nodes "$root/examples/parent.yaml"
     start_file book "$root/examples/playbook.yaml"
+    ask GET /v1/capabilities # what the host does, and what the engine does on it as anywhere
+    equal "$(jq -c '.hosts[0] | [.provider, .namespace, .taskQueue, ([.capabilities[] | select(.by == "host").capability] | join(" ")), (.capabilities | length)]' body)" \
+        '["temporal","default","cairn","basic-execution cancel.cooperative cancel.forced workflow.continue.as.new",16]'
     for run in chain nodes book; do wait_for ended $run COMPLETED; done
     for run in chain nodes book; do wait_for workflow_is $run COMPLETED; done
     equal "$(jq -r '.workflowExecutionInfo.type.name' described)" cairn.run.v1

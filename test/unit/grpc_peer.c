@@ -44,7 +44,7 @@ static void echo(struct link *link)
 
 static void a_call_is_answered_and_its_connection_kept(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     peer_start(&peer, echo);
     struct grpc *grpc = client(&peer, (struct grpc_options){0});
@@ -68,7 +68,7 @@ static void bytewise(struct link *link)
 
 static void frames_that_come_byte_by_byte_are_read(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     peer_start(&peer, bytewise);
     struct grpc *grpc = client(&peer, (struct grpc_options){0});
@@ -80,7 +80,7 @@ static void frames_that_come_byte_by_byte_are_read(void)
 static void large_messages_go_both_ways(void)
 {
     enum { SIZE = 5 << 20 };
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 64 << 20);
     char *text = arena_alloc(&arena, SIZE);
     CHECK(text);
@@ -103,7 +103,7 @@ static void refusals(struct link *link)
 
 static void a_refusal_without_a_body_has_its_words_and_details(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     peer_start(&peer, refusals);
     struct grpc *grpc = client(&peer, (struct grpc_options){0});
@@ -165,7 +165,7 @@ static void answers_that_are_none_become_the_right_status(void)
                 {"no message", GRPC_INTERNAL},       {"503", GRPC_UNAVAILABLE},             {"403", GRPC_PERMISSION_DENIED},
                 {"reset cancel", GRPC_CANCELLED},    {"reset internal", GRPC_UNAVAILABLE},  {"strange status", GRPC_UNKNOWN},
                 {"half, then reset", GRPC_UNAVAILABLE}, {"fine", GRPC_OK}};
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     peer_start(&peer, as_asked);
     struct grpc *grpc = client(&peer, (struct grpc_options){0});
@@ -191,7 +191,7 @@ static void refused_twice(struct link *link)
 
 static void what_the_server_has_not_looked_at_is_sent_again_even_once(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     peer_start(&peer, refused_twice);
     struct grpc *grpc = client(&peer, (struct grpc_options){0});
@@ -289,7 +289,7 @@ static void wait_for(atomic_int *what, int least)
 
 static void a_server_that_goes_away_answers_what_it_has_and_the_rest_goes_elsewhere(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     struct result slow;
     struct error err = {0};
@@ -320,7 +320,7 @@ static void silent(struct link *link)
 
 static void a_deadline_ends_the_call_on_both_sides(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     peer_start(&peer, silent);
     struct grpc *grpc = client(&peer, (struct grpc_options){0});
@@ -362,7 +362,7 @@ static void a_peer_that_chatters_without_end_keeps_no_deadline_from_ending_X6(vo
 
 static void a_connection_that_fell_silent_is_given_up(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     peer_start(&peer, mute);
     struct grpc *grpc = client(&peer, (struct grpc_options){.keepalive_ms = 200});
@@ -389,7 +389,7 @@ static void away_for_a_while(struct link *link)
 
 static void a_long_poll_goes_on_until_there_is_an_answer(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     peer_start(&peer, away_for_a_while);
     struct grpc *grpc = client(&peer, (struct grpc_options){0});
@@ -401,9 +401,15 @@ static void a_long_poll_goes_on_until_there_is_an_answer(void)
     arena_release(&arena);
 }
 
+static void silent_polls(struct link *link)
+{
+    while (next_request(link))
+        if (!str_is(asked(link), "poll")) (void)answer(link, link->stream, asked(link));
+}
+
 static void cancelled_and_shut_calls_end_once(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct result polls;
     struct error err = {0};
     uint64_t id;
@@ -427,6 +433,67 @@ static void cancelled_and_shut_calls_end_once(void)
     grpc_close(grpc);
 }
 
+// The thread of the client is awake then, and looks for what was sent on it before it sleeps: each of these would wait for the next
+// deadline otherwise.
+struct chain {
+    struct grpc *grpc;
+    struct result result;
+    int left;
+};
+
+static void send_next(void *context, const struct grpc_answer *got)
+{
+    struct chain *chain = context;
+    struct error err = {0};
+    struct grpc_call call = {.path = "/test.Service/Echo", .body = STR("more"), .timeout_ms = 60000, .retry = GRPC_ONCE};
+    if (got->status || chain->left-- == 0)
+        keep(&chain->result, got);
+    else
+        CHECK_OK(grpc_send(chain->grpc, &call, send_next, chain, NULL, &err), &err);
+}
+
+static void calls_that_are_sent_when_one_has_ended_go_out_at_once(void)
+{
+    static struct peer peer; // its threads may end after the test
+    struct chain chain = {.left = 100};
+    struct error err = {0};
+    result_init(&chain.result);
+    peer_start(&peer, echo);
+    chain.grpc = client(&peer, (struct grpc_options){0});
+    struct grpc_call call = {.path = "/test.Service/Echo", .body = STR("first"), .timeout_ms = 60000, .retry = GRPC_ONCE};
+    CHECK_OK(grpc_send(chain.grpc, &call, send_next, &chain, NULL, &err), &err);
+    result_wait(&chain.result, 1);
+    CHECK_INT(chain.result.status, GRPC_OK);
+    CHECK_INT(grpc_counts(chain.grpc).calls, 101);
+    grpc_close(chain.grpc);
+}
+
+static void polls_that_are_not_wanted_end_and_other_calls_go_on(void)
+{
+    static struct peer peer; // its threads may end after the test
+    struct result polls;
+    struct error err = {0};
+    struct arena arena = arena_of(4096, 1 << 20);
+    result_init(&polls);
+    peer_start(&peer, silent_polls);
+    struct grpc *grpc = client(&peer, (struct grpc_options){0});
+    struct grpc_call poll = {.path = "/test.Service/Poll", .body = STR("poll"), .timeout_ms = 60000, .retry = GRPC_POLL};
+    CHECK_OK(grpc_send(grpc, &poll, keep, &polls, NULL, &err), &err);
+    CHECK_OK(grpc_send(grpc, &poll, keep, &polls, NULL, &err), &err);
+    wait_for(&peer.requests, 2);
+    grpc_shut_polls(grpc);
+    result_wait(&polls, 2);
+    CHECK_INT(polls.status, GRPC_CANCELLED);
+    CHECK_OK(grpc_send(grpc, &poll, keep, &polls, NULL, &err), &err);
+    result_wait(&polls, 3);
+    CHECK_INT(polls.status, GRPC_CANCELLED);
+    struct grpc_answer got = ask(grpc, "result", GRPC_SAFE, &arena);
+    CHECK_INT(got.status, GRPC_OK);
+    CHECK_STR(got.body, STR("result"));
+    grpc_close(grpc);
+    arena_release(&arena);
+}
+
 static void overloaded(struct link *link)
 {
     while (next_request(link)) {
@@ -442,7 +509,7 @@ static void overloaded(struct link *link)
 
 static void an_overloaded_server_is_asked_later_and_what_is_too_large_never(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     peer_start(&peer, overloaded);
     struct grpc *grpc = client(&peer, (struct grpc_options){0});
@@ -460,7 +527,7 @@ static void an_overloaded_server_is_asked_later_and_what_is_too_large_never(void
 
 static void an_answer_beyond_the_limit_is_refused_and_the_connection_stays(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 4 << 20);
     char *text = arena_alloc(&arena, 200000);
     CHECK(text);
@@ -510,7 +577,7 @@ static void answers_on_their_way_have_one_room_together_X6(void)
 
 static void many_calls_share_one_connection(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct result all;
     struct error err = {0};
     result_init(&all);
@@ -529,7 +596,7 @@ static void many_calls_share_one_connection(void)
 
 static void nobody_there_is_said_in_time_and_bad_addresses_at_once(void)
 {
-    struct peer peer = {0};
+    static struct peer peer; // its threads may end after the test
     struct arena arena = arena_of(4096, 1 << 20);
     struct error err = {0};
     peer_start(&peer, echo);
@@ -623,15 +690,18 @@ static int status_over_tls(const char *dir, const char *ca, bool alpn, bool mutu
 {
     char paths[3][300];
     struct arena arena = arena_of(4096, 1 << 20);
-    struct peer peer = {.tls = server_context(dir, alpn, mutual)};
-    peer_start(&peer, echo);
+    static struct peer peers[16]; // their threads may end after the test
+    static size_t count;
+    struct peer *peer = &peers[count++];
+    peer->tls = server_context(dir, alpn, mutual);
+    peer_start(peer, echo);
     snprintf(paths[0], sizeof(paths[0]), "%s/%s.pem", dir, ca);
     snprintf(paths[1], sizeof(paths[1]), "%s/me.pem", dir);
     snprintf(paths[2], sizeof(paths[2]), "%s/me.key", dir);
     struct grpc_options options = {.tls = true, .ca_file = str_from(paths[0]), .server_name = str_from(server_name)};
     if (show) options.cert_file = str_from(paths[1]);
     if (show) options.key_file = str_from(paths[2]);
-    struct grpc *grpc = client(&peer, options);
+    struct grpc *grpc = client(peer, options);
     struct grpc_answer got = ask_in(grpc, STR("secret"), GRPC_ONCE, 20000, 20000, &arena);
     if (got.status == GRPC_OK) CHECK_STR(got.body, STR("secret"));
     int status = got.status;
@@ -671,6 +741,8 @@ int main(int argc, char **argv)
         TEST(a_connection_that_fell_silent_is_given_up),
         TEST(a_long_poll_goes_on_until_there_is_an_answer),
         TEST(cancelled_and_shut_calls_end_once),
+        TEST(calls_that_are_sent_when_one_has_ended_go_out_at_once),
+        TEST(polls_that_are_not_wanted_end_and_other_calls_go_on),
         TEST(an_overloaded_server_is_asked_later_and_what_is_too_large_never),
         TEST(an_answer_beyond_the_limit_is_refused_and_the_connection_stays),
         TEST(answers_on_their_way_have_one_room_together_X6),

@@ -363,6 +363,7 @@ _Capabilities = TypedDict("_Capabilities", {
 class Capabilities(_Capabilities, total=False):
     providers: List[str]
     capabilities: List[Dict[str, Any]]
+    hosts: List[Dict[str, Any]]
 
 _PlanRef = TypedDict("_PlanRef", {
     "uri": str,

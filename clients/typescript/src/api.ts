@@ -325,6 +325,7 @@ export interface Capabilities {
     schemaVersions: Array<string>;
     providers?: Array<string>;
     capabilities?: Array<Record<string, unknown>>;
+    hosts?: Array<Record<string, unknown>>;
 }
 
 export interface PlanRef {
