@@ -94,7 +94,9 @@ static bool record_json(struct audit_record *record, struct arena *arena, struct
     *out = JSON_OF(arena, {"action", clean_json(arena, &record->action, NAME_MAX)}, {"actor", json_filled(actor)},
                    {"auditId", clean_json(arena, &record->id, NAME_MAX)}, {"context", json_filled(context)},
                    {"decision", json_word(audit_outcome_name(record->outcome))}, {"details", record->details},
+                   {"engineAttemptId", json_when(record->engine_attempt > 0, json_int(record->engine_attempt))},
                    {"environmentId", clean_json(arena, &record->environment, NAME_MAX)},
+                   {"logicalAttemptId", json_when(record->logical_attempt > 0, json_int(record->logical_attempt))},
                    {"previousHash", json_digest(arena, &record->previous)},
                    {"projectId", clean_json(arena, &record->project, NAME_MAX)}, {"reason", json_filled(reason)},
                    {"resource", json_filled(resource)}, {"seq", json_count(record->seq)},
@@ -124,6 +126,12 @@ static struct reading inner_of(struct reading *outer, const char *key, struct js
     return auth_reading_of(value ? value : empty, outer->arena);
 }
 
+static uint32_t take_attempt(struct reading *reading, const char *key)
+{
+    int64_t attempt = json_integer(auth_take(reading, key, JSON_INT), 0);
+    return attempt > 0 && attempt <= UINT32_MAX ? (uint32_t)attempt : 0;
+}
+
 static void take_record(struct reading *reading, struct audit_record *record)
 {
     struct json none[4];
@@ -144,6 +152,8 @@ static void take_record(struct reading *reading, struct audit_record *record)
     record->outcome = outcome_parse(auth_take_text(reading, "decision"));
     const struct json *details = auth_take(reading, "details", JSON_OBJECT);
     if (details) record->details = *details;
+    record->engine_attempt = take_attempt(reading, "engineAttemptId");
+    record->logical_attempt = take_attempt(reading, "logicalAttemptId");
     record->previous = auth_take_digest(reading, "previousHash");
     int64_t seq = json_integer(auth_take(reading, "seq", JSON_INT), 0);
     record->seq = seq > 0 ? (uint64_t)seq : 0;

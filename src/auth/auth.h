@@ -295,6 +295,7 @@ struct audit_record {
     struct str id;
     int64_t at_ms;
     struct str tenant, project, environment;  // of what it is about; the last two empty: of the whole tenant
+    uint32_t engine_attempt, logical_attempt; // of the run, or of the step, that it is about; 0: of neither, or not known here
     struct str actor, actor_type, actor_role; // type: none, token, user (of an identity provider), worker, system
     struct str action;                        // operation_name, or an administrative act
     struct str resource_type, resource;

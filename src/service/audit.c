@@ -124,6 +124,17 @@ enum code audit_flush(struct service *service, struct error *err)
     return rc;
 }
 
+// A run that is new, or that another engine has, is not here.
+void audit_attempts(struct call *call, struct str run, struct str step)
+{
+    const struct run *here = engine_run(call->service->engine, call->who.tenant, run);
+    uint32_t at = here && step.len > 0 ? kernel_find(here, step) : PROGRAM_TOP;
+    struct run_attempt attempt = {.logical = 1, .engine = here ? here->segment : 0};
+    if (at != PROGRAM_TOP) attempt = kernel_attempt(here, at);
+    call->engine_attempt = attempt.engine;
+    call->logical_attempt = attempt.engine ? attempt.logical : 0;
+}
+
 enum code audit_call(struct call *call, enum operation operation, struct str resource, struct str reason,
                      struct error *err)
 {
@@ -136,6 +147,8 @@ enum code audit_call(struct call *call, enum operation operation, struct str res
     if (!json_ok(&record.details)) return error_nomem(err);
     record.project = call->project;
     record.environment = call->environment;
+    record.engine_attempt = call->engine_attempt;
+    record.logical_attempt = call->logical_attempt;
     record.ip = call->source_ip;
     record.user_agent = call->user_agent;
     record.request = call->request_id;

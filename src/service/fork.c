@@ -105,6 +105,7 @@ static bool fork_on_engine(struct call *call)
     fork_close(fork);
     if (rc == E_INVALID || rc == E_CONFLICT) return refuse(call, &err);
     bool queued = !rc;
+    call->engine_attempt = call->logical_attempt = 1;
     if (!rc) rc = audit_call(call, OPERATION_RUN_FORK, str_from(forking->run), given->reason, &err);
     if (!rc) rc = put_request(call, &err);
     if (rc) {

@@ -437,6 +437,8 @@ enum code audit_load(struct service *service, struct error *err) MUST_CHECK;
 void audit_release(struct audit *audit);
 // Numbers and chains it; stored with the batch of this turn (audit_flush).
 enum code audit_add(struct service *service, struct audit_record *record, struct error *err) MUST_CHECK;
+// Of which attempt what a call does is, for its record: of the run, or of a step of it. Engine thread.
+void audit_attempts(struct call *call, struct str run, struct str step);
 // The same of what a call was allowed (call->decision).
 enum code audit_call(struct call *call, enum operation operation, struct str resource, struct str reason,
                      struct error *err) MUST_CHECK;

@@ -226,6 +226,7 @@ struct call {
     struct str resource;      // what it is about, for the audit
     struct str project, environment; // where that is, as it was last asked who may; empty: the whole tenant
     struct json details;      // of its record in the audit; type 0 = none
+    uint32_t engine_attempt, logical_attempt; // for that record, too; 0: none
     struct auth_object place; // of the path, /v1/t/TENANT/p/PROJECT/e/ENVIRONMENT; tenant empty: none was given
     struct arena arena;       // what the call needs until it is answered, and the answer
     struct answer answer;

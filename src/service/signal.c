@@ -180,6 +180,7 @@ static bool signal_on_engine(struct call *call)
     bool here = !rc;
     bool elsewhere = rc == E_LOCKED || (rc == E_CONFLICT && store_fenced(service->store));
     if (elsewhere && service->members.several) rc = OK;
+    if (here) audit_attempts(call, signalling->run, signalling->signal.step);
     // A signal without a record in the audit is not sent: one that was posted cannot be taken back.
     if (!rc) rc = audit_call(call, signalling->operation, signalling->run, signalling->signal.reason, &err);
     if (rc && here) engine_take_back(service->engine);

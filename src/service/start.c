@@ -253,6 +253,7 @@ static enum code place_and_audit(struct call *call, const struct start_request *
     struct service *service = call->service;
     enum code rc = take_place(call, request, err);
     call->details = plan_details(call);
+    call->engine_attempt = call->logical_attempt = 1;
     if (!rc) rc = audit_call(call, OPERATION_RUN_START, request->run, (struct str){0}, err);
     if (!rc) return OK;
     engine_take_back(service->engine);

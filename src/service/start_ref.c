@@ -65,6 +65,7 @@ static enum code audit_refusal(struct call *call, struct error *err)
     record.project = call->project;
     record.environment = call->environment;
     record.outcome = AUDIT_FAILED;
+    record.engine_attempt = record.logical_attempt = 1;
     record.code = str_from(call->answer.code);
     record.ip = call->source_ip;
     record.request = call->request_id;

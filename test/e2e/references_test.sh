@@ -56,6 +56,29 @@ test_status_signal_and_cancel_take_a_reference_WE_2_1b_WE_2_1c_WE_2_1d_WE_2_1_3g
     ask GET /v1/runs/r1/signals && equal "$(jq -r '[.items[].audit.projectId] | unique | join(" ")' body)" shop
 }
 
+# Of a run its execution, of a step the attempt that it had: both counters, as in the events that follow. What is decided before anybody looks at the
+# run has neither.
+test_the_audit_says_of_which_attempt_an_operation_was_WE_2_1_3d_RE_5e() {
+    unconfined
+    serve
+    flaky=$(jq -nc --arg c "echo x >>$PWD/ran; [ \$(wc -l <$PWD/ran) -gt 2 ]" '{stepId: "a", kind: "shell", with: {command: $c}, onStepFailure: "hold"}')
+    ask POST /v1/runs "{\"document\":$(plan_text p "$flaky"),\"runId\":\"r1\"}" && answers 202
+    for attempt in 1 2; do
+        held() { ask GET /v1/runs/r1 && [ "$(jq -r '.steps[0] | "\(.status) \(.logicalAttemptId)"' body)" = "FAILED $attempt" ]; }
+        wait_for held
+        ask POST /v1/runs:signal "{\"ref\":{\"provider\":\"cairn\",\"workflowId\":\"r1\",\"runId\":\"r1\"},\"signal\":{\"signalType\":\"RETRY_STEP\",\"payload\":{\"stepId\":\"a\"},\"signalId\":\"11111111-1111-4111-8111-11111111111$attempt\"}}" && answers 202
+    done
+    ended() { ask GET /v1/runs/r1 && [ "$(jq -r .status body)" = COMPLETED ]; }
+    wait_for ended
+    ask GET '/v1/audit?limit=500'
+    equal "$(jq -r '.items[] | select(.resource.id == "r1" and .decision == "GRANTED" and .engineAttemptId) | "\(.action) \(.engineAttemptId) \(.logicalAttemptId)"' body)" \
+        "$(printf 'run.start 1 1\nsignal.retry_step 1 1\nsignal.retry_step 1 2')"
+    ask GET "/v1/runs/r1/events?limit=500" && equal "$(jq '[.items[] | select((.engineAttemptId | not) or (.logicalAttemptId | not))] | length' body)" 0
+    ask GET /v1/audit:verify && equal "$(jq -r .intact body)" true
+    stop_serving
+    cairn_is 0 audit verify "${store[@]}"
+}
+
 test_a_reference_that_is_wrong_in_one_member_names_nothing_WE_2_1_1c_WE_2_1_1d_WE_2_1_1e() {
     engine 'conductorUrl = "https://conductor.example/api"'
     serve

@@ -988,6 +988,8 @@ class AuditRecord(_AuditRecord, total=False):
     tenantId: str
     projectId: str
     environmentId: str
+    engineAttemptId: int
+    logicalAttemptId: int
     actor: Dict[str, Any]
     resource: Dict[str, Any]
     reason: Dict[str, Any]

@@ -862,6 +862,8 @@ export interface AuditRecord {
     tenantId?: string;
     projectId?: string;
     environmentId?: string;
+    engineAttemptId?: Integer;
+    logicalAttemptId?: Integer;
     timestamp: Time;
     action: string;
     decision: "GRANTED" | "DENIED" | "COMPLETED" | "FAILED";
