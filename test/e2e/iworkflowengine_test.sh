@@ -74,6 +74,45 @@ test_a_plan_is_started_by_reference_and_only_that_is_kept_WE_3_1a_WE_1j_WE_1k() 
     equal "$(jq -r .status body)" COMPLETED
 }
 
+# Several documents at one address: the run says what its reference said, everywhere, and goes on without that address.
+test_a_set_at_an_address_is_what_its_reference_says_WE_3_1a_WE_3_1i() {
+    unconfined
+    host_plans
+    printf 'name: parent\nnodes:\n  - {id: g, approval: {message: on}}\n  - {id: w, workflow: child.yaml, depends_on: [g]}\n' >parent.yaml
+    jq -nc --rawfile d parent.yaml '{document: $d, file: "parent.yaml", parts: [{from: "parent.yaml", request: "child.yaml", file: "child.yaml",
+        text: "name: child\nnodes:\n  - {id: c, bash: echo from the child}\n"}]}' | tr -d '\n' >plans/set.json
+    set=$(sha plans/set.json)
+    serve
+    given=$(jq -nc --arg u "$plans/set.json" --arg s "$set" --arg v "$(sha parent.yaml | cut -c1-12)" '{uri: $u, sha256: $s, schemaVersion: "v1.2", planId: "parent", planVersion: $v}')
+    says() { # RUN
+        ask GET "/v1/runs/$1" && equal "$(jq -r '.planRef.uri + " " + .planRef.sha256 + " " + .documentSha256' body)" "$plans/set.json $set $(sha parent.yaml)" "$1"
+        ask GET "/v1/runs/$1/events?limit=1" && equal "$(jq -r '.items[0].payload | .plan_uri + " " + .plan_sha256 + " " + .document_sha256' body)" "$plans/set.json $set $(sha parent.yaml)" "$1"
+    }
+    ask POST /v1/runs "{\"planRef\":$given,\"runId\":\"r1\"}" && answers 202
+    waits() { ask GET "/v1/runs/$1/status" && [ "$(jq -r .substatus body)" = WAITING_APPROVAL ]; }
+    wait_for waits r1
+    says r1
+    ask GET '/v1/audit?limit=500'
+    equal "$(jq -r '.items[] | select(.resource.id == "r1" and .action == "run.start") | .details.planRef.sha256' body)" "$set"
+    ask POST /v1/runs/r1/rerun '{"runId":"r2"}' && answers 202
+    wait_for waits r2
+    says r2
+    # A file in it is another by now: the hash of all says so.
+    sed -i 's/from the child/from somebody else/' plans/set.json
+    ask POST /v1/runs "{\"planRef\":$given,\"runId\":\"r3\"}" && answers 422 && code_is PLAN_INTEGRITY_VALIDATION_FAILED
+    ask GET /v1/runs/r3 && equal "$(jq -r '.status + " " + .planRef.uri + " " + .planRef.sha256' body)" "FAILED $plans/set.json $set" 'the reference that was meant'
+    kill $host
+    kill -9 "$server"; wait "$server" 2>/dev/null
+    serve
+    says r1
+    CAIRN_TOKEN=$token cairn_is 0 approve r1/g --server "$url"
+    done_r1() { ask GET /v1/runs/r1/status && [ "$(jq -r .status body)" = COMPLETED ]; }
+    wait_for done_r1
+    stop_serving
+    cairn_is 0 log verify --all "${store[@]}"
+    cairn_is 0 log replay r1 "${store[@]}"
+}
+
 test_a_changed_plan_is_not_executed_and_alarms_WE_3_1j_WE_3_1k_C_37() {
     host_plans
     plan_text p "$noop" | jq -r . | tr -d '\n' >plans/p.json

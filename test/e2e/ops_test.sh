@@ -113,6 +113,56 @@ test_drain_timeout_of_a_pause_is_configured_by_plan_start_and_service_ES_6_6a() 
     stop_serving
 }
 
+# In the profile temporal a pause may stop what is in flight, by its plan, its start and its service; the stronger one says no, too. What was stopped
+# runs again after the resume, as the same logical attempt.
+test_cancel_on_pause_is_configured_by_plan_start_and_service_C_17() {
+    unconfined
+    step() { shell a "cd $PWD; echo \$CAIRN_ENGINE_ATTEMPT >>began.$1; until [ -e end ]; do sleep 0.01; done"; }
+    plan() { plan_text p "$(step "$1")" | jq -c --argjson m "$2" 'fromjson | .metadata += ($m + {targetAdapter: "temporal"}) | tojson'; }
+    pid_of() { grep -lsa "CAIRN_RUN_ID=$1" /proc/[0-9]*/environ | head -n 1; }
+    begun() { [ "$(wc -l <"began.$1")" = "$2" ]; }
+    signal() { ask POST "/v1/runs/$1/signals" "{\"signalId\":\"$(cat /proc/sys/kernel/random/uuid)\",\"signalType\":\"$2\"}"; answers 202; }
+    gone() { [ -z "$(pid_of "$1")" ]; }
+    stops() { # RUN: paused, its process ended, and begun again as engine attempt 2 of the same logical attempt
+        wait_for test -s "began.$1"
+        signal "$1" PAUSE
+        wait_for gone "$1"
+        signal "$1" RESUME
+        wait_for begun "$1" 2
+        equal "$(tr '\n' ' ' <"began.$1")" '1 2 ' "$1"
+        ask GET "/v1/runs/$1" && equal "$(jq -r '.steps[0] | "\(.status) \(.logicalAttemptId)"' body)" 'RUNNING 1' "$1"
+    }
+    goes_on() {
+        wait_for test -s "began.$1"
+        signal "$1" PAUSE
+        [ -n "$(pid_of "$1")" ] || fail "$1 was stopped"
+        signal "$1" RESUME
+    }
+    serve
+    ask POST /v1/runs "{\"runId\":\"plan\",\"document\":$(plan plan '{"cancelOnPause":true}')}"; answers 202
+    stops plan
+    ask POST /v1/runs "{\"runId\":\"start\",\"cancelOnPause\":true,\"document\":$(plan start '{"cancelOnPause":false}')}"; answers 202
+    stops start
+    ask POST /v1/runs "{\"runId\":\"not\",\"cancelOnPause\":false,\"document\":$(plan not '{"cancelOnPause":true}')}"; answers 202
+    goes_on not
+    touch end
+    done_all() { for run in "$@"; do ask GET "/v1/runs/$run/status" && [ "$(jq -r .status body)" = COMPLETED ] || return 1; done; }
+    wait_for done_all plan start not
+    equal "$(cat began.not)" 1 'a run that goes on'
+    stop_serving
+    rm end
+    printf '[serve.pause]\ncancelOnPause = true\n' >cairn.toml
+    serve
+    ask POST /v1/runs "{\"runId\":\"service\",\"document\":$(plan service '{}')}"; answers 202
+    stops service
+    ask POST /v1/runs "{\"runId\":\"but\",\"document\":$(plan but '{"cancelOnPause":false}')}"; answers 202
+    goes_on but
+    touch end
+    wait_for done_all service but
+    stop_serving
+    cairn_is 0 log verify --all --store "sqlite:$PWD/store.db"
+}
+
 test_one_service_a_store() {
     serve
     cairn_is 6 serve --store "sqlite:$PWD/store.db" --listen 127.0.0.1:0
