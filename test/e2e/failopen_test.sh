@@ -218,11 +218,10 @@ stop_between() {
         wait_for delayed
         seen=$(words | grep -c StepFailed)
         pg_stop
-        touch stopped
-        [ "$(tries)" = "$seen" ] && return
-        rm stopped
+        [ "$(tries)" = "$seen" ] && break # nobody has seen the file of a stop that came too late
         postgres_run
     done
+    touch stopped
 }
 pg_outbox() { cat "$PWD"/files*outbox/*.outbox 2>/dev/null | wc -c; }
 ended() { ask GET /v1/runs/$1 && [ "$(jq -r .status body)" = COMPLETED ]; }
