@@ -165,7 +165,7 @@ struct admin_ops {
     enum code (*usage)(struct store *, struct arena *, struct usages *, struct error *);
     enum code (*format)(struct store *, struct store_format *, struct error *); // absent: there is one
     enum code (*advise)(struct store *, struct arena *, struct advices *, struct error *);
-    enum code (*restoring)(struct store *, bool begun, struct error *); // absent: nobody else opens this store
+    enum code (*restoring)(struct store *, bool begun, struct error *); // absent: no other process opens this store
     struct str (*beside)(const struct store *);                        // store_beside_url: what follows the colon
     // Where the files of a run go that are no part of the log. `what` is "artifacts" or "logs"; empty: kept nowhere.
     enum code (*run_dir)(const struct store *, const struct run_ids *, const char *what, struct arena *, struct str *);
@@ -222,7 +222,7 @@ bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena
                    const struct tombstone *one) MUST_CHECK; // copies its strings
 #define NOTE_AUDIT "audit"                                  // the space that is only added to
 enum code run_missing(struct str run, struct error *err);   // E_NOT_FOUND
-// False: the moment tells of a start with another document than the one that the store keeps for the run.
+// False: the moment is a start with another document than the one that the store keeps for the run.
 bool start_fits(const struct moment *moment, const struct digest *document);
 enum code note_missing(struct str space, struct str key, struct error *err);
 enum code note_conflict(const struct note_change *note, struct error *err);

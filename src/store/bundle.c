@@ -61,7 +61,7 @@ static enum code damaged(size_t at, const char *what, struct error *err)
     return error_set(err, E_CORRUPT, "the bundle is damaged at byte %zu: %s", at, what);
 }
 
-// Which event the file ends in tells more than which byte.
+// The event that the file ends in says more to a reader than the byte.
 static enum code cut_off(struct str path, struct str rest, struct error *err)
 {
     unsigned long long lines = 0;

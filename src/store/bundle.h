@@ -41,7 +41,7 @@ struct bundle {
 // The header of a member. False: its name does not fit (100 bytes) or it is too large.
 bool bundle_header(struct str path, uint64_t size, uint8_t out[BUNDLE_BLOCK]);
 uint64_t bundle_padding(uint64_t size); // zeros after so many bytes
-// E_INVALID: not a bundle at all. E_CORRUPT: cut off, or not in its canonical form (err tells where).
+// E_INVALID: not a bundle at all. E_CORRUPT: cut off, or not in its canonical form (err says where).
 enum code bundle_open(const char *path, struct bundle *out, struct error *err) MUST_CHECK;
 void bundle_close(struct bundle *bundle);
 const struct bundle_member *bundle_find(const struct bundle *bundle, struct str path); // NULL: not there

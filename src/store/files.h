@@ -33,7 +33,7 @@
 // start again.
 //
 // Recovery applies the frames of the current generation again (same bytes, same places). The first bad frame ends it. It is a torn
-// one, never acknowledged, unless a valid frame of this generation follows, or a slot tells of a batch that the journal does not
+// one, never acknowledged, unless a valid frame of this generation follows, or a slot names a batch that the journal does not
 // have: both are corruption (I6). The last frame is proven before it is applied: after a sync that failed the cache may show what the
 // disk does not have (I8), so a copy of it (flag FRAME_COPY, same batch) is written behind it and synced. A copy counts when the frame
 // before it is bad. `proven` in the header tells how far that is done.
@@ -331,11 +331,11 @@ enum code journal_create(struct files_store *files, uint64_t first_batch, struct
 enum code journal_open(struct files_store *files, struct error *err) MUST_CHECK;
 typedef enum code (*journal_visit)(struct files_store *files, struct str frame, struct error *err);
 enum code journal_frames(struct files_store *files, journal_visit visit, struct error *err) MUST_CHECK;
-// Readers, while nobody writes: `visit` gets every whole frame as it lies there.
+// Readers, while no process writes: `visit` gets every whole frame as it lies there.
 enum code journal_look(struct files_store *files, journal_visit visit, struct error *err) MUST_CHECK;
 bool files_was_closed(struct files_store *files);
 bool files_is_locked(const struct files_store *files); // by a writer; of a reader
-// The frame in files->frame becomes durable. E_FULL: it is not there. E_IO: nobody knows.
+// The frame in files->frame becomes durable. E_FULL: it is not there. E_IO: it may be there or not.
 enum code journal_append(struct files_store *files, struct error *err) MUST_CHECK;
 enum code journal_checkpoint(struct files_store *files, struct error *err) MUST_CHECK;
 

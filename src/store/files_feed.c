@@ -175,7 +175,7 @@ enum code feed_open(struct files_store *files, uint64_t first_batch, struct erro
     return rc == OK && feed->behind ? keep_whole(files, err) : rc;
 }
 
-// How far the feed tells of each run.
+// The last event of each run that the feed has.
 static enum code covered(struct files_store *files, uint32_t *seqs, struct error *err)
 {
     struct disk_feed chunk[CHUNK];
@@ -354,7 +354,7 @@ enum code feed_speaks_of(struct files_store *files, bool all, uint64_t *runs, st
     struct disk_feed chunk[CHUNK];
     uint64_t count = 0, at = 0;
     enum code rc = open_for_reading(files, &count, err);
-    if (rc == E_UNSUPPORTED) { // nobody has made it yet
+    if (rc == E_UNSUPPORTED) { // it was not made yet
         if (err) *err = (struct error){0};
         return OK;
     }

@@ -58,7 +58,7 @@ static bool make_unreadable(struct walk *walk, uint64_t position, struct arena *
     *out = (struct run_head){
         .position = position,
         .vocabulary = VOCABULARY_RUN,
-        .terminal = true, // nobody goes on with it
+        .terminal = true, // no engine goes on with it
         .unreadable = true,
         .summary = {.status = RUN_STATUS_FAILED, .substatus = "UNREADABLE", .cause = "its slot is damaged"},
     };
@@ -190,7 +190,7 @@ enum code files_speak_of(struct files_store *files, bool all, uint64_t *runs, st
     return rc == OK ? feed_speaks_of(files, all, runs, err) : rc;
 }
 
-// The feed and the index tell how many runs there were: both are written after the slots. Then the directories: while nobody writes,
+// The feed and the index have the number of runs: both are written after the slots. Then the directories: while no process writes,
 // one with events belongs to a run.
 enum code files_missing(struct store *base, struct arena *arena, struct faults *out, struct error *err)
 {

@@ -154,7 +154,7 @@ enum code files_blobs(struct store *base, struct arena *arena, struct digests *o
     return rc == OK || rc == E_NOT_FOUND ? OK : error_set(err, rc, "cannot list blobs: %s", code_text(rc));
 }
 
-// The writer has the store for itself, so nobody can be about to use one. Documents of runs are kept whatever the caller says.
+// The writer has the store for itself, so no other process is about to use a blob. Documents of runs are kept whatever the caller says.
 static bool is_document(struct files_store *files, const struct digest *digest)
 {
     for (uint64_t position = 1; position <= files->run_count; position++) {

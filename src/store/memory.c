@@ -329,7 +329,7 @@ static void memory_release(struct store *base, struct run_log *log)
 static enum code memory_run_dir(const struct store *base UNUSED, const struct run_ids *ids, const char *what,
                                 struct arena *arena, struct str *out)
 {
-    *out = STR(""); // nobody else could read the logs, and they would outlive the store
+    *out = STR(""); // no other process could read the logs, and they would outlive the store
     return str_is(STR("logs"), what) ? OK : run_dir_path(STR("/tmp/cairn-memory"), what, ids, arena, out);
 }
 

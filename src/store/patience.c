@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWERS_MAX = 16 }; // that nobody has come back for
+enum { ANSWERS_MAX = 16 }; // that no caller has come back for
 
 struct reading {
     struct reading *next;
@@ -44,7 +44,7 @@ static struct reading *next_reading(struct patience *patience)
     return reading;
 }
 
-// A reading that is not done is the thread's: nobody else frees it.
+// A reading that is not done is the thread's: no other thread frees it.
 static void *patience_main(void *context)
 {
     struct patience *patience = context;

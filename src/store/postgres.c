@@ -320,7 +320,7 @@ static enum code prepare_store(struct pg_store *store, struct error *err)
     return rc ? rc : pg_settle(store, err);
 }
 
-// Process numbers mean something only on their own machine: the id of its boot tells which.
+// Process numbers mean something only on their own machine: the id of its boot says which machine that is.
 static void name_host(struct pg_store *store)
 {
     char name[40] = "", boot[40] = "";

@@ -159,11 +159,11 @@ struct pg_store {
     bool several;   // it is one among others (S17): when its row is gone it is fenced, and joins anew
     int64_t token;  // of the last call of append; the engine's row has that of the last one that was committed
     int64_t renew_at_ms;
-    int64_t patient_until_ms; // the server was away: until then nobody is taken for dead
+    int64_t patient_until_ms; // the server was away: until then no engine is taken for dead
     bool impatient; // its owner asks whether the server is away, and does not want to wait for it
     int64_t away_since_ms, away_try_ms; // the connection is known to have ended (store_away), 0 = it is not; when to try the next one
     struct sql_released_list released;
-    struct sql_released *ahead; // claimed in the store, not yet by anybody here
+    struct sql_released *ahead; // claimed in the store, and not yet handed to an engine of this process
     size_t ahead_count;
     int64_t
         blobs_engine;    // last number given to an engine when the blobs were listed; -1 = others lived, 0 = not listed
@@ -191,12 +191,12 @@ enum { PG_BOOL = 16, PG_BYTEA = 17, PG_INT8 = 20, PG_INT4 = 23, PG_TEXT = 25 }; 
 // Connects and sets the session up. E_UNREACHABLE (no such database, too), E_DENIED, E_VERSION, E_UNSUPPORTED.
 enum code pg_connect(struct pg_store *store, struct error *err) MUST_CHECK;
 // Runs a statement with the parameters that were put together; *out must be PQclear'ed when OK. One that only reads, or that
-// may be done twice, is tried again on a new connection when the old one was lost. E_IO: nobody answers.
+// may be done twice, is tried again on a new connection when the old one was lost. E_IO: no server answers.
 enum code pg_query(struct pg_store *store, enum pg_statement which, const char *what, PGresult **out,
                    struct error *err) MUST_CHECK;
 // For those whose answer does not matter.
 enum code pg_call(struct pg_store *store, enum pg_statement which, const char *what, struct error *err) MUST_CHECK;
-// The same once, without another try. *lost: the connection is gone and nobody knows whether it was done.
+// The same once, without another try. *lost: the connection is gone, and the call may or may not have been carried out.
 enum code pg_once(struct pg_store *store, enum pg_statement which, const char *what, PGresult **out, bool *lost,
                   struct error *err) MUST_CHECK;
 // A text of many statements without parameters.
@@ -237,7 +237,7 @@ enum code pg_become_engine(struct pg_store *store, struct error *err) MUST_CHECK
 enum code pg_settle(struct pg_store *store, struct error *err) MUST_CHECK;
 // After a new connection: the lock that shows that we live, again.
 enum code pg_hold_engine(struct pg_store *store, struct error *err) MUST_CHECK;
-// Owners of these runs (numbers, 0 = nobody) that live: sets owned and owner_pid.
+// Owners of these runs (numbers, 0 = no owner) that live: sets owned and owner_pid.
 enum code pg_mark_owned(struct pg_store *store, struct run_head *heads, const int64_t *owners, size_t count,
                         struct error *err) MUST_CHECK;
 enum code pg_claim(struct store *, struct str tenant, struct str run, struct run_head *, struct arena *,

@@ -294,7 +294,7 @@ static void plan_anew(struct pg_store *store)
     int64_t now_ms = os_now().mono_ms;
     bool first = plans->pause_ms == 0;
     if (!first && plans->rows < plans->rows_next && now_ms < plans->next_ms) return;
-    // Nothing depends on it: a connection that is lost tells with the next call.
+    // Nothing depends on it: the next call finds a connection that is lost.
     if (!first) PQclear(PQexec(store->link, "DISCARD PLANS"));
     plans->rows_next = plans->rows < ROWS_FIRST ? ROWS_FIRST : plans->rows * 2;
     plans->pause_ms = first ? PAUSE_FIRST_MS : plans->pause_ms * 2 > PAUSE_MAX_MS ? PAUSE_MAX_MS : plans->pause_ms * 2;
@@ -348,7 +348,7 @@ enum code pg_once(struct pg_store *store, enum pg_statement which, const char *w
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
         bool writes = store->base.options.mode == STORE_WRITE || store->posting;
         if (!writes || wait_for_standbys(store)) return OK;
-        *lost = true; // nobody knows whether it will last
+        *lost = true; // whether it will last is not known
         return error_set(err, E_UNREACHABLE, "cannot %s: %s: a standby has not got it", what, store->where);
     }
     *lost = pg_is_lost(store, result);
@@ -508,7 +508,7 @@ bool pg_away(struct store *base)
         return true;
     }
     if (rc == OK) os_log(LOG_INFO, "the store is back ms=%lld", (long long)(os_now().mono_ms - since_ms));
-    is_back(store, since_ms); // or it lets nobody in: the next call says why
+    is_back(store, since_ms); // or it refuses all sessions: the next call says why
     return false;
 }
 

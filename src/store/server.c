@@ -434,7 +434,7 @@ enum code store_server_call(struct store *base, const struct server_call *wanted
     return rc;
 }
 
-// Who we are there. Also finds out whether anybody listens, and whether it is one of us.
+// The principal of our token there. Also finds out whether a server listens at the address, and whether it is one of Cairn.
 static enum code whoami(struct server_store *store, struct error *err)
 {
     struct json body;

@@ -16,7 +16,7 @@ struct shard_board {
 };
 
 bool board_knows(const struct shard_board *board, uint64_t member);
-// Whether `member` may claim, or make, runs of this shard. 0: nobody lives who owns it.
+// Whether `member` may claim, or make, runs of this shard. 0: no living engine owns it.
 bool board_allows(const struct shard_board *board, uint64_t member, uint32_t shard);
 enum code board_join(struct shard_board *board, struct arena *arena, uint64_t *member, struct error *err) MUST_CHECK;
 void board_renew(struct shard_board *board, uint64_t member, int64_t until_ms);

@@ -313,7 +313,7 @@ static enum code prepare_reader(struct sqlite_store *store, struct error *err)
     return rc;
 }
 
-// SQLite tries again with less before it gives up, and then tells why that failed: there is nothing to read.
+// SQLite tries again with fewer rights before it gives up, and reports why that second try failed: there is nothing to read.
 static enum code why_not_opened(struct sqlite_store *store, struct error *err)
 {
     errno = sqlite3_system_errno(store->db);

@@ -234,7 +234,7 @@ enum code sqlite_open_beside(struct sqlite_store *store, const char *ending, uns
 void sqlite_mark_log(struct sqlite_store *store);
 // E_CORRUPT: the log ends before the place up to which it was synced.
 enum code sqlite_check_log(struct sqlite_store *store, struct error *err) MUST_CHECK;
-// Makes sure that the write-ahead log is on the disk as it is shown, when nobody who lives has done so.
+// Makes sure that the write-ahead log is on the disk as it is shown, when no living process has done so.
 enum code sqlite_prove_log(struct sqlite_store *store, struct error *err) MUST_CHECK;
 // Whether the engine lives, ourselves included; *pid gets its process.
 enum liveness sqlite_liveness(struct sqlite_store *store, int64_t engine, int64_t *pid); // pid: 0 when it is dead

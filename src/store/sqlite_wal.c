@@ -97,7 +97,7 @@ enum code sqlite_prove_log(struct sqlite_store *store, struct error *err)
     INVARIANT(store->base.options.mode == STORE_WRITE);
     sqlite3_file *file = log_file(store);
     if (!file || any_engine_lives(store)) return OK;
-    enum code rc = sqlite_begin(store, err); // nobody else appends meanwhile
+    enum code rc = sqlite_begin(store, err); // no other process appends meanwhile
     if (rc) return rc;
     int got = write_frames_again(file);
     if (got == SQLITE_OK) got = file->pMethods->xSync(file, SQLITE_SYNC_FULL);

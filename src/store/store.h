@@ -14,7 +14,7 @@
 //  S8 Stored events do not change: UPDATE, DELETE and INSERT OR REPLACE are refused by the store itself.
 //  S9 Every record carries the hash of its predecessor; the hash of the last record (the head) is kept apart from the
 //     records, so a changed, removed, swapped or cut record is found by store_verify and named by its sequence.
-//  S10 An append that failed with E_IO may or may not be stored (UNKNOWN): the process must end; reopening tells which. Whatever
+//  S10 An append that failed with E_IO may or may not be stored (UNKNOWN): the process must end; reopening shows which. Whatever
 //     else a handle writes and fails to with E_IO (a claim, a signal) is the last that it writes.
 //     E_FULL, E_CONFLICT, E_SCHEMA and E_TERMINAL stored nothing and the store goes on.
 //  S11 Runs are keyed by (tenant, run): a foreign tenant's run answers exactly like one that does not exist.
@@ -225,7 +225,7 @@ struct notes {
 };
 
 // Puts for one batch, each held against the store and against those before it. A caller that composes a batch from many requests asks
-// here first, so that one that does not fit fails alone. Good until the next append of anybody.
+// here first, so that one that does not fit fails alone. Good until the next append, of any run.
 struct note_draft {
     struct store *store;
     struct arena *arena;
@@ -328,7 +328,7 @@ struct run_head {
     bool terminal;
     uint64_t epoch;
     bool owned;        // by a living process
-    int64_t owner_pid; // 0 = nobody
+    int64_t owner_pid; // 0 = no process
     uint64_t position; // order of creation; the cursor of lists
     uint32_t shard;    // S17; 0 = none
     bool unreadable;   // of a list: the store has something at this position and cannot read it; the summary says so
@@ -427,7 +427,7 @@ enum code store_note_spaces(struct store *store, struct arena *arena, struct not
                             struct error *err) MUST_CHECK;
 
 // Which store it is, whatever path, link or URL leads to it: a UUID, in the note "store"/"uuid". Copies and backups have that of their
-// original. E_NOT_FOUND: nobody has needed it yet; store_give_name makes it then. In `arena`.
+// original. E_NOT_FOUND: no caller has needed it yet; store_give_name makes it then. In `arena`.
 enum code store_name(struct store *store, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
 enum code store_give_name(struct store *store, int64_t now_ms, struct arena *arena, struct str *out,
                           struct error *err) MUST_CHECK;
@@ -439,7 +439,7 @@ struct store_lives {
     uint32_t number;                // 1 = it was never put back
     uint64_t positions[LIVES_KEPT]; // end of the feed when the last lives began, ascending
     size_t position_count;
-    char id[33]; // of this life, hex; empty: nobody has asked for one yet
+    char id[33]; // of this life, hex; empty: none was asked for yet
 };
 enum code store_lives(struct store *store, struct arena *arena, struct store_lives *out, struct error *err) MUST_CHECK;
 uint32_t life_of(const struct store_lives *lives, uint64_t position); // in which the event there was recorded
@@ -465,14 +465,14 @@ struct feed {
 // Events at positions above `after`, ascending, at most `limit` (S16). Costs what it returns.
 enum code store_feed(struct store *store, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
                      struct error *err) MUST_CHECK;
-// Position of the newest event, 0 when there was none: where a reader begins who wants only what comes.
+// Position of the newest event, 0 when there was none: where a reader begins that wants only later events.
 enum code store_feed_end(struct store *store, uint64_t *out, struct error *err) MUST_CHECK;
 
 // ---- taking over runs of another store (S13)
 enum import_result { IMPORT_NEW = 1, IMPORT_SAME, IMPORT_EXTENDED };
 
 struct run_import {
-    const struct run_head *head; // as the other store tells it; epoch, owner and position do not matter
+    const struct run_head *head; // as the other store has it; epoch, owner and position do not matter
     const struct record *events; // all of them
     size_t event_count;
     const struct record *ledger;
@@ -485,7 +485,7 @@ struct run_import {
 enum code store_import(struct store *store, struct run_import *runs, size_t run_count, const struct append_blob *blobs,
                        size_t blob_count, struct arena *turn, struct error *err) MUST_CHECK;
 
-// From `begun` until the end a store is opened by nobody else (E_CORRUPT): what it holds is a part of something. Durable.
+// From `begun` until the end no other process opens the store (E_CORRUPT): what it holds is a part of something. Durable.
 enum code store_restoring(struct store *store, bool begun, struct error *err) MUST_CHECK;
 bool store_is_restoring(const struct store *store);
 
@@ -562,10 +562,10 @@ enum code store_inbox(struct store *store, struct arena *arena, struct inbox_ite
 struct shard_map {
     uint64_t self;       // our number
     uint32_t members;    // engines that live and share the runs, we among them
-    uint64_t mine, free; // bit n - 1 for shard n; free: nobody's, or of one that is taken for dead
+    uint64_t mine, free; // bit n - 1 for shard n; free: without an owner, or of an owner that is taken for dead
     uint64_t owner[SHARD_COUNT], epoch[SHARD_COUNT];
 };
-// Joins when this handle is no member, otherwise renews its lease; tells how things are. `now_ms` is for stores without a clock of
+// Joins when this handle is no member, otherwise renews its lease; fills in who has which shards. `now_ms` is for stores without a clock of
 // their own. E_CONFLICT: it was taken for dead; nothing of it is stored any more, logs that it holds are worth nothing, and the
 // next call joins anew. E_UNSUPPORTED: a store with one engine at a time.
 enum code store_shards(struct store *store, int64_t lease_ms, int64_t now_ms, struct shard_map *out,

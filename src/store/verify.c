@@ -45,7 +45,7 @@ struct walk {
     int64_t persisted_ms;
     uint64_t terminal_at; // 0: none yet
     enum moment_kind end; // of that event
-    bool started; // a record tells with which document
+    bool started; // a record names the document that the run began with
     bool elsewhere; // and where it is, beyond this store
     uint64_t suspect;     // event whose previous hash did not fit; 0: none
     struct map keys;
