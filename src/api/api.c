@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// BODY_MAX: what every body may have, and what is parsed where it comes in. More is for those who may do what it asks for, and is parsed
+// BODY_MAX: what every body may have, and what is parsed where it comes in. More is for principals with the right to it, and is parsed
 // by a thread that has the time.
 enum { RATE_KEYS = 16384, BODY_MAX = 64 * 1024 };
 
@@ -127,7 +127,7 @@ static bool read_body(struct ask *ask)
     return false;
 }
 
-// Guesses are counted by where they come from and by whose token they try (A4). A token that is right always gets in: nobody can lock
+// Guesses are counted by where they come from and by whose token they try (A4). A token that is right always gets in: no stranger can lock
 // others out by guessing beside them. Beyond the limit a guess is not recorded any more, or it would fill the store.
 bool too_many_guesses(struct ask *ask, struct str bearer)
 {
@@ -148,7 +148,7 @@ bool too_many_guesses(struct ask *ask, struct str bearer)
     return true;
 }
 
-// Calls without any token are recorded by the same measure: nobody fills our disk from outside.
+// Calls without any token are recorded by the same measure: no stranger fills our disk from outside.
 static bool may_record(struct ask *ask, struct str bearer)
 {
     struct str source = call_text(ask->call, "none %.*s", STR_ARG(ask->call->source_ip));
@@ -187,7 +187,7 @@ static bool authenticate(struct ask *ask)
     enum code rc;
     if (ask_is_known(ask, &rc, &why)) return true;
     bool guessed = bearer.len > 0 && rc;
-    if (rc == E_TIMEOUT) return come_again(ask); // nobody has looked at it yet: it is no wrong guess
+    if (rc == E_TIMEOUT) return come_again(ask); // its keys were not read yet: it is no wrong guess
     if (guessed && too_many_guesses(ask, bearer)) return false;
     bool records = may_record(ask, bearer);
     if (rc && why.message[0] && records)

@@ -41,7 +41,7 @@ enum route_flags {
     ROUTE_MAKES = 8, // a new run: refused before anything else is done when the service is full
     ROUTE_AGAIN =
         16, // 200 instead of its status when it was so before (a repeated request), or has ended (Prefer: wait)
-    ROUTE_STREAM = 32, // NDJSON and SSE as well; 204 to who comes back behind the end
+    ROUTE_STREAM = 32, // NDJSON and SSE as well; 204 to a client that comes back behind the end
     ROUTE_PREVIEW = 64, // of forks: nothing is started
     ROUTE_RAW = 128,    // its writer leaves out what those may not see who see no payloads
 };
@@ -100,7 +100,7 @@ struct api {
 };
 
 // api.c
-// Puts who asks into the call: by a token or a certificate that is good here and now. False: nobody; *rc is OK when it was good once, or is
+// Puts the principal into the call: by a token or a certificate that is good now. False: none; *rc is OK when it was good once, or is
 // good elsewhere.
 bool ask_is_known(struct ask *ask, enum code *rc, struct error *why);
 // Counts a token that does not fit. True: too many of them came from there, and that is answered.
@@ -112,7 +112,7 @@ bool come_again(struct ask *ask); // answers: the keys of a token's issuer are b
 bool session_shown(const struct http_request *request, struct arena *arena, struct str *cookie, struct str *key);
 // A request of a session that changes something names its origin, as every browser does; the guard lets none in but ours.
 bool session_may_change(const struct http_request *request);
-struct json principal_json(struct ask *ask); // who asks, and what its roles let it do somewhere
+struct json principal_json(struct ask *ask); // the principal that asks, and what its roles let it do anywhere
 
 // reply.c
 void reply(struct call *call); // call->done of every ask; frees it

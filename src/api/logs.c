@@ -47,7 +47,7 @@ struct follower {
     int64_t looked_ms; // monotonic: at the run
 };
 
-// The last line has no id: who has not seen the end behind it comes back to both.
+// The last line has no id: a client that has not seen the end behind it comes back to both.
 static void write_new(const struct follower *f, struct arena *scratch, const struct tool_log_line *line, size_t behind,
                       struct buf *out)
 {

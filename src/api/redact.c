@@ -1,4 +1,4 @@
-// What those get to see who may know how a run went but not what it was about (the matrix: "redacted"). Every member of an answer has a
+// What principals see that may know how a run went but not what it was about (the matrix: "redacted"). Every member of an answer has a
 // class; one that is not in the table holds what people or programs wrote, or may one day, and is hidden.
 #include "api/inside.h"
 

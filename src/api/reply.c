@@ -292,7 +292,7 @@ static bool find_run(struct call *call, struct store *store)
     struct run_head head = {0};
     struct error err = {0};
     enum code rc = E_NOT_FOUND;
-    if (call->who.tenant.len > 0) // nobody's token: nothing is there
+    if (call->who.tenant.len > 0) // the token of no tenant here: nothing is there
         rc = store_head(store, call->who.tenant, ask->params[0], &call->arena, &head, &err);
     if (rc && rc != E_NOT_FOUND) return call_failed(call, &err);
     ask->looked++;

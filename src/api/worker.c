@@ -1,4 +1,4 @@
-// Workers: the bodies are src/remote's (docs/format/worker.md); here is who may send them.
+// Workers: the bodies are src/remote's (docs/format/worker.md); here is which principals may send them.
 #include "api/inside.h"
 
 #include "remote/remote.h"

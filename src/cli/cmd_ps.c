@@ -1,4 +1,4 @@
-// Runs that have not ended: what each does now, who drives it, and what helps when nobody does.
+// Runs that have not ended: what each does now, which process drives it, and what helps when none does.
 #include "cli/card.h"
 #include "cli/commands.h"
 #include "cli/follow.h"

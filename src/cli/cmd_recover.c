@@ -1,4 +1,4 @@
-// Unfinished runs whose process is gone: take all of them over, drive them together, tell what became of each.
+// Unfinished runs whose process is gone: take all of them over, drive them together, report what became of each.
 #include "cli/commands.h"
 #include "cli/drive.h"
 

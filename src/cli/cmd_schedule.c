@@ -1,4 +1,4 @@
-// Schedules: those of a server, and the times of an expression, for which nobody is asked.
+// Schedules: those of a server, and the times of an expression, for which no server is asked.
 #include "cli/at_server.h"
 #include "cli/at_service.h"
 #include "cli/commands.h"

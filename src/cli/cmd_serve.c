@@ -45,7 +45,7 @@ struct serving {
     int64_t drain_s;
     bool opens; // the page in a browser
     bool local; // `cairn ui`: for this machine and this person alone
-    int64_t watchdog_ms, watched_ms; // 0: nobody watches
+    int64_t watchdog_ms, watched_ms; // 0: no service manager watches
 };
 
 // A line for people, or with CAIRN_LOG=json for machines like all the others.

@@ -1,4 +1,4 @@
-// Settings: what a flag is when nobody gives it. From the strongest:
+// Settings: what a flag is when it is not given. From the strongest:
 //
 //   flags  >  CAIRN_* variables  >  cairn.toml of the project (the directory and its parents, up to the repository's root)
 //          >  $XDG_CONFIG_HOME/cairn/config.toml  >  /etc/cairn/config.toml  >  what is built in
@@ -12,7 +12,7 @@
 struct setting {
     const char *name;     // in files; "CAIRN_" and its upper case is the variable
     enum flag flag;       // whose default it is
-    const char *built_in; // shown when nobody set it
+    const char *built_in; // shown when it is not set
     const char *what;
 };
 const struct setting *setting_at(size_t index); // NULL past the end

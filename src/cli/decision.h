@@ -1,7 +1,7 @@
 // Getting a signal decided, wherever its run lives, and telling how it came out.
 //
 //   owned by a living process  ->  the store's inbox, then wait for the decision record
-//   owned by nobody            ->  this process takes the run over and decides
+//   without an owner           ->  this process takes the run over and decides
 #ifndef CAIRN_CLI_DECISION_H
 #define CAIRN_CLI_DECISION_H
 
@@ -19,7 +19,7 @@ struct signal_decision {
 // Looks for the decision record of `signal_id` after ledger entry `after`. E_NOT_FOUND: not decided (yet).
 enum code decision_find(struct session *session, const struct run_head *head, struct str signal_id,
                         struct signal_decision *out, struct error *err) MUST_CHECK;
-// Posts and waits up to 10 s. E_TIMEOUT: nobody has decided. E_CONFLICT: the owner is gone, decide it here.
+// Posts and waits up to 10 s. E_TIMEOUT: its owner has not decided. E_CONFLICT: the owner is gone, decide it here.
 enum code decision_post(struct session *session, const struct run_head *head, const struct signal *signal,
                         struct signal_decision *out, struct error *err) MUST_CHECK;
 // Prints it: a line or the record on stdout; a refusal as an error with a hint. Returns the exit code.

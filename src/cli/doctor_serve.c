@@ -111,7 +111,7 @@ void check_serve(struct doctor *d)
         doctor_problem(d, config.faults[i].hint, "%s", config.faults[i].text);
     const char *path = store_path(d);
     bool meant = config.table.count > 0 || (path && access(cli_format(d->cli, "%s.serve", path), F_OK) == 0);
-    if (!path || !meant) return; // nobody serves here
+    if (!path || !meant) return; // no service runs here
     check_token_file(d, &config.settings);
     if (server_process(d) == 0 && config.fault_count == 0) check_doors(d, &config.settings);
     const struct tool_confinement *cage = config.settings.local_steps ? config.settings.confinement : NULL;
@@ -229,7 +229,7 @@ static void visit(struct visit *v, const struct server_access *access)
     if (get(v, "/metrics")) check_workers(v);
 }
 
-// Where the service of this store listens; NULL: none runs, or nobody here knows where.
+// Where the service of this store listens; NULL: none runs, or its address is not known here.
 static const char *address_here(struct doctor *d)
 {
     struct serve_config config;

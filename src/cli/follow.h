@@ -1,4 +1,4 @@
-// Waiting for a run that another process drives: looking again with growing pauses, and noticing when nobody drives it.
+// Waiting for a run that another process drives: looking again with growing pauses, and noticing when its process is gone.
 #ifndef CAIRN_CLI_FOLLOW_H
 #define CAIRN_CLI_FOLLOW_H
 

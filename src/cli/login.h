@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 
-// The token for the server; empty: nobody has signed in there. EXIT_OK, or what was reported: it is over and could not be renewed.
+// The token for the server; empty: the user has not signed in there. EXIT_OK, or what was reported: it is over and could not be renewed.
 int login_token(struct cli *cli, const char *url, struct str *token, const char **from);
 
 #endif

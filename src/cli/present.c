@@ -22,7 +22,7 @@ static const struct json *ask(struct cli *cli, struct store *store, struct str r
     return told ? out : NULL;
 }
 
-// Where the process is that serves the store, as it noted beside it, and the token that it left there. NULL: nobody, or not for us.
+// Where the process is that serves the store, as it noted beside it, and the token that it left there. NULL: no process, or not for us.
 static const char *noted(struct cli *cli, const char *path, struct str *token)
 {
     struct str text, rest;

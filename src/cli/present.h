@@ -4,7 +4,7 @@
 
 #include "cli/session.h"
 
-// NULL: the run has ended, or nobody can be asked. In the command's arena.
+// NULL: the run has ended, or no server can be asked. In the command's arena.
 const struct json *run_present(struct session *session, const struct run_head *head);
 
 #endif

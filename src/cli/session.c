@@ -183,7 +183,7 @@ static int report_server(struct session *session, const struct error *err, const
     return code;
 }
 
-// The token tells whose runs they are.
+// The token says whose runs they are.
 static int take_tenant(struct session *session)
 {
     struct cli *cli = session->cli;
@@ -195,7 +195,7 @@ static int take_tenant(struct session *session)
     return EXIT_DENIED;
 }
 
-// Commands that are about what runs were given and what steps made of it. Of records without values they would tell nonsense.
+// Commands that are about what runs were given and what steps made of it. Of records without values they would show nonsense.
 static const char *payload_need(const char *command)
 {
     static const struct {

@@ -163,7 +163,7 @@ void top_listen(struct top *top)
 // ---- the keys
 static void act(struct top *top, const char *verb, const char *reason)
 {
-    // What drives a run that nobody owns goes on until the run ends: it must not die with this screen.
+    // The process that drives a run without an owner goes on until the run ends: it must not die with this screen.
     const char *words[TOP_ARGS_MAX] = {verb, top->aim};
     size_t count = 2;
     bool drives = strcmp(verb, "pause") != 0 && strcmp(verb, "cancel") != 0;

@@ -36,7 +36,7 @@ static void on_line(void *context, struct str run, struct str step, bool is_stde
     progress_output(&watch->progress, run, step, is_stderr, line);
 }
 
-// Nobody drives it and nobody is asked anything: it will stay like this until a command takes it up.
+// No process drives it and no person is asked anything: it stays like this until a command takes it up.
 static void tell_orphan(struct watch *watch, const struct mirrored *root)
 {
     if (root->head.owned) watch->owner_seen = true;

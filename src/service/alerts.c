@@ -1,5 +1,5 @@
 // Alerts of the service: folded from what is stored, as it is stored; kept as notes, so that a restart forgets neither them nor
-// who has seen them.
+// which people have seen them.
 #include "service/inside.h"
 
 enum { ALERTS_MAX = 2000, FLUSH_MAX = 64 };

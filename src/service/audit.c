@@ -236,7 +236,7 @@ static enum code find_chains(struct call *call, struct store *store, struct audi
             struct str suffix = str_slice(key, own.len < key.len ? own.len : key.len, key.len);
             if (!str_starts(key, own) || (suffix.len > 0 && suffix.ptr[0] != '~')) continue;
             rc = audit_head_decode(notes.items[i].value, &call->arena, &head, err);
-            if (!rc && !add_chain(chains, suffix, head.seq)) return OK; // more engines than anybody has: their newest are left out
+            if (!rc && !add_chain(chains, suffix, head.seq)) return OK; // more engines than an installation has: their newest are left out
         }
         if (rc || notes.count < 256) return rc;
     }

@@ -81,7 +81,7 @@ static void moved(struct service *service, const struct run_ids *ids, enum run_s
     *slot = (struct counted){key_of(ids), (uint8_t)to};
 }
 
-// Every event of a turn comes with the state after all of them: the end is counted with the event that tells of it.
+// Every event of a turn comes with the state after all of them: the end is counted with the event of the end.
 static bool tells_the_end(enum moment_kind kind)
 {
     return kind == MOMENT_RUN_COMPLETED || kind == MOMENT_RUN_FAILED || kind == MOMENT_RUN_CANCELLED;

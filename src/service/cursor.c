@@ -1,4 +1,4 @@
-// Cursors: where a list goes on, sealed, so that nobody makes one up or takes another's (ux §5.2).
+// Cursors: where a list goes on, sealed, so that no client can make one up or use another client's (ux §5.2).
 #include "service/inside.h"
 
 enum { MAC_BYTES = 16 };

@@ -117,7 +117,7 @@ static enum code count_one(void *context, const struct note *note, struct arena 
     return ++counting->count > counting->max ? error_set(err, E_LIMIT, "enough") : OK;
 }
 
-// Of one tenant: what nobody takes must not fill the store. Counted now and then, so that a burst may pass it by a little.
+// Of one tenant: events that no step takes must not fill the store. Counted now and then, so that a burst may pass it by a little.
 static bool has_room(struct call *call, struct store *store)
 {
     struct tally counting = {.max = call->service->settings.events_max};

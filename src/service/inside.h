@@ -56,7 +56,7 @@ struct audit {
     struct arena pending; // records of this turn
     struct note_put *puts;
     size_t put_count, put_capacity;
-    bool broken; // another process writes here: nothing is done any more that nobody could prove
+    bool broken; // another process writes here: the service does nothing more, because it could not record it
     struct error why;
 };
 
@@ -131,13 +131,13 @@ struct members {
     bool several;              // of the store; does not change
     uint64_t self;             // our number. Atomic
     uint32_t count;            // of engines. Atomic
-    uint64_t carrier;          // who has the duty; 0 = nobody just now. Atomic
+    uint64_t carrier;          // who has the duty; 0 = no engine just now. Atomic
     uint64_t mine, leaving;    // shards. mine: atomic
     uint64_t adopting, before; // shards whose runs are being taken up, and how far that is
     bool shardless;            // those runs too
     int64_t next_shardless_ms;
     int64_t next_look_ms, next_poll_ms, next_reload_ms; // monotonic
-    int64_t safe_until_ms;                              // monotonic: until then nobody takes us for dead. Atomic
+    int64_t safe_until_ms;                              // monotonic: until then no other engine takes us for dead. Atomic
     // The clerk opens and closes the sinks, which go with shard 1. shared: mutex
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -246,7 +246,7 @@ struct service {
     struct audit audit;
     int64_t next_poll_ms, next_tick_ms;
     struct queues queues;
-    struct queue_told *told; // what passes came to that nobody asked for; made when it is needed
+    struct queue_told *told; // what passes came to that no caller asked for; made when it is needed
     size_t told_count;
     struct slotting slots;
     struct scheduling scheduling;
@@ -257,7 +257,7 @@ struct service {
     struct alarm alarm;
     struct otlp *otlp; // NULL: no traces
     struct expiring_thread *expiring; // NULL: artifacts are kept for ever
-    struct oidc *oidc; // NULL: nobody signs in elsewhere
+    struct oidc *oidc; // NULL: no identity providers
     struct projecting *projecting;
     struct backlog backlog;
     pthread_rwlock_t bus_lock;
@@ -307,7 +307,7 @@ bool members_may_start(void *service);                 // I29
 bool members_have_duty(const struct service *service); // what is done once for the whole store is done here. Any thread
 bool members_are_adopting(const struct service *service);
 enum code adopt_page(struct service *service, struct run_filter *filter, size_t *taken, size_t *left,
-                     struct error *err) MUST_CHECK; // service.c: one page of runs that nobody has
+                     struct error *err) MUST_CHECK; // service.c: one page of runs without an owner
 
 // wait.c, engine thread
 void waits_elsewhere(struct service *service); // looks after those who wait for runs of other engines
@@ -394,7 +394,7 @@ void schedules_tick(struct service *service, struct moment_in_time now);
 void plans_open(struct service *service);
 enum code plans_start(struct service *service, struct error *err) MUST_CHECK;
 void plans_end(struct service *service);   // joins; more than once does no harm
-void plans_close(struct service *service); // when nobody asks any more
+void plans_close(struct service *service); // after the last caller
 // Whether runs wait for the body of this plan, and why, in words. Any thread.
 bool plans_waiting(struct service *service, const struct digest *sha256, char *out, size_t size);
 void plans_missed(struct service *service, const struct run_head *head);
@@ -512,7 +512,7 @@ void expiring_end(struct service *service);
 // oidc.c
 enum code oidc_open(struct service *service, struct error *err) MUST_CHECK; // and starts its thread
 void oidc_stop(struct service *service);
-void oidc_close(struct service *service); // when nobody asks any more
+void oidc_close(struct service *service); // after the last caller
 // As service_authenticate.
 enum code oidc_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out,
                             struct error *err) MUST_CHECK;

@@ -78,7 +78,7 @@ static enum code read_keys(struct oidc *oidc, struct oidc_provider *provider, st
     enum code rc = find_keys(oidc, provider, &arena, &uri, err);
     if (!rc) rc = get(oidc, provider, uri, &arena, &body, err);
     if (!rc) rc = jwks_parse(body, &memory, &jwks, err);
-    // What the provider has published holds, also when nobody can sign in by it: its old keys may have been stolen.
+    // What the provider has published holds, also when no person can sign in by it: its old keys may have been stolen.
     if (!rc && (jwks.ignored || !jwks.count))
         os_log(LOG_WARN, "%zu keys of an identity provider cannot be used, %zu can issuer=%.*s", jwks.ignored, jwks.count,
                STR_ARG(provider->settings->issuer));
@@ -241,7 +241,7 @@ void oidc_close(struct service *service)
     feed_thread_release(&oidc->thread);
 }
 
-// ---- who may sign in how
+// ---- the ways to sign in, and for whom each is
 
 struct json service_sign_in(const struct service *service, struct arena *arena)
 {

@@ -1,6 +1,6 @@
 // Traces of runs that have ended, posted to an OpenTelemetry collector (OTLP over HTTP, JSON). A thread reads the feed behind a
 // cursor of its own, kept as a note: at least once, and because ids are a function of the log, twice does no harm. A collector
-// that is away is asked again, later each time; nobody waits for it.
+// that is away is asked again, later each time; no run waits for it.
 #include "service/inside.h"
 
 #include "reading/reading.h"

@@ -15,7 +15,7 @@ struct places {
     const struct run_ids *ids;
     struct moment_in_time now;
     struct json list;
-    // The second look: who has the places that this one waits for.
+    // The second look: the runs that have the places that this one waits for.
     const struct tool_place *waiting;
     struct holders holders;
 };

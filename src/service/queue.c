@@ -1,4 +1,4 @@
-// The table of places: which run stands in which queue, and who is next.
+// The table of places: which run stands in which queue, and which is next.
 #include "service/queue.h"
 
 #include <stdlib.h>

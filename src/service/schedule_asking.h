@@ -18,7 +18,7 @@ struct asking {
 
 // NULL: it is answered.
 struct asking *asking_begin(struct call *call, const struct schedule_call *given, enum operation operation);
-// Reads the schedule and asks who may. One that is not there, and one that the caller may not see, are the same. Reader thread;
+// Reads the schedule; asks if the caller may. One that is not there, and one that the caller may not see, are the same. Reader thread;
 // false: it is answered.
 bool asking_find(struct call *call, struct store *store);
 bool asking_put(struct call *call, struct str space, struct str key, const struct json *value,

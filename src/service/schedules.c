@@ -428,7 +428,7 @@ static enum code look(struct service *service, struct schedule_row *row, struct 
     if (rc || now.wall_ms < row->look_ms) return rc;
     // only a time that is due needs to know who goes on
     struct tick tick = schedule_decide(row->note.name, &row->note.spec, row->note.paused, &row->state, now.wall_ms, 1);
-    // where they may overlap nobody has to, and there may be thousands: those that have ended are looked for now and then
+    // where they may overlap no time waits for them, and there may be thousands: those that have ended are looked for now and then
     bool asks = row->note.spec.overlap != OVERLAP_ALLOW || row->ticks + 1 >= PRUNE_TICKS;
     if ((tick.kind != TICK_NONE && asks) || row->state.waiting_count > 0) {
         rc = schedules_active(service, key, arena, &blocker, &active, err);

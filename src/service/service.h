@@ -3,7 +3,7 @@
 //   call ──▶ checks on the caller's thread ──▶ engine thread: audit + operation, one batch per turn ──▶ done
 //        └─▶ a reader thread, with a store handle of its own ─────────────────────────────────────────▶ done
 //
-// Every call is answered exactly once, on whichever thread has the answer, and never before what it tells is durable.
+// Every call is answered exactly once, on whichever thread has the answer, and never before what the answer says is durable.
 // Nothing outside the engine thread writes. Who may do what is decided before anything is looked up (src/auth); a run of another
 // tenant answers like one that does not exist.
 // Threads: ADR 0017. All functions below may be called from any thread unless they say otherwise.
@@ -79,7 +79,7 @@ struct service_clock {
 struct service_settings {
     const struct service_clock *clock; // NULL: the machine's
     int64_t events_keep_ms;            // how long events from outside are kept; 0 = 7 days
-    uint32_t events_max;               // that a tenant may have and nobody has taken; 0 = 10,000
+    uint32_t events_max;               // that a tenant may have and no step has taken; 0 = 10,000
     const struct hook *hooks;
     size_t hook_count;
     struct str store;                  // URL; opened for writing, made when it is missing
@@ -187,7 +187,7 @@ struct service_health {
 };
 struct service_health service_health(struct service *service);
 
-// How far the projector is (ES-1.5): it reads behind the engine, and nobody waits for it.
+// How far the projector is (ES-1.5): it reads behind the engine, and no call waits for it.
 struct service_projection {
     int64_t lag_ms;     // for how long events wait to be projected; 0 = none waits
     int64_t age_ms;     // for how long it has not moved although some wait
@@ -219,7 +219,7 @@ struct answer {
 };
 
 struct call {
-    struct principal who;     // id empty: nobody
+    struct principal who;     // id empty: no principal
     struct decision decision; // of the last question who may
     bool unix_socket;
     struct str source_ip, user_agent, request_id;
@@ -289,7 +289,7 @@ enum code service_ticket(struct service *service, const struct principal *who, s
                          int64_t *expires_ms, struct error *err) MUST_CHECK;
 enum code service_ticket_use(struct service *service, struct str text, struct arena *arena, struct principal *out,
                              struct error *err) MUST_CHECK;
-// The worker that a verified certificate stands for; false: nobody. In `arena` or in the settings.
+// The worker that a verified certificate stands for; false: none. In `arena` or in the settings.
 bool service_certificate_grant(const struct service *service, struct str uri, struct str name, int64_t expires_ms,
                                struct arena *arena, struct principal *out);
 // One of the roles of the principal allows the operation somewhere.
@@ -336,7 +336,7 @@ struct start_call {
 bool service_start(struct call *call, const struct start_call *start);
 // As many starts wait for the engine as may: the next one will be refused. Any thread, costs a look.
 bool service_is_full(const struct service *service);
-// Compiles and tells what is wrong. Reader thread.
+// Compiles, and reports the mistakes. Reader thread.
 struct validate_call {
     struct str document, file, target_adapter;
     const struct json *parts;
@@ -461,7 +461,7 @@ struct incoming_call {
 };
 bool service_event_send(struct call *call, const struct incoming_call *given);
 const struct hook *service_hook(const struct service *service, struct str name); // NULL: there is none
-// E_DENIED: not by who has its secret. E_NOT_FOUND, E_IO: the secret cannot be read, which is logged once until it can be. Any thread.
+// E_DENIED: the sender does not have its secret. E_NOT_FOUND, E_IO: the secret cannot be read, which is logged once. Any thread.
 enum code service_hook_check(const struct hook *hook, const struct hook_request *request, int64_t now_ms,
                              struct arena *arena, struct error *err) MUST_CHECK;
 bool service_event_list(struct call *call, struct str name, struct str state, size_t limit);

@@ -163,7 +163,7 @@ enum code service_session_read(struct service *service, struct str cookie, struc
 
 // ---- tickets
 
-// Of one holder a few are good at a time: those who buy many give up their own, and nobody else's.
+// Of one holder a few are good at a time: a holder who opens many gives up older ones of their own, and of no other holder.
 static struct ticket *ticket_to_give_up(struct sessions *sessions, struct str holder)
 {
     struct ticket *oldest = &sessions->tickets[0], *own = NULL;

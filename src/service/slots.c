@@ -127,7 +127,7 @@ struct look {
     struct arena *arena;
 };
 
-// A run that ended where nobody knows of slots, or is removed, holds nothing any more.
+// A run that ended at an engine without slots, or is removed, holds nothing any more.
 static bool is_over(struct look *look, struct str run)
 {
     struct run_head head;
@@ -254,7 +254,7 @@ static enum code look_one(struct service *service, const struct limits *limits, 
         share->next_reap_ms = now_ms + REAP_MS;
         share->reaped = share->reaped + REAP < look.holders ? share->reaped + REAP : 0;
     }
-    if (rc) share->elsewhere = limit_at(limits, of_tenant); // nobody goes on while nobody knows
+    if (rc) share->elsewhere = limit_at(limits, of_tenant); // no run goes on while the number is not known
     return rc;
 }
 

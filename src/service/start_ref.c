@@ -179,7 +179,7 @@ void ref_refused(struct call *call)
     service_post(call, refuse_on_engine);
 }
 
-// What a server answered decides the code of the problem. Where none answered there is one code, so that nobody scans networks with us;
+// What a server answered decides the code of the problem. Where none answered there is one code, so that no client scans networks with us;
 // but for object stores, whose servers no reference names.
 static bool tell_not_fetched(struct call *call, const struct plan_ref *ref, const struct plan_trip *trip, enum code rc,
                              const struct error *err)

@@ -229,7 +229,7 @@ static struct str token_path(struct service *service, struct arena *arena)
     return arena_format(arena, "%.*s.token", STR_ARG(store_beside(service->store)));
 }
 
-// Where everybody may write, anybody could put another token, or another store, in place.
+// In a directory that every user may write to, another user could put another token, or another store, in place.
 static enum code check_place(struct service *service, struct str path, struct error *err)
 {
     struct str directory = directory_of(path, &service->arena), whole = arena_copy(&service->arena, path);

@@ -176,7 +176,7 @@ void waits_end(struct service *service)
         }
 }
 
-// ---- runs that another engine drives: their owner tells nobody here, so they are looked up
+// ---- runs that another engine drives: their owner wakes no thread of this engine, so they are looked up
 
 static bool is_met(struct call *call, struct arena *scratch, struct run_head *head, struct json *decision,
                    uint64_t *seq)
@@ -224,7 +224,7 @@ void waits_elsewhere(struct service *service)
 
 // ---- waiting for a run to move
 
-// What happened between the caller's look and this one has woken nobody.
+// What happened between the caller's look and this one has woken no waiting call.
 static bool wait_on_engine(struct call *call)
 {
     struct service *service = call->service;
