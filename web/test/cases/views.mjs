@@ -421,7 +421,7 @@ export default {
       throw new Error('Tab never leads to ' + what);
     };
     const named = (text, selector = 'button') => page.evaluate(([t, s]) => { for (const e of document.querySelectorAll(s)) if (e.textContent.trim().startsWith(t)) e.dataset.key = t; }, [text, selector]).then(() => `[data-key="${text}"]`);
-    const to = async (key, path) => { await page.evaluate(() => document.activeElement?.blur()); await press('g', key); await until(() => new URL(page.url()).pathname === path, 'g ' + key); await until(async () => !(await page.locator('.main .skeleton').count()), path + ' is read'); };
+    const to = async (key, path) => { await page.evaluate(() => document.activeElement?.blur()); await press('g', key); await page.locator(`.nav a[href="${path}"][aria-current=page]`).waitFor(); await until(async () => !(await page.locator('.main .skeleton').count()), path + ' is read'); };
     // Runs: chosen, and asked about together.
     await press('j', 'x', 'k', 'x');
     await page.locator('.bulk:has-text("2 runs")').waitFor();
