@@ -5,7 +5,7 @@ import { ask, getJson, idOf, mayAs, Refusal, refusalOf, send, several, uuid } fr
 import type { Editor, Problem } from "./editor";
 import { Grid } from "./grid";
 import { follow } from "./live";
-import { definitionAt, definitionHref, go, LATEST, place, PARTS, versionInAddress } from "./route";
+import { definitionAt, definitionHref, go, LATEST, place, PARTS, unpathable, versionInAddress } from "./route";
 import { GraphTab } from "./run/graph";
 import { itemsOf } from "./run/model";
 import type { GraphProps } from "./run/run";
@@ -28,7 +28,7 @@ async function plans(only?: string): Promise<Plan[]> {
         cursor = page.nextCursor ?? null;
         if (!cursor) break;
     }
-    const kept = (await getJson<{ items: Definition[] }>(only ? `/v1/definitions/${several(only)}/versions?limit=200` : "/v1/definitions?limit=200").catch(() => ({ items: [] as Definition[] }))).items;
+    const kept = only && unpathable(only) ? [] : (await getJson<{ items: Definition[] }>(only ? `/v1/definitions/${several(only)}/versions?limit=200` : "/v1/definitions?limit=200").catch(() => ({ items: [] as Definition[] }))).items;
     const out = new Map<string, Plan>(), of = (name: string) => out.get(name) ?? out.set(name, { name, runs: [], kept: [], versions: [] }).get(name)!;
     for (const r of runs) of(r.planId).runs.push(r);
     for (const d of kept) of(d.planId).kept.push(d);
@@ -47,7 +47,7 @@ function Squares({ runs }: { runs: RunRow[] }) {
 }
 
 export function Definitions() {
-    const { name } = definitionAt(place.value.path), fresh = place.value.query.has("new");
+    const { name } = definitionAt(place.value), fresh = place.value.query.has("new");
     useEffect(() => follow("/v1/events", Number.MAX_SAFE_INTEGER, () => { moved.value++; }), []);
     if (fresh) return <Start />;
     return name ? <One name={name} key={name} /> : <List />;
@@ -82,7 +82,7 @@ async function documentOf(v: Version, name: string): Promise<string> {
 
 const inAddress = (x: Version) => versionInAddress(x.version, x.sha) ?? LATEST;
 function One({ name }: { name: string }) {
-    const { version: wanted, part: tab } = definitionAt(place.value.path);
+    const { version: wanted, part: tab } = definitionAt(place.value);
     const all = useAsked(() => plans(name), [name]), plan = all.value?.find((p) => p.name === name);
     const v = (wanted ? (plan?.versions.find((x) => x.version === wanted) ?? plan?.versions.find((x) => inAddress(x) === wanted || x.sha?.startsWith(wanted))) : undefined) ?? plan?.versions[0];
     useCommand(`cairn ls ${shellWord("plan=" + name)}`, name);

@@ -47,7 +47,7 @@ function App() {
     let view;
     if (!first || (first === "runs" && !second)) view = <Shell crumb="Runs"><Runs /></Shell>;
     else if (first === "runs") view = <Later name="run" view={runView} />;
-    else if (later[first]) view = <Shell crumb={second && later[first]!.deep ? <><a href={"/" + first}>{later[first]!.crumb}</a><span class="faint">/</span><span class="ell" dir="auto">{first === "definitions" ? definitionAt(place.value.path).name : second}</span></> : later[first]!.crumb}><Later name={first} view={later[first]!} key={first} /></Shell>;
+    else if (later[first]) view = <Shell crumb={(second || place.value.query.has("name")) && later[first]!.deep ? <><a href={"/" + first}>{later[first]!.crumb}</a><span class="faint">/</span><span class="ell" dir="auto">{first === "definitions" ? definitionAt(place.value).name : second}</span></> : later[first]!.crumb}><Later name={first} view={later[first]!} key={first} /></Shell>;
     else view = <Shell crumb="Not found"><Empty title="There is no such page"><a class="link" href="/runs">Runs</a></Empty></Shell>;
     return <>{view}{session.value === "out" ? <SignIn /> : null}</>;
 }

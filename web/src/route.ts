@@ -31,12 +31,17 @@ export function versionInAddress(version: string, sha?: string): string | null {
     if (/^[0-9a-f]{12,}$/.test(version)) return version.slice(0, 7);
     return version === "" || version === LATEST || /[/\\]|^\.{1,2}$/.test(version) ? (sha ? sha.slice(0, 7) : null) : version;
 }
-export function definitionAt(path: string[]): { name: string; version: string | null; part: DefinitionPart } {
+// Names that no path can hold (empty segments, dots) stand in the query.
+export const unpathable = (name: string) => /[\\\u0000-\u001f\u007f]/.test(name) || name.split("/").some((s) => s === "" || s === "." || s === "..");
+export function definitionAt({ path, query }: Place): { name: string; version: string | null; part: DefinitionPart } {
+    const named = query.get("name");
+    if (named !== null) return { name: named, version: query.get("version"), part: isPart(query.get("part") ?? "") ? (query.get("part") as DefinitionPart) : "source" };
     const rest = path.slice(1), part = rest.at(-1);
     if (rest.length < 3 || !isPart(part)) return { name: rest.join("/"), version: null, part: "source" };
     return { name: rest.slice(0, -2).join("/"), version: rest.at(-2) === LATEST ? null : rest.at(-2)!, part };
 }
 export function definitionHref(name: string, version: string | null = null, part: DefinitionPart = "source"): string {
+    if (unpathable(name)) return "/definitions?" + new URLSearchParams({ name, ...(version ? { version } : {}), ...(part === "source" ? {} : { part }) }).toString();
     const segments = name.split("/"), plain = version === null && part === "source" && !(segments.length > 2 && isPart(segments.at(-1)));
     return "/definitions/" + [...segments, ...(plain ? [] : [version ?? LATEST, part])].map(encodeURIComponent).join("/");
 }

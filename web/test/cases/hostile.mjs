@@ -57,6 +57,25 @@ export default {
     await until(() => page.evaluate(() => { const t = document.querySelector('.table'); t.scrollTop = t.scrollHeight; return document.querySelectorAll('[data-row]').length; }).then(n => n >= names.length), 'all names are listed');
     const listed = await page.locator('.table').textContent();
     for (const name of names) check(listed.includes(name), 'the name ' + name);
+    // As items of a loop, and as what each was given; and as the name of a definition that is no path.
+    const loop = await service.start({ apiVersion: 'noetl.io/v2', kind: 'Playbook', metadata: { name: 'p', path: '../' + attacks[0] }, workload: { all: [] }, workflow: [{ step: 'each', loop: { in: '{{ all }}', iterator: 'one', spec: { mode: 'parallel', max_in_flight: 20 } }, tool: { kind: 'noop', input: { text: '{{ iter.one }}' } } }] }, { inputs: { all: attacks } });
+    await service.ended(loop.runId);
+    await page.goto(url + '/runs/' + loop.runId + '?step=each&show=items');
+    await page.locator('.member').nth(90).waitFor();
+    const items = await page.locator('.members').textContent();
+    await page.click('.drawer button:has-text("Next")');
+    await page.locator('[data-item="150"]').waitFor();
+    const shown = items + await page.locator('.members').textContent(), unseen = attacks.filter(t => !shown.includes(t));
+    check(unseen.length === 0, `${unseen.length} items are not shown as they are: ${unseen.slice(0, 3).join(' ')}`);
+    await page.click('.member >> nth=0');
+    await page.locator('.one').waitFor();
+    await page.click('.one button:has-text("What it was given")');
+    await page.locator('.given').first().waitFor();
+    await page.goto(url + '/definitions');
+    await page.click(`td a.nm:has-text("../${attacks[0]}")`);
+    await page.locator('.ver').first().waitFor();
+    await page.reload();
+    await page.locator(`h1:has-text("../${attacks[0]}")`).waitFor();
     check(!(await ran()), 'nothing of it ran');
     await page.context().close();
   },
