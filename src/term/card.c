@@ -62,9 +62,9 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
         fault_line(out, &step->fault);
     }
     if (look == LOOK_QUEUED) {
-        struct str pool = json_text(json_key(step->place, "pool"));
-        buf_text(out, pool.len ? "  for a worker of pool " : "  for a slot");
-        text_safe(out, pool);
+        struct str pool = json_text(json_key(step->place, "pool")), limit = json_text(json_key(step->place, "limit"));
+        buf_text(out, limit.len ? "  for limit " : pool.len ? "  for a worker of pool " : "  for a slot");
+        text_safe(out, limit.len ? limit : pool);
     }
     if (look == LOOK_SKIPPED) {
         buf_text(out, "  ");

@@ -230,13 +230,16 @@ void tree_event(struct tree *tree, const struct engine_event *event)
 
 void tree_place(void *context, const struct tool_place *place)
 {
-    const struct tree *tree = context;
+    struct tree *tree = context;
     struct flow *flow = tree_flow(tree, place->run);
     uint32_t at = flow ? map_get(&flow->index, place->step) : MAP_NONE;
     struct row *row = at == MAP_NONE ? NULL : &flow->rows[at];
     if (!row || (row->look != LOOK_RUNNING && row->look != LOOK_QUEUED)) return;
     if (row->look == LOOK_QUEUED && !place->waits && place->logical <= 1) row->began_ms = os_now().wall_ms;
     row->look = place->waits ? LOOK_QUEUED : LOOK_RUNNING;
+    struct row_text *text = place->waits && place->limit.len > 0 ? text_of(tree, row) : NULL;
+    row->limited = text != NULL;
+    if (text) keep_text(tree, text->note, place->limit);
 }
 
 void tree_output(struct tree *tree, struct str run, struct str step, struct str line)

@@ -17,6 +17,7 @@ struct row {
     struct str id;
     enum look look;
     enum step_kind kind;
+    bool limited; // QUEUED: for a place under the limit of steps in text->note
     bool stopped; // its last failure was that it was cancelled
     uint32_t attempt, attempt_max;
     uint32_t iteration, iteration_max; // playbooks: of its visits, without a limit

@@ -134,7 +134,7 @@ static void write_note(struct tree *tree, const struct flow *flow, const struct 
         buf_printf(out, "  (%s)", text ? text->note : "");
         break;
     case LOOK_QUEUED:
-        buf_text(out, "  for a slot");
+        buf_printf(out, "  for %s%s", row->limited ? "limit " : "a slot", row->limited ? text->note : "");
         break;
     case LOOK_RUNNING:
         if (row->kind == STEP_WAIT)

@@ -75,6 +75,7 @@ test_a_step_that_waits_is_queued_and_why_names_key_holders_and_position() {
     why_of r2 second .place.position 1 || fail "$(cat body)"
     cairn_is 0 why r2/second --server "$url"; has out 'limit pay as number 1'
     cairn_is 0 ps --server "$url"; has out 'queued second'
+    cairn_is 0 get r2 --server "$url"; has out 'for limit pay'
     cairn_is 0 limit ls --server "$url" -o json; equal "$(jq -c '.[] | [.name, .inUse, .waiting]' out)" '["pay",1,2]'
     cairn_is 0 limit get pay --server "$url"; has out '"runId":"r1","since":'
     # The number goes down when one before it is cancelled, and nothing of that one begins.
