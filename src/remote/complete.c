@@ -11,6 +11,7 @@ struct batch {
     atomic_size_t left; // elements that are not decided, and the call itself while it is being read
     struct arena memory; // of what is wrong with elements
     bool shared;         // all elements are about one task: those that are not refused have the state of the first of them
+    size_t lead;         // of those, the one that was decided
     size_t count;
     struct remote_answer answers[];
 };
@@ -32,12 +33,8 @@ static void batch_part(struct batch *batch)
 {
     if (atomic_fetch_sub(&batch->left, 1) != 1) return;
     struct buf body SCOPED(buf_release) = buf_of(1 << 20);
-    const struct remote_answer *first = NULL;
-    for (size_t i = 0; batch->shared && i < batch->count; i++) {
-        if (batch->answers[i].refused || batch->answers[i].state == REMOTE_OK) continue;
-        if (!first) first = &batch->answers[i];
-        batch->answers[i] = *first;
-    }
+    for (size_t i = batch->lead + 1; batch->shared && i < batch->count; i++)
+        if (!batch->answers[i].refused && !batch->answers[i].state) batch->answers[i] = batch->answers[batch->lead];
     int status = write_answer(&body, batch->answers, batch->count);
     if (!atomic_load(&batch->remote->mute)) batch->reply(batch->context, buf_ok(&body) ? status : 503, buf_str(&body));
     arena_release(&batch->memory);
@@ -244,6 +241,7 @@ void serve_reported(struct remote *r, const struct worker_call *call, const stru
         batch_refuse(batch, i, answers[i].refused);
     }
     while (first < count && (answers[first].refused || answers[first].state == REMOTE_OK)) first++;
+    batch->lead = first;
     if (first < count) {
         LOCKED(&r->mutex);
         batch->answers[first].state = take_result(r, call, json_text(json_key(&call->body, "token")),

@@ -345,7 +345,8 @@ test_worker_of_another_make_reports_in_events_NX_5_2_NX_5_3_NX_4b() {
     site 30s
     start r1 "$(shell a 'echo never run here')"
     (token=$worker_token; ask POST /v1/worker/poll '{"worker":"mine","max":1,"waitMs":10000}'; cp body polled)
-    events "$worker_token" "$(event step.started)" "$(event task.started)"; answers 200
+    events "$worker_token" "$(event step.started)" "$(event case.evaluated)" "$(event task.started)" "$(event task.attempt.started)"; answers 200
+    equal "$(jq -c '[.results[].state]' body)" '["ok","denied","ok","ok"]' 'each has a state'
     events "$worker_token" "$(event step.scheduled)"; answers 403; code_is EVENT_NOT_ALLOWED
     events "$worker_token" "$(event task.sang)"; answers 400; code_is EVENT_TYPE_UNKNOWN
     ask POST /v1/tokens '{"name":"o","roles":["Operator"]}'
