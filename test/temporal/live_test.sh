@@ -215,6 +215,7 @@ test_L3_a_worker_that_ends_gives_its_attempt_back_once() {
     start back "$(shell a "echo \$CAIRN_ENGINE_ATTEMPT >>$PWD/ran; [ \$CAIRN_ENGINE_ATTEMPT -gt 1 ] || sleep 1000; echo done")"
     wait_for test -s ran
     kill -TERM "$worker"
+    wait_for grep -q 'once more stops at once' w1.err # two signals of a kind at once may be one
     kill -TERM "$worker"
     temporal_worker w2
     wait_for ended back COMPLETED
