@@ -53,6 +53,7 @@ boot() {
         umount -l /.before
         exec env -i container=cairn-test PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd' boot "$1" >"$1.boot" 2>&1 &
     machine_outside=$!
+    disown # its end is no news
     echo $machine_outside >"$1.machine" # for who ends the test when this process has not
     local until=$((SECONDS + 60))
     while [ $SECONDS -lt $until ]; do
