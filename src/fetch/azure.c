@@ -118,18 +118,18 @@ static const struct account *account_find(const struct cloud *cloud, struct str 
     return NULL;
 }
 
-static enum code add_sas(const struct account *account, struct arena *arena, struct fetch_target *out, struct error *err)
+static enum code add_sas(const struct account *account, const struct fetch_call *call, struct arena *arena,
+                         struct fetch_target *out, struct error *err)
 {
-    struct str sas;
-    enum code rc = credential_read(&account->sas, arena, &sas, err);
+    struct str sas = call->signer ? call->signer->sas : STR("");
+    size_t before = out->path.len;
+    bool query = call->query.len > 0;
+    enum code rc = call->signer ? OK : credential_read(&account->sas, arena, &sas, err);
     if (rc || !sas.len) return rc;
     if (sas.ptr[0] == '?') sas = str_slice(sas, 1, sas.len);
-    char *path = ARENA_ARRAY(arena, out->path.len + sas.len + 1, char);
-    if (!path) return error_nomem(err);
-    memcpy(path, out->path.ptr, out->path.len);
-    path[out->path.len] = '?';
-    memcpy(path + out->path.len + 1, sas.ptr, sas.len);
-    out->path = (struct str){path, out->path.len + sas.len + 1};
+    out->path = with_query(out->path, sas, arena);
+    if (!out->path.ptr) return error_nomem(err);
+    if (query) *(char *)(uintptr_t)&out->path.ptr[before] = '&'; // it has one already
     return OK;
 }
 
@@ -156,10 +156,15 @@ static enum code add_signature(const struct account *account, const struct fetch
     struct shared_key request = {.account = account->name,
                                  .method = call->method.len ? call->method : STR("GET"),
                                  .path = out->path,
+                                 .query = call->query,
                                  .length = call->body.len,
                                  .headers = headers,
                                  .header_count = out->header_count};
-    enum code rc = credential_read(&account->key, arena, &request.key, err);
+    enum code rc = OK;
+    if (call->signer)
+        request.key = arena_copy(arena, call->signer->key); // it is wiped once the request is signed
+    else
+        rc = credential_read(&account->key, arena, &request.key, err);
     if (rc || !request.key.len) return rc;
     struct http_header *authorization = &headers[out->header_count];
     authorization->name = STR("Authorization");
@@ -173,7 +178,9 @@ enum code azure_target(const struct fetch_policy *policy, const struct uri *uri,
                        const struct cloud_time *time, struct arena *arena, struct fetch_target *out, struct error *err)
 {
     const struct cloud *cloud = &policy->azure;
-    const struct account *account = account_find(cloud, str_from(uri->host));
+    const struct account *configured = account_find(cloud, str_from(uri->host));
+    const struct account named = {.name = str_from(uri->host)};
+    const struct account *account = configured || !call->signer ? configured : &named;
     struct str blob;
     *out = (struct fetch_target){.reach = cloud->endpoint, .uri = cloud->endpoint.uri};
     if (!cloud->custom) {
@@ -182,12 +189,14 @@ enum code azure_target(const struct fetch_policy *policy, const struct uri *uri,
         memcpy(out->uri.host + strlen(uri->host), ".blob.core.windows.net", sizeof(".blob.core.windows.net"));
     }
     struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 3 + 4, struct http_header);
-    if (!headers || !uri_decode(uri->path, arena, &blob)) return error_nomem(err);
+    if (!headers) return error_nomem(err);
+    enum code rc = object_key(uri, call, arena, &blob, err);
+    if (rc) return rc;
     out->path = object_path(cloud->custom ? str_from(uri->host) : STR(""), blob, arena);
     if (!out->path.ptr) return error_nomem(err);
     out->headers = headers;
-    enum code rc = add_headers(call, time, arena, headers, &out->header_count, err);
-    if (!rc && account) {
+    rc = add_headers(call, time, arena, headers, &out->header_count, err);
+    if (!rc && account && !call->container) {
         static const struct customer_names names = {
             .algorithm = "x-ms-encryption-algorithm", .key = "x-ms-encryption-key", .hash = "x-ms-encryption-key-sha256"};
         size_t added = 0;
@@ -195,6 +204,8 @@ enum code azure_target(const struct fetch_policy *policy, const struct uri *uri,
         out->header_count += added;
     }
     if (!rc && account) rc = add_signature(account, call, arena, headers, out, err);
-    if (!rc && account) rc = add_sas(account, arena, out, err);
+    out->path = with_query(out->path, call->query, arena);
+    if (!rc && !out->path.ptr) rc = error_nomem(err);
+    if (!rc && account) rc = add_sas(account, call, arena, out, err);
     return rc;
 }

@@ -34,16 +34,8 @@ static enum code plain_target(const struct uri *uri, const struct rule *rule, co
                               struct arena *arena, struct fetch_target *out, struct error *err)
 {
     *out = (struct fetch_target){.uri = *uri, .reach = *rule, .headers = call->headers, .header_count = call->header_count};
-    out->path = uri->path;
-    if (!uri->query.len) return OK;
-    char *path = ARENA_ARRAY(arena, uri->path.len + uri->query.len + 1, char);
-    if (!path) return error_nomem(err);
-    memcpy(path, uri->path.ptr, uri->path.len);
-    path[uri->path.len] = '?';
-    memcpy(path + uri->path.len + 1, uri->query.ptr, uri->query.len);
-    out->path.ptr = path;
-    out->path.len = uri->path.len + uri->query.len + 1;
-    return OK;
+    out->path = with_query(uri->path, uri->query, arena);
+    return out->path.ptr ? OK : error_nomem(err);
 }
 
 // The tenant that named the URI does not learn why nothing answered: that would be a map of ports. The log of the service has it.

@@ -59,6 +59,15 @@ struct fetch_plans {
 void fetch_policy_plans(struct fetch_policy *policy, struct fetch_plans plans);
 
 // ---- calls
+// Who asks an object store instead of whom the configuration names: a task's own credential. Where the store is, the configuration says
+// all the same. Members that the scheme does not know are not looked at; all empty: the request is not signed.
+struct fetch_signer {
+    struct str key_id, secret, session; // s3, gs
+    struct str bearer;                  // gs: an access token instead of a signature
+    struct str key, sas;                // azure
+    struct str region;                  // empty: as configured
+};
+
 // Gets the body as it arrives, in pieces of any size. False: enough, the call ends with E_CANCELLED.
 typedef bool (*fetch_sink)(void *context, struct str bytes);
 
@@ -71,6 +80,9 @@ struct fetch_call {
     int64_t timeout_ms; // of the whole call; 0 = the policy's or link's. With a sink on a link: of silence
     size_t body_max;    // of the answer's body; 0 = the policy's or link's. Not for a sink
     bool repeatable;    // may be sent again after a kept connection broke (GET, HEAD, PUT and DELETE always may)
+    const struct fetch_signer *signer; // of an object store; NULL: as the policy says
+    struct str query;   // of an object store: what is asked of it, escaped. A URI has none
+    bool container;     // the bucket or container is asked, not the object; the URI is what the policy looks at all the same
     fetch_sink sink;    // of the body of a 2xx; other bodies come in the answer
     void *sink_context;
     bool (*stopped)(
@@ -100,6 +112,30 @@ void fetch_keep_close(struct fetch_keep *keep); // NULL is fine
 // As fetch_call. A call that may be repeated is sent once more when the kept connection turns out to be closed. `keep` may be NULL.
 enum code fetch_call_kept(const struct fetch_policy *policy, struct fetch_keep *keep, const struct fetch_call *call,
                           struct arena *arena, struct fetch_answer *answer, struct error *err) MUST_CHECK;
+
+// ---- objects of a store
+// "s3://bucket/key", the key escaped. In arena; ptr NULL: out of memory.
+struct str fetch_object_uri(const char *scheme, struct str bucket, struct str key, struct arena *arena);
+
+struct fetch_object {
+    struct str key;  // of azure without the container
+    int64_t size;    // -1: not said
+    struct str etag, modified; // as the store writes them
+};
+struct fetch_listing {
+    const struct fetch_object *objects;
+    size_t count;
+    struct str next; // where the next page begins; empty: this was the last one
+    int status;      // what the store answered; other than 200: no objects, and its answer is there
+    struct fetch_answer answer;
+};
+// A page of the names that begin with what call->uri names: s3://BUCKET/PREFIX, azure://ACCOUNT/CONTAINER/PREFIX. Names that the policy
+// does not allow are left out. `from` is `next` of the page before, or empty. Errors as fetch_call; E_CORRUPT: no list came.
+enum code fetch_list(const struct fetch_policy *policy, const struct fetch_call *call, struct str from, int64_t max,
+                     struct arena *arena, struct fetch_listing *out, struct error *err) MUST_CHECK;
+
+// What gzip has made small, up to FETCH_INFLATED_MAX and FETCH_RATIO_MAX: E_CORRUPT, E_LIMIT, E_NOMEM.
+enum code fetch_inflate(struct str from, struct arena *arena, struct str *bytes, struct error *err) MUST_CHECK;
 
 // ---- plans
 struct plan_ref {

@@ -134,6 +134,9 @@ struct cloud_time {
     int64_t now_ms;    // wall clock, corrected
     struct str region; // other than the configured one; empty = none
 };
+// The path of a URI as its request needs it, decoded: of the object, or of the bucket (azure: the container) when that is asked.
+enum code object_key(const struct uri *uri, const struct fetch_call *call, struct arena *arena, struct str *out,
+                     struct error *err) MUST_CHECK;
 // E_NOT_FOUND (a credential), E_NOMEM.
 enum code s3_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
                     const struct cloud_time *time, struct arena *arena, struct fetch_target *out,
@@ -141,6 +144,8 @@ enum code s3_target(const struct fetch_policy *policy, const struct uri *uri, co
 enum code azure_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
                        const struct cloud_time *time, struct arena *arena, struct fetch_target *out,
                        struct error *err) MUST_CHECK;
+// The same with "?query" behind it; empty: nothing.
+struct str with_query(struct str path, struct str query, struct arena *arena);
 // "/first/key", escaped as signatures want it. ptr NULL: out of memory.
 struct str object_path(struct str first, struct str key, struct arena *arena);
 bool region_valid(struct str region);

@@ -58,7 +58,7 @@ static enum code inflate_all(z_stream *stream, struct str from, struct buf *out,
     }
 }
 
-static enum code gunzip(struct str from, struct arena *arena, struct str *bytes, struct error *err)
+enum code fetch_inflate(struct str from, struct arena *arena, struct str *bytes, struct error *err)
 {
     z_stream stream = {.next_in = (Bytef *)(uintptr_t)from.ptr, .avail_in = (uInt)from.len};
     if (inflateInit2(&stream, 15 + 16) != Z_OK) return error_nomem(err);
@@ -136,7 +136,7 @@ enum code fetch_plan(const struct fetch_policy *policy, const struct plan_ref *r
     rc = load(policy, ref, gzip, arena, &stored, trip, err);
     if (rc) return rc;
     plain = stored;
-    if (gzip) rc = gunzip(stored, arena, &plain, err);
+    if (gzip) rc = fetch_inflate(stored, arena, &plain, err);
     if (rc) return rc;
     trip->actual = sha256(plain);
     bool sized = !ref->size || ref->size == stored.len || ref->size == plain.len;

@@ -210,6 +210,26 @@ bool sigv4_sign(const struct sigv4 *request, struct arena *arena, struct http_he
 
 // ---- where an object is
 
+struct str with_query(struct str path, struct str query, struct arena *arena)
+{
+    if (!query.len || !path.ptr) return path;
+    char *text = ARENA_ARRAY(arena, path.len + query.len + 1, char);
+    if (!text) return (struct str){0};
+    memcpy(text, path.ptr, path.len);
+    text[path.len] = '?';
+    memcpy(text + path.len + 1, query.ptr, query.len);
+    return (struct str){text, path.len + query.len + 1};
+}
+
+enum code object_key(const struct uri *uri, const struct fetch_call *call, struct arena *arena, struct str *out,
+                     struct error *err)
+{
+    struct str path = uri->path;
+    size_t container = uri->scheme == SCHEME_AZURE ? str_find(path, '/', 1) : 1;
+    if (call->container) path = str_slice(path, 0, container);
+    return uri_decode(path, arena, out) ? OK : error_nomem(err);
+}
+
 // '/' and unreserved characters as they are, all else escaped, once, in upper case: what the signature is over.
 struct str object_path(struct str first, struct str key, struct arena *arena)
 {
@@ -266,6 +286,32 @@ enum code customer_headers(const struct secret_source *ref, const struct custome
     return OK;
 }
 
+static enum code signer_of(const struct cloud *cloud, const struct fetch_call *call, struct arena *arena,
+                           struct sigv4 *request, struct error *err)
+{
+    const struct fetch_signer *own = call->signer;
+    if (own) {
+        // Copies: the secret is wiped once the request is signed, and a second one may have to be.
+        request->key_id = own->key_id;
+        request->secret = arena_copy(arena, own->secret);
+        request->token = own->session;
+        return request->secret.ptr ? OK : error_nomem(err);
+    }
+    enum code rc = credential_read(&cloud->key_id, arena, &request->key_id, err);
+    if (!rc) rc = credential_read(&cloud->secret, arena, &request->secret, err);
+    if (!rc) rc = credential_read(&cloud->token, arena, &request->token, err);
+    return rc;
+}
+
+static enum code bearer(struct str token, struct arena *arena, struct http_header *out, struct error *err)
+{
+    struct buf text = buf_of(65536);
+    buf_text(&text, "Bearer ");
+    buf_add(&text, token);
+    *out = (struct http_header){STR("Authorization"), buf_keep(&text, arena)};
+    return out->value.ptr ? OK : error_nomem(err);
+}
+
 static enum code sign(const struct cloud *cloud, const struct fetch_call *call, const struct cloud_time *time,
                       struct str region, struct arena *arena, struct fetch_target *out, struct error *err)
 {
@@ -279,20 +325,23 @@ static enum code sign(const struct cloud *cloud, const struct fetch_call *call, 
                             .now_ms = time->now_ms,
                             .method = call->method.len ? call->method : STR("GET"),
                             .path = out->path,
+                            .query = call->query,
                             .body = sha256(call->body)};
-    enum code rc = credential_read(&cloud->key_id, arena, &request.key_id, err);
-    if (!rc) rc = credential_read(&cloud->secret, arena, &request.secret, err);
-    if (!rc) rc = credential_read(&cloud->token, arena, &request.token, err);
+    enum code rc = signer_of(cloud, call, arena, &request, err);
     if (rc) return rc;
     struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 3 + 4, struct http_header);
     request.host = host_header(&out->uri, arena);
     if (!headers || !request.host.ptr) return error_nomem(err);
     if (call->header_count) memcpy(headers, call->headers, call->header_count * sizeof(*headers));
     size_t added = 0;
-    rc = customer_headers(&cloud->customer, &customer_names, arena, headers + call->header_count, &added, err);
+    // A request for the bucket needs no key of its objects.
+    if (!call->container)
+        rc = customer_headers(&cloud->customer, &customer_names, arena, headers + call->header_count, &added, err);
     if (rc) return rc;
     request.headers = out->headers = headers;
     request.header_count = out->header_count = call->header_count + added;
+    if (call->signer && call->signer->bearer.len)
+        return bearer(call->signer->bearer, arena, &headers[out->header_count++], err);
     if (!request.key_id.len) return OK;
     bool good = sigv4_sign(&request, arena, headers + out->header_count, &added);
     OPENSSL_cleanse((void *)(uintptr_t)request.secret.ptr, request.secret.len);
@@ -305,12 +354,17 @@ enum code s3_target(const struct fetch_policy *policy, const struct uri *uri, co
 {
     const struct cloud *cloud = uri->scheme == SCHEME_GS ? &policy->gs : &policy->s3;
     struct str region = time->region.len ? time->region : cloud->region, key;
+    if (!time->region.len && call->signer && call->signer->region.len) region = call->signer->region;
+    if (!region_valid(region)) return error_set(err, E_INVALID, "the region is not a plain word");
     bool in_path = cloud->custom || uri->scheme == SCHEME_GS;
     *out = (struct fetch_target){.reach = cloud->endpoint, .uri = cloud->endpoint.uri};
     if (!cloud->custom && !provider(uri, region, &out->uri))
         return error_set(err, E_LIMIT, "the bucket's name is too long");
-    if (!uri_decode(uri->path, arena, &key)) return error_nomem(err);
+    enum code rc = object_key(uri, call, arena, &key, err);
+    if (rc) return rc;
     out->path = object_path(in_path ? str_from(uri->host) : STR(""), key, arena);
     if (!out->path.ptr) return error_nomem(err);
-    return sign(cloud, call, time, region, arena, out, err);
+    rc = sign(cloud, call, time, region, arena, out, err);
+    out->path = with_query(out->path, call->query, arena);
+    return rc || out->path.ptr ? rc : error_nomem(err);
 }
