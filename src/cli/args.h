@@ -47,6 +47,7 @@
     X(RETENTION, "artifact-retention", 0, "LIST", "", "how long files of steps are kept, by kind: report=7d,default=30d") \
     X(EXPIRED, "expired", 0, NULL, "", "only artifacts whose time is over")                                            \
     X(LIMITS, "limits", 0, "LIST", "", "what one run may come to: events=N, bytes, segments, iterations, sqlBytes")     \
+    X(CONTAINERS, "containers", 0, "FILE", "", "file that says who runs containers (default: nobody)")                  \
     X(FETCH, "fetch", 0, "FILE", "", "file that says where tasks may send requests (default: nowhere)")               \
     X(MAX_STEPS, "max-steps", 0, "N", "", "steps that a document may have, up to 100000 (default: 10000)")             \
     X(PLUGIN, "plugin", 0, "FILE", "", "a shared object with kinds of steps (repeat)")                                 \

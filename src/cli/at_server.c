@@ -64,7 +64,8 @@ static int start_body(struct cli *cli, const struct document *document, const st
 static int check_flags(struct cli *cli)
 {
     static const enum flag here[] = {FLAG_PLUGIN, FLAG_LIMITS, FLAG_RETENTION, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS,
-                                     FLAG_TOOLS,  FLAG_NO_RUN,  FLAG_RESULTS, FLAG_TEMPORAL, FLAG_NAMESPACE,   FLAG_TASK_QUEUE};
+                                     FLAG_CONTAINERS, FLAG_TOOLS, FLAG_NO_RUN, FLAG_RESULTS, FLAG_TEMPORAL, FLAG_NAMESPACE,
+                                     FLAG_TASK_QUEUE};
     for (size_t i = 0; i < ARRAY_COUNT(here); i++) {
         if (!args_has(&cli->args, here[i])) continue;
         cli_fail(cli, EXIT_USAGE, "--%s is for runs in this process, and this one is a server's",

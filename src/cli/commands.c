@@ -9,7 +9,7 @@
 // Signals that may be followed by going on with the run in the foreground.
 #define DRIVE_FLAGS                                                                                                    \
     FLAG_PROGRESS, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_NO_RUN, FLAG_LIMITS, FLAG_RETENTION, FLAG_PLUGIN, \
-        FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS
+        FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_CONTAINERS, FLAG_TOOLS
 // What is to be different in a new run that takes over from another.
 #define FORK_FLAGS                                                                                                     \
     FLAG_SET, FLAG_INPUT, FLAG_EDIT, FLAG_EDIT_FILE, FLAG_PLAN, FLAG_FROM, FLAG_RUN_ID, FLAG_REASON, FLAG_DRY_RUN,     \

@@ -33,6 +33,7 @@ static const struct setting settings[] = {
     {"ca-file", FLAG_CA_FILE, "", "certificates that the server's is checked against"},
     {"secrets", FLAG_SECRETS, "", "file with the providers of secret://PROVIDER/NAME"},
     {"credentials", FLAG_CREDENTIALS, "", "file with the credentials of the tasks of playbooks"},
+    {"containers", FLAG_CONTAINERS, "", "file that says who runs the containers of playbooks"},
     {"fetch", FLAG_FETCH, "", "file that says where tasks of a worker may send requests"},
     {"tools", FLAG_TOOLS, "", "directory of further tools of playbooks"},
 };

@@ -42,6 +42,19 @@ int fetch_read(struct cli *cli, struct fetch_policy **out)
     return cli_fail(cli, EXIT_USAGE, "--fetch: %s", err.message);
 }
 
+int containers_read(struct cli *cli, const struct container_settings **out)
+{
+    struct json table;
+    struct error err = {0};
+    int code = table_read(cli, FLAG_CONTAINERS, "containers", "who runs containers", "task.md", &table);
+    if (code || !table.type) return code;
+    struct container_settings *made = ARENA_NEW(&cli->io.arena, struct container_settings);
+    if (!made) return cli_nomem(cli);
+    *out = made;
+    if (container_settings_parse(&table, &cli->io.arena, made, &err) == OK) return EXIT_OK;
+    return cli_fail(cli, EXIT_USAGE, "--containers: %s", err.message);
+}
+
 int limits_read(struct cli *cli, struct engine_limits *out, uint64_t *sql_bytes)
 {
     struct str text = args_text(&cli->args, FLAG_LIMITS, "");
@@ -88,5 +101,6 @@ int tasking_read(struct cli *cli, struct task_options *out)
     *out = (struct task_options){.plugins = plugins.len ? plugins.ptr : NULL, .self = tasking_self(cli)};
     struct engine_limits limits = {0};
     int code = limits_read(cli, &limits, &out->sql_bytes);
+    if (!code) code = containers_read(cli, &out->containers);
     return code ? code : credentials_read(cli, &out->credentials);
 }

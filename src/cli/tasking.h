@@ -1,4 +1,4 @@
-// --tools, --credentials, --fetch and --limits: the tasks of playbooks in this process.
+// --tools, --credentials, --containers, --fetch and --limits: the tasks of playbooks in this process.
 #ifndef CAIRN_CLI_TASKING_H
 #define CAIRN_CLI_TASKING_H
 
@@ -10,6 +10,8 @@
 int credentials_read(struct cli *cli, struct json *out);
 // Where tasks may send requests, of --fetch FILE; without it nowhere. EXIT_OK, or what was reported.
 int fetch_read(struct cli *cli, struct fetch_policy **out);
+// Who runs containers, of --containers FILE; NULL without it. EXIT_OK, or what was reported.
+int containers_read(struct cli *cli, const struct container_settings **out);
 // What one run may come to, of --limits. `sql_bytes` may be NULL. EXIT_OK, or what was reported.
 int limits_read(struct cli *cli, struct engine_limits *out, uint64_t *sql_bytes);
 // How long artifacts are kept, of --artifact-retention. EXIT_OK, or what was reported.

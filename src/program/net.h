@@ -172,6 +172,12 @@ struct net {
     X("artifact", "reads or writes a stored result")                                                                   \
     X("nats", "puts, gets and publishes with NATS")                                                                    \
     X("transfer", "moves rows from one place to another")                                                              \
+    X("s3", "reads, writes and lists objects of S3 or its like")                                                       \
+    X("gcs", "reads, writes and lists objects of Google Cloud Storage")                                                \
+    X("azure", "reads, writes and lists blobs of Azure")                                                               \
+    X("container", "runs a program in a container")                                                                    \
+    X("mcp", "asks a server of the Model Context Protocol")                                                            \
+    X("snowflake", "runs SQL through Snowflake's SQL API")                                                             \
     X("wait", "waits")                                                                                                 \
     X("event", "waits for an event from outside")
 // Numbers as people write them, perhaps as text. Seconds may be a duration ("5m"). E_INVALID: it is none; E_LIMIT: out of bounds.

@@ -50,8 +50,11 @@ static bool is_control(struct str key, const struct json *value)
 static struct str canonical_key(struct str kind, struct str key)
 {
     static const char *const sql[] = {"query", "commands", "sql", "statement", "statements"};
-    if (str_is(key, "args")) return STR("input");
-    if (str_is(key, "endpoint")) return STR("url");
+    // Arguments of a program, the address of a store: words of these tools.
+    bool own = str_is(key, "args") ? STR_AMONG(kind, "container", "mcp")
+                                   : str_is(key, "endpoint") && STR_AMONG(kind, "s3", "gcs", "azure");
+    if (str_is(key, "args") && !own) return STR("input");
+    if (str_is(key, "endpoint") && !own) return STR("url");
     if (str_is(kind, "playbook") && str_is(key, "payload")) return STR("input");
     if (str_is(kind, "playbook") && str_is(key, "result_step")) return STR("return_step");
     if (!str_is(kind, "postgres") && !str_is(kind, "sqlite") && !str_is(kind, "duckdb")) return key;
@@ -319,8 +322,8 @@ bool is_task_kind(const struct reader *r, struct str name)
 // Kinds of the language that no tool here has: those of clouds, clusters and runtimes. A plug-in may, where the task is run.
 static bool is_elsewhere(struct str name)
 {
-    return STR_AMONG(name, "container", "gcs", "snowflake", "snowflake_transfer", "ducklake", "gateway", "agent",
-                     "script", "rhai", "mcp");
+    return STR_AMONG(name, "snowflake_transfer", "ducklake", "gateway", "agent",
+                     "script", "rhai", "subscription", "auth", "sink");
 }
 
 void hint_kinds(struct reader *r, struct diagnostic *d, struct str name)
@@ -397,7 +400,7 @@ static const struct deprecated spec_deprecated[] = {
 // The input of the step is also that of its tasks, under their own.
 bool takes_input(struct str kind)
 {
-    return STR_AMONG(kind, "python", "playbook", "artifact") || !net_kind_known(kind);
+    return STR_AMONG(kind, "python", "playbook", "artifact", "s3", "gcs", "azure", "mcp") || !net_kind_known(kind);
 }
 
 static void read_with(struct playbook *pb, const struct json *body, const struct json *entry,

@@ -341,6 +341,7 @@ static enum code task_options(struct service *service, struct error *err)
     service->task = (struct task_options){.policy = policy,
                                           .plugins = settings->tools_dir.len ? settings->tools_dir.ptr : NULL,
                                           .credentials = settings->credentials,
+                                          .containers = settings->containers,
                                           .self = settings->self,
                                           .sql_bytes = settings->sql_bytes};
     return rc;

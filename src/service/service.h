@@ -101,6 +101,7 @@ struct service_settings {
     const struct tool_secrets *secrets;
     struct json credentials; // of the tasks of playbooks, by name (docs/format/task.md); type 0 = none
     const char *self;        // as in task_options
+    const struct container_settings *containers; // who runs those of playbooks; NULL: nobody
     struct str tools_dir;    // executables that are further tools of playbooks; empty = none
     // What is refused first (OVERLOADED), so that signals still get through, answers stay quick and memory bounded:
     uint32_t starts_max;       // new runs that wait for the engine at once. 0 = 1000

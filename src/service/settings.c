@@ -122,6 +122,14 @@ static enum code read_secrets(const struct json *value, struct arena *arena, str
     return rc;
 }
 
+static enum code read_containers(const struct json *value, struct arena *arena, struct service_settings *out, struct error *err)
+{
+    struct container_settings *made = ARENA_NEW(arena, struct container_settings);
+    if (!made) return error_nomem(err);
+    out->containers = made;
+    return container_settings_parse(value, arena, made, err);
+}
+
 static enum code read_routes(const struct json *list, struct arena *arena, struct service_settings *out,
                              struct error *err)
 {
@@ -254,6 +262,7 @@ static void read_parts(struct form *form, struct service_settings *out)
     if ((value = form_any(form, "confinement"))) form->rc = read_confinement(value, form->arena, out, form->err);
     if ((value = form_any(form, "secrets"))) form->rc = read_secrets(value, form->arena, out, form->err);
     if ((value = form_take(form, "temporal", JSON_OBJECT))) form->rc = read_temporal(value, form->arena, out, form->err);
+    if ((value = form_take(form, "containers", JSON_OBJECT))) form->rc = read_containers(value, form->arena, out, form->err);
     if ((value = form_any(form, "fetch"))) form->rc = fetch_policy_parse(value, form->arena, &out->fetch, form->err);
     if ((value = form_take(form, "limits", JSON_OBJECT)))
         form->rc = engine_limits_parse(value, form->arena, &out->limits, &out->sql_bytes, form->err);
@@ -291,6 +300,7 @@ static const struct {
     {"secrets", "providers of secret://PROVIDER/NAME", "table"},
     {"credentials", "of the tasks of playbooks, by name", "table"},
     {"tools", "directory of executables that are further tools of playbooks", "absolute path"},
+    {"containers", "who runs the containers of playbooks, and what each may come to", "table"},
     {"pause", "how runs pause that do not say: drainTimeoutMs (300000), cancelOnPause (false)", "table"},
     {"stateStore", "how long a result may wait for the store (3000 ms)", "table"},
     {"fetch", "what plans and webhooks may be fetched from", "table"},

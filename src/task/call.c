@@ -148,6 +148,18 @@ void call_log(struct task_call *call, bool is_stderr, const char *format, ...)
     step_log_take(&call->log, is_stderr, STR("\n"));
 }
 
+bool call_argument(struct task_call *call, struct str text)
+{
+    enum { SECRET_MIN = 4 }; // shorter ones are not masked either
+    for (size_t i = 0; i < call->secret_count; i++) {
+        struct str secret = call->secrets[i].value;
+        if (secret.len >= SECRET_MIN && text.len && memmem(text.ptr, text.len, secret.ptr, secret.len))
+            return call_fail(call, TASK_CLIENT, "SECRET_IN_ARGUMENT",
+                             "an argument holds a secret, and arguments can be read by everybody on the machine: give it by env");
+    }
+    return true;
+}
+
 // ---- files
 
 bool call_confined(const struct task_call *call)

@@ -1,4 +1,4 @@
-// Kinds that run a user's SQL: not in the memory of a service, but in a process of their own, which is confined as a step is and is this
+// Kinds that run a user's SQL, or speak with a user's program: not in the memory of a service, but in a process of their own, which is
 // program once more (`cairn __task`).
 //
 //   call --child_run--> {"kind", "with", "keychain", "credentials", ...} on stdin --task_child_main--> outcome on descriptor 3
@@ -14,7 +14,8 @@ enum { OUTCOME_FD = 3, READS_MAX = 16 };
 
 bool child_wanted(const struct task_call *call)
 {
-    return call->kind->ready && tasks_options(call->tasks)->self && call_confined(call);
+    const struct task_kind *kind = call->kind;
+    return kind->ready && tasks_options(call->tasks)->self && (kind->apart ? kind->apart(call) : call_confined(call));
 }
 
 // ---- here
@@ -95,7 +96,8 @@ static bool write_parcel(struct parcel *parcel, struct buf *out)
     const struct tool_request *request = call_request(call);
     const struct tool_confinement *cage = tasks_options(call->tasks)->confinement;
     struct json with, whole = json_object();
-    bool good = call->kind->ready(call, &with) && add_all(parcel, &with) &&
+    // Only SQL is reached with credentials from there, and has a network for it: what is called so elsewhere is a word like any other.
+    bool good = call->kind->ready(call, &with) && (call->kind->apart || add_all(parcel, &with)) &&
                 call_put(call, &whole, "kind", json_string(str_from(call->kind->name))) &&
                 call_put(call, &whole, "with", with) && call_put(call, &whole, "keychain", parcel->keychain) &&
                 call_put(call, &whole, "credentials", parcel->credentials) &&
@@ -106,8 +108,8 @@ static bool write_parcel(struct parcel *parcel, struct buf *out)
                 call_put(call, &whole, "step", json_string(request->step)) &&
                 call_put(call, &whole, "artifactsDir", json_string(request->artifacts_dir)) &&
                 call_put(call, &whole, "sqlBytes", json_count(sql_bytes(call))) &&
-                put_paths(call, &whole, "read", cage->read, cage->read_count) &&
-                put_paths(call, &whole, "write", cage->write, cage->write_count);
+                put_paths(call, &whole, "read", cage ? cage->read : NULL, cage ? cage->read_count : 0) &&
+                put_paths(call, &whole, "write", cage ? cage->write : NULL, cage ? cage->write_count : 0);
     if (!good) return false;
     json_write(out, &whole);
     return buf_ok(out) || call_no_memory(call);

@@ -125,7 +125,7 @@ static bool split_url(struct str url, struct str *origin, struct str *target)
 
 // ---- one request
 
-static bool refused(struct task_call *call, enum code rc, const struct error *err)
+bool web_refused(struct task_call *call, enum code rc, const struct error *err)
 {
     bool policy = rc == E_DENIED && strncmp(err->message, "PLAN_URI_NOT_ALLOWED", 20) == 0;
     if (rc == E_TIMEOUT)
@@ -150,7 +150,7 @@ bool web_call(struct task_call *call, const struct web_call *request, struct fet
     struct error err = {0};
     struct str url = tidy_url(call, request->url), origin, target;
     int64_t timeout = request->timeout_ms > 0 ? request->timeout_ms : TIMEOUT_DEFAULT_MS;
-    if (call_left_ms(call) < timeout) timeout = call_left_ms(call);
+    if (!request->regardless && call_left_ms(call) < timeout) timeout = call_left_ms(call);
     struct fetch_call to = {.method = request->method,
                             .uri = url,
                             .headers = request->headers,
@@ -158,14 +158,14 @@ bool web_call(struct task_call *call, const struct web_call *request, struct fet
                             .body = request->body,
                             .timeout_ms = timeout,
                             .body_max = TASK_BODY_MAX,
-                            .stopped = call_stopped,
+                            .stopped = request->regardless ? NULL : call_stopped,
                             .stop_context = call};
     bool object = str_starts(url, STR("s3://")) || str_starts(url, STR("gs://")) || str_starts(url, STR("azure://"));
     enum code rc;
     if (policy) {
         if (!call->room->keep) call->room->keep = fetch_keep_open(); // without one each call has its own connection
         rc = fetch_call_kept(policy, call->room->keep, &to, call->arena, answer, &err);
-        return rc ? refused(call, rc, &err) : true;
+        return rc ? web_refused(call, rc, &err) : true;
     }
     if (object || !split_url(url, &origin, &target)) {
         call_fail(call, TASK_CLIENT, "URL_INVALID",
@@ -179,7 +179,7 @@ bool web_call(struct task_call *call, const struct web_call *request, struct fet
     if (!target.len || target.ptr[0] == '?') target = call_printf(call, "/%.*s", STR_ARG(target));
     to.uri = target;
     rc = fetch_link_call(link, &to, call->arena, answer, &err);
-    return rc ? refused(call, rc, &err) : true;
+    return rc ? web_refused(call, rc, &err) : true;
 }
 
 // ---- the kind

@@ -4,6 +4,8 @@
 //   call.c      fields, logs, processes, files            keychain.c  secrets in their places; credentials by name
 //   oauth.c     tokens that are fetched, and kept         one file per kind: its vtable is in KIND_LIST
 //   child.c     kinds in a process of their own            script.c    texts that stand elsewhere
+//   container*.c  programs in containers                 mcp.c      servers of the Model Context Protocol
+//   object.c    three kinds of object stores               jwt.c       tokens signed with a key
 //
 // A kind runs on a thread of the pool and may block, as long as it looks at call_stopped at least every 100 ms. It ends by
 // setting an outcome: call_done or call_fail, the last one counts.
@@ -30,6 +32,7 @@ struct task_kind {
     bool process; // its lines and its log are those of a process
     // It runs a user's SQL: in a service in a process of its own (child.c), which gets these fields. What is to be fetched is fetched here.
     bool (*ready)(struct task_call *call, struct json *with);
+    bool (*apart)(const struct task_call *call); // whether it is to run so, on a command line too; NULL: where tasks are confined
 };
 
 // Errors of §3.9: kind, whether the same again could go well.
@@ -137,6 +140,8 @@ struct str json_as_text(const struct json *value,
 struct str call_printf(struct task_call *call, const char *format, ...) PRINTF_LIKE(2, 3); // ptr never NULL
 // A line for the log of the step, and for the observer. Masked.
 void call_log(struct task_call *call, bool is_stderr, const char *format, ...) PRINTF_LIKE(3, 4);
+// False: the outcome says that an argument of a process holds a secret, which everybody on the machine could read.
+bool call_argument(struct task_call *call, struct str text);
 bool call_confined(const struct task_call *call);
 bool call_strict(const struct task_call *call); // of a service or a worker: what a task names beside a credential is refused
 // A path of a task that is not confined, below its directory when it is relative. False: the outcome says why.
@@ -180,6 +185,10 @@ bool call_named(struct task_call *call, struct str name, struct json *out, bool 
 bool child_wanted(const struct task_call *call);
 void child_run(struct task_call *call);
 
+// ---- shell.c: also for container
+// What a process gave, as a result: its texts, its exit code, and JSON that it wrote. `image` may be none.
+void process_done(struct task_call *call, struct tool_result *ended, size_t most, struct json image); // most: bytes of output
+
 // ---- plugin.c
 void call_take_outcome(struct task_call *call, const struct json *answer); // of another process; what is none is a result
 
@@ -195,11 +204,23 @@ struct web_call {
     size_t header_count;
     struct str body;
     int64_t timeout_ms; // 0 = 30 s
+    bool regardless;    // also when the task has ended: to give back what it had begun elsewhere
 };
 // Members of an object as name=value&..., escaped; lists give their name several times. `plus`: blanks as +. A text stays as it is.
 struct str web_form(struct task_call *call, const struct json *members, bool plus);
 // One request under the policy. Any status is true. False: the outcome is set.
 bool web_call(struct task_call *call, const struct web_call *request, struct fetch_answer *answer);
+
+// What the client refused, or could not reach, as an outcome: false.
+bool web_refused(struct task_call *call, enum code rc, const struct error *err);
+
+// ---- jwt.c
+typedef struct json (*jwt_claims)(struct task_call *call, struct str fingerprint, const void *context);
+// A token over the claims, signed with an RSA key in PEM. `fingerprint`: "SHA256:..." of its public half. Hidden from now on.
+bool jwt_rs256(struct task_call *call, struct str pem, struct str passphrase, jwt_claims claims, const void *context,
+               struct str *out);
+// An access token of Google for the key of a service account: an object, or its JSON.
+bool google_token(struct task_call *call, const struct json *account, struct str *out);
 
 // ---- script.c: what `script` names
 struct script_place {
@@ -218,6 +239,8 @@ struct sql_params {
     const struct json *values; // an array or an object
     size_t *next;              // of an array: the first that no %s has taken yet
 };
+// The end of the text, name or comment that begins there, of which nothing is SQL; `at` when none does.
+size_t sql_hidden(struct str sql, size_t at);
 // Names (:name, %(name)s) and %s become $1, $2, ...; *list has their values. `params` may be NULL.
 bool sql_bind(struct task_call *call, struct str sql, const struct sql_params *params, struct str *out,
               struct json *list);
@@ -258,7 +281,13 @@ extern const struct base_ops postgres_ops, sqlite_ops;
     X(secrets)                                                                                                         \
     X(artifact)                                                                                                        \
     X(nats)                                                                                                            \
-    X(transfer)
+    X(transfer)                                                                                                        \
+    X(s3)                                                                                                              \
+    X(gcs)                                                                                                             \
+    X(azure)                                                                                                           \
+    X(container)                                                                                                       \
+    X(mcp)                                                                                                             \
+    X(snowflake)
 #define X(name) extern const struct task_kind kind_##name;
 TASK_KIND_LIST(X)
 #undef X

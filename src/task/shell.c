@@ -54,6 +54,27 @@ static bool environment_of(struct task_call *call, struct tool_request *request)
     return true;
 }
 
+void process_done(struct task_call *call, struct tool_result *ended, size_t most, struct json image)
+{
+    if (ended->ok && ended->truncated && call_request(call)->overflow == OVERFLOW_FAIL) {
+        call_fail(call, TASK_SCHEMA, "PAYLOAD_TOO_LARGE", FAULT_OVERFLOW FAULT_OVERFLOW_WAY,
+                  (unsigned long long)ended->output_size, most);
+        return;
+    }
+    // The file has all of it; the engine puts the reference beside.
+    call->out.spilled = ended->spilled;
+    if (ended->spilled) ended->output = STR(""), ended->truncated = false;
+    struct str out = arena_copy(call->arena, ended->output), err = arena_copy(call->arena, ended->errors);
+    struct json data = call_parse(call, out.ptr ? out : STR(""), false);
+    int64_t code = ended->ok ? 0 : ended->fault.has_exit ? ended->fault.exit_code : -1;
+    struct json result =
+        JSON_OF(call->arena, {"stdout", json_text_made(out)}, {"stderr", json_text_made(err)},
+                {"exit_code", json_int(code)}, {"data", json_when(data.type != JSON_STRING, data)},
+                {"truncated", json_flag(ended->truncated)}, {"image", image});
+    call_done(call, result);
+    if (json_ok(&result) && !ended->ok) call_process_failed(call, ended);
+}
+
 static void run(struct task_call *call)
 {
     static const char *const names[] = {"cmds", "cmd", "commands", "command", "script", "code"};
@@ -67,24 +88,7 @@ static void run(struct task_call *call)
     struct tool_result ended;
     if (!command_of(call, &request, cmds) || !environment_of(call, &request) || !call_process(call, &request, &ended))
         return;
-    if (ended.ok && ended.truncated && call_request(call)->overflow == OVERFLOW_FAIL) {
-        call_fail(call, TASK_SCHEMA, "PAYLOAD_TOO_LARGE", FAULT_OVERFLOW FAULT_OVERFLOW_WAY,
-                  (unsigned long long)ended.output_size, request.output_max);
-        tool_result_free(&ended);
-        return;
-    }
-    // The file has all of it; the engine puts the reference beside.
-    call->out.spilled = ended.spilled;
-    if (ended.spilled) ended.output = STR(""), ended.truncated = false;
-    struct str out = arena_copy(call->arena, ended.output), err = arena_copy(call->arena, ended.errors);
-    struct json data = call_parse(call, out.ptr ? out : STR(""), false);
-    int64_t code = ended.ok ? 0 : ended.fault.has_exit ? ended.fault.exit_code : -1;
-    struct json result =
-        JSON_OF(call->arena, {"stdout", json_text_made(out)}, {"stderr", json_text_made(err)},
-                {"exit_code", json_int(code)}, {"data", json_when(data.type != JSON_STRING, data)},
-                {"truncated", json_flag(ended.truncated)});
-    call_done(call, result);
-    if (json_ok(&result) && !ended.ok) call_process_failed(call, &ended);
+    process_done(call, &ended, request.output_max, json_none());
     tool_result_free(&ended);
 }
 

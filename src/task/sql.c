@@ -50,7 +50,7 @@ static size_t skip_dollar(struct str sql, size_t at)
     return sql.len;
 }
 
-static size_t skip_hidden(struct str sql, size_t at)
+size_t sql_hidden(struct str sql, size_t at)
 {
     char c = sql.ptr[at], next = at + 1 < sql.len ? sql.ptr[at + 1] : '\0';
     if (c == '\'') {
@@ -81,7 +81,7 @@ static size_t sql_split(struct str script, struct str *out, size_t max)
             filled = false;
             continue;
         }
-        size_t end = skip_hidden(script, at);
+        size_t end = sql_hidden(script, at);
         char c = script.ptr[at];
         filled |= end > at ? !is_comment(script, at) : !(c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f');
         at = end > at ? end : at + 1;
@@ -288,7 +288,7 @@ bool sql_bind(struct task_call *call, struct str sql, const struct sql_params *g
     bool good = true;
     uint32_t highest = 0;
     for (size_t at = 0; good && at < sql.len;) {
-        size_t end = skip_hidden(sql, at);
+        size_t end = sql_hidden(sql, at);
         if (end == at)
             good = bind_at(b, at, &end);
         else

@@ -372,9 +372,9 @@ static void run_kind(struct task_call *call)
         call_fail(call, TASK_CLIENT, "UNKNOWN_KIND", "no tool is called %.*s here", STR_ARG(call->name));
         return;
     }
-    bool child = child_wanted(call);
+    bool read = read_input(call), child = read && child_wanted(call);
     if (!call->kind->process && !child) step_log_init(&call->log, call->task->request.log, call->task->request.log_max);
-    if (!read_input(call)) return;
+    if (!read) return;
     if (!child) warn_fields(call);
     (child ? child_run : call->kind->run)(call);
     if (!call->out.said) call_fail(call, TASK_UNKNOWN, "INTERNAL", "the tool gave no outcome");

@@ -27,6 +27,21 @@ struct task_results {
     void *context;
 };
 
+// Who runs containers, and what each may come to: docs/tools/container.md.
+struct container_settings {
+    const struct str *command; // a program and its first arguments
+    size_t command_count;
+    bool oci;          // runc and its like: a bundle; else podman, docker: `run`
+    struct str images; // oci: a root directory per image
+    struct str network;
+    uint32_t uid, gid;
+    uint64_t memory, temporary; // bytes
+    int64_t cpus_thousandths, processes;
+};
+// E_INVALID names the place. What is built borrows `config` and lives in `arena`.
+enum code container_settings_parse(const struct json *config, struct arena *arena, struct container_settings *out,
+                                   struct error *err) MUST_CHECK;
+
 struct task_options {
     const char *mark; // as in tool_options, and likewise:
     uint32_t process_max;
@@ -34,6 +49,7 @@ struct task_options {
     const struct tool_secrets *secrets;
     const struct fetch_policy *policy; // where http and its kin may go; NULL: wherever the user could (a command line)
     const char *plugins;               // directory of executables that are kinds of their own; NULL: none
+    const struct container_settings *containers; // NULL: nobody does
     struct task_results results;       // read NULL: they cannot be read here
     struct json credentials;           // by name; type 0 = none
     uint32_t thread_max;               // 0 = 128

@@ -234,7 +234,8 @@ struct job {
     size_t read_count;
     uint64_t memory_max;
     int report, report_as;
-    bool network, declares; // it declares artifacts
+    bool network, walled;
+    bool declares; // it declares artifacts
     struct str input, home, cwd, artifacts_dir;
     const char *level;   // of its confinement; NULL: none
     const char *rule;    // of it, that the step has probably met; NULL: none

@@ -116,6 +116,7 @@ static bool copy_lists(struct job *job, const struct tool_request *request)
     job->reads = reads;
     job->read_count = request->read_count;
     job->network = request->network;
+    job->walled = request->walled;
     job->memory_max = request->memory_max;
     job->hidden = hidden;
     job->hidden_count = request->hidden_count;
@@ -421,7 +422,7 @@ static bool start_process(struct job *job, const struct tool_confinement *confin
                                .mark = job->mark,
                                .logical = job->logical,
                                .engine = job->engine};
-    if (confinement && confinement->level != TOOL_LEVEL_NONE) return launch_confined(job, &with, confinement, scratch);
+    if (confinement && confinement->level != TOOL_LEVEL_NONE && !job->walled) return launch_confined(job, &with, confinement, scratch);
     return launch(job, &with, NULL, -1, scratch);
 }
 

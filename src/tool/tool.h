@@ -50,6 +50,7 @@ struct tool_request {
     const struct str *reads; // confined: further files that it may read
     size_t read_count;
     uint64_t memory_max; // confined: bytes of data, when the confinement allows more; 0: as it says
+    bool walled;  // it makes walls of its own (a container runtime of the configuration): the confinement is not for it
     bool network; // confined: it has one, and sockets of the machine, whatever its level says
     struct str artifacts_dir;
     const struct artifact_decl *artifacts; // that it is to write there; looked for by the caller

@@ -91,7 +91,7 @@ test_help_topics() {
     equal "$(sort -u codes | comm -23 - told | tr '\n' ' ')" '' 'codes without a word'
     # So is every code that a step, a task or a run ends with. These words are none: variables, signals, states, references.
     grep -rhoE '"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+[":]|\.code = STR\("[A-Z]+"' "$sources"/{kernel,engine,tool,task,remote,lib,contract,auth,bus,store} |
-        grep -oE '[A-Z][A-Z0-9_]+' | grep -vxE 'STR|(CAIRN|XDG|CREDENTIALS|NODE|BASH|LD)_.*|ARTIFACTS_DIR|WORKFLOW_ID|NATS_URL' |
+        grep -oE '[A-Z][A-Z0-9_]+' | grep -vxE 'STR|(CAIRN|XDG|CREDENTIALS|NODE|BASH|LD)_.*|RLIMIT_.*|ARTIFACTS_DIR|WORKFLOW_ID|NATS_URL|KEYPAIR_JWT' |
         grep -vxE 'CONTINUE_AS_NEW|NEEDS_APPROVAL|NOT_STARTED|STEP_STARTED|WAITING_APPROVAL|EMERGENCY_STOP|ESCALATE_ALERT|DELIVER_EVENT|INJECT_OVERRIDE|(RETRY|SKIP)_(RUN|STEP)|UPDATE_(PARAMS|TARGET)' |
         sort -u >codes
     [ "$(wc -l <codes)" -gt 100 ] || fail "too few codes were found: $(wc -l <codes)"

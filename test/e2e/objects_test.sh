@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Plans from object stores: s3, gs and azure, by a server that checks every signature (object_store.py). `make objects` does the same with
 # other people's servers.
-. "$(dirname "$0")/serve_lib.sh"
+. "$(dirname "$0")/objects_lib.sh"
 
 sha() { sha256sum <"$1" | cut -d' ' -f1; }
 ref() { jq -nc --arg u "$1" --arg s "$(sha plans/plan.json)" '{uri: $u, sha256: $s, schemaVersion: "v1.2", planId: "p", planVersion: "1"}'; }
@@ -19,20 +19,6 @@ gs = { endpoint = "$place", allowPrivate = true, accessKeyId = { env = "S3_ID" }
 azure = { endpoint = "$place", allowPrivate = true, accounts = { account = { key = { file = "$PWD/azure.key" }${2:-} }, shared = { sas = { env = "AZURE_SAS" } } } }
 END
 }
-object_store() {
-    mkdir -p plans
-    plan_text p '{"stepId":"a","kind":"noop"}' | jq -r . | tr -d '\n' >plans/plan.json
-    for name in 'a b+c(1)~.json' busy-1.json busy-9.json secret-1.json; do cp plans/plan.json "plans/$name"; done
-    python3 "$e2e/object_store.py" plans &
-    objects=$!
-    wait_for test -s port
-    place=http://127.0.0.1:$(cat port)
-    export S3_ID=AKIDTEST AZURE_SAS='sv=2021-08-06&sig=right'
-    echo 'sec/ret+key' >s3.secret
-    head -c 64 /dev/zero | tr '\0' k | base64 -w0 >azure.key
-    head -c 32 /dev/zero | tr '\0' c | base64 -w0 >customer.key
-}
-
 test_plans_come_from_servers_that_check_signatures_WE_3_1b() {
     object_store; configure; serve
     completes r1 s3://plans/prod/plan.json

@@ -73,14 +73,19 @@ test_kinds_of_clouds_are_valid_and_not_run() {
     book cloud >cloud.yaml <<'YAML'
 workflow:
   - {step: start, tool: {kind: python, code: 'open("begun", "w")'}, next: [up]}
-  - {step: up, tool: {kind: gcs, action: upload}}
+  - {step: up, tool: {kind: ducklake, action: upload}}
 YAML
     cairn_is 0 validate cloud.yaml
-    grep -q 'cloud.yaml:6:.*warning\[E0223\] there is no tool of kind "gcs" here' out err || fail "it says: $(cat out err)"
+    grep -q 'cloud.yaml:6:.*warning\[E0223\] there is no tool of kind "ducklake" here' out err || fail "it says: $(cat out err)"
     cairn_is 3 validate --strict cloud.yaml
+    for kind in subscription auth sink; do
+        sed "s/ducklake/$kind/" cloud.yaml >other.yaml
+        cairn_is 0 validate other.yaml
+        grep -q "warning\[E0223\] there is no tool of kind \"$kind\" here" out err || fail "$kind: $(cat out err)"
+    done
     cairn_is 2 run cloud.yaml "${store[@]}" --run-id cloud
-    grep -q 'needs the tool "gcs", which is not there' err && [ ! -e begun ] || fail "it says: $(cat err)"
-    mkdir tools && printf '#!/bin/sh\ncat >/dev/null; echo "{\\"status\\": \\"ok\\", \\"result\\": 1}"\n' >tools/gcs && chmod +x tools/gcs
+    grep -q 'needs the tool "ducklake", which is not there' err && [ ! -e begun ] || fail "it says: $(cat err)"
+    mkdir tools && printf '#!/bin/sh\ncat >/dev/null; echo "{\\"status\\": \\"ok\\", \\"result\\": 1}"\n' >tools/ducklake && chmod +x tools/ducklake
     runs cloud --tools tools
     cairn_is 0 validate --tools tools cloud.yaml
     ! grep -q E0223 out err || fail "it says: $(cat out err)"
@@ -88,15 +93,15 @@ YAML
 workload: {to: disk}
 workflow:
   - {step: start, tool: {kind: python, code: result = 1}, next: {arcs: [{step: up, when: "{{ workload.to == 'cloud' }}"}, {step: stay}]}}
-  - {step: up, tool: {kind: gcs, action: upload}}
+  - {step: up, tool: {kind: ducklake, action: upload}}
   - {step: stay, tool: {kind: python, code: result = 'stayed'}}
 YAML
     runs fork # a branch that is never taken refuses nothing
     equal "$(result fork stay)" '"stayed"'
     cairn_is 10 run fork.yaml "${store[@]}" --run-id taken --set to=cloud --progress none
     cairn_is 0 why taken/up "${store[@]}"
-    has out 'nobody here executes "gcs"'
-    sed s/gcs/iterator/ cloud.yaml >old.yaml
+    has out 'nobody here executes "ducklake"'
+    sed s/ducklake/iterator/ cloud.yaml >old.yaml
     cairn_is 3 validate old.yaml
     grep -q 'hint: a step with loop: {in: ..., iterator: ...}' out err || fail "it says: $(cat out err)"
 }
