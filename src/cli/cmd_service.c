@@ -315,7 +315,8 @@ static int choose_version(struct cli *cli, const struct json *versions, struct s
         cli_fail(cli, EXIT_NOT_FOUND, "there is no version %.*s of definition %.*s here", STR_ARG(version), STR_ARG(name));
     else
         cli_fail(cli, EXIT_NOT_FOUND, "there is no definition %.*s here", STR_ARG(name));
-    return cli_hint(cli, "`cairn definition ls%s%.*s` shows those that there are", version.len ? " " : "", STR_ARG(version.len ? name : STR("")));
+    return cli_hint(cli, "`cairn definition ls%s%.*s` shows those that there are", version.len ? " " : "",
+                    STR_ARG(version.len ? name : STR("")));
 }
 
 int command_definition_run(struct cli *cli)

@@ -369,6 +369,7 @@ enum code order_later(struct engine *engine, struct resident *resident, const st
                       struct error *err) MUST_CHECK;
 enum code order_again(const struct resident *resident, const struct queued *queued, struct outcome *outcome,
                       struct error *err) MUST_CHECK; // the effect of such an input
+bool attempt_flies(const struct run *run, const struct effect *effect); // the attempt of an EFFECT_EXECUTE is the one in flight
 enum executor order_form(const struct run *run, uint32_t step, struct str *kind);
 
 // dispatch.c: effects, after they are durable

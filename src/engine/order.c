@@ -211,12 +211,19 @@ enum code order_later(struct engine *engine, struct resident *resident, const st
     return OK;
 }
 
+bool attempt_flies(const struct run *run, const struct effect *effect)
+{
+    if (effect->step >= run_step_count(run) || kernel_state(run, effect->step) != NODE_RUNNING) return false;
+    struct run_attempt now = kernel_attempt(run, effect->step);
+    return now.logical == effect->logical && now.engine == effect->engine;
+}
+
 // Since then the run has gone on: the inputs of the attempt are what the run knows now, as after a crash.
 enum code order_again(const struct resident *resident, const struct queued *queued, struct outcome *outcome,
                       struct error *err)
 {
     struct run_hold whose = whose_of(&queued->ordered), *hold = hold_find(&resident->holds, &whose);
-    if (!hold) return OK; // it has ended meanwhile
+    if (!hold || !attempt_flies(resident->run, &queued->ordered)) return OK; // it has ended meanwhile, perhaps under another owner
     outcome->effects = ARENA_NEW(outcome->turn, struct effect);
     if (!outcome->effects) return error_nomem(err);
     outcome->effects[0] = queued->ordered;

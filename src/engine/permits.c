@@ -39,9 +39,12 @@ struct permit {
     const struct step_limit *said; // by its document
     struct effect effect;
     enum permit_state state;
+    bool let_in; // it may begin; one that is called without that ends as one that never began
     bool numbered, over; // over: the batch under way stores the end of its attempt
     bool by_rate;        // it waits for the rate, not for a place
+    bool again;       // the place is that of the attempt under its former engine, and is made ours
     uint32_t number;
+    uint64_t version; // of the note of its place: one that another engine has made its own is not given back here
     int64_t since_mono;
     struct step_limit in_force; // when it was last looked at
     struct str run, step;       // copies
@@ -163,7 +166,7 @@ static void each_permit(const struct engine *engine, permit_visit visit, void *c
 static struct permit *permit_of(struct permit_key *key, const struct resident *resident, const struct effect *effect)
 {
     struct permit *permit = key->first;
-    while (permit && !(permit->resident == resident && permit->effect.step == effect->step &&
+    while (permit && !(permit->resident == resident && !permit->over && permit->effect.step == effect->step &&
                        permit->effect.logical == effect->logical))
         permit = permit->next;
     return permit;
@@ -174,14 +177,13 @@ static const struct net_task *task_now(const struct run *run, uint32_t lane)
     return lane >= run->program->step_count ? kernel_task_of(run, lane) : NULL;
 }
 
-// Whether the attempt that it is for is still the one in flight.
+// Whether the attempt that it is for is still outside, or about to be. One that a pause has stopped is not, and gives its place back.
 static bool is_wanted(const struct permit *permit)
 {
-    const struct run *run = permit->resident->run;
-    uint32_t lane = permit->effect.step;
-    if (run_status_terminal(run->status) || lane >= run_step_count(run)) return false;
-    return kernel_state(run, lane) == NODE_RUNNING && kernel_attempt(run, lane).logical == permit->effect.logical &&
-           task_now(run, lane) == permit->task;
+    const struct resident *resident = permit->resident;
+    struct run_hold whose = whose_of(&permit->effect);
+    if (run_status_terminal(resident->run->status) || !hold_find(&resident->holds, &whose)) return false;
+    return attempt_flies(resident->run, &permit->effect) && task_now(resident->run, permit->effect.step) == permit->task;
 }
 
 // ---- notes
@@ -206,7 +208,8 @@ static struct note_put place_put(const struct permit *permit, struct arena *aren
                                 {"logicalAttemptId", json_int(permit->effect.logical)}, {"since", json_time(arena, now_ms)});
     return (struct note_put){.space = ENGINE_PERMIT_SPACE,
                              .key = note_key(permit->key, arena, 'p', permit->number),
-                             .value = json_ok(&value) ? canon_text(&value, arena) : (struct str){0}};
+                             .value = json_ok(&value) ? canon_text(&value, arena) : (struct str){0},
+                             .expect = permit->version - 1};
 }
 
 // The place is given back at once, beside any batch.
@@ -216,7 +219,7 @@ static void give_back(struct permit *permit)
     struct error err = {0};
     struct arena arena SCOPED(arena_release) = arena_of(1024, 1 << 16);
     if (!permit->numbered) return;
-    struct note_put put = {.space = ENGINE_PERMIT_SPACE, .remove = true, .expect = NOTE_ANY};
+    struct note_put put = {.space = ENGINE_PERMIT_SPACE, .remove = true, .expect = permit->version};
     put.key = note_key(permit->key, &arena, 'p', permit->number);
     permit->numbered = false;
     if (!put.key.ptr || engine_put(engine, &put, 1, NULL, NULL, &err))
@@ -286,9 +289,9 @@ static enum code read_place(struct permit_look *look, const struct note *note, s
         place->ours = permit;
         if (permit->state != PERMIT_WAITS) continue;
         COVER(permit_is_found_again);
-        permit->numbered = true; // of the engine before
+        permit->numbered = permit->again = true;
         permit->number = (uint32_t)n;
-        permit->state = PERMIT_GIVEN;
+        permit->version = note->version;
     }
     return place->key.ptr ? OK : error_nomem(err);
 }
@@ -400,6 +403,7 @@ static bool find_place(struct permit_look *look, const struct step_limit *terms,
         if (look->taken[i]) continue;
         look->taken[i] = permit->numbered = true;
         permit->number = i;
+        permit->version = 1;
         return true;
     }
     return terms->concurrency == 0;
@@ -428,6 +432,8 @@ static void asked_done(void *context, enum code rc, const struct error *why)
         next = permit->next;
         if (permit->state != PERMIT_ASKED) continue;
         permit->state = rc ? PERMIT_WAITS : PERMIT_GIVEN;
+        permit->let_in = !rc;
+        permit->again = false;
         if (rc) permit->numbered = false; // another engine was first
         if (permit->resident) continue;
         give_back(permit);
@@ -462,6 +468,13 @@ static void let_in(struct permit_look *look)
     for (struct permit *permit = key->first; permit; permit = permit->next) {
         if (permit->state != PERMIT_WAITS || !permit->resident) continue;
         struct step_limit terms = permit->in_force = terms_of(look, permit);
+        if (permit->again && (!puts || count == ASK_MOST)) continue; // another time
+        if (permit->again) {
+            permit->version++;
+            permit->state = PERMIT_ASKED;
+            puts[count++] = place_put(permit, look->arena, now_ms);
+            continue;
+        }
         if (!stopped) {
             bool room = find_place(look, &terms, permit);
             by_rate = room && !rate_allows(look, &terms, now_ms);
@@ -473,6 +486,7 @@ static void let_in(struct permit_look *look)
             waiting++;
         } else if (!permit->numbered && terms.starts == 0) {
             permit->state = PERMIT_GIVEN; // nothing holds it back
+            permit->let_in = true;
         } else {
             permit->state = PERMIT_ASKED;
             if (permit->numbered) puts[count++] = place_put(permit, look->arena, now_ms);
@@ -612,8 +626,8 @@ enum code permit_ask(struct engine *engine, struct resident *resident, const str
     }
     permit->effect = *effect;
     permits->changed = true;
-    *goes = permit->state >= PERMIT_GIVEN;
-    if (*goes) permit->state = PERMIT_HELD;
+    *goes = permit->state >= PERMIT_GIVEN && permit->let_in;
+    if (permit->state >= PERMIT_GIVEN) permit->state = *goes ? PERMIT_HELD : PERMIT_WAITS;
     return OK;
 }
 
@@ -678,8 +692,10 @@ static void draft_over(struct permit *permit, void *context)
         d->rc = error_nomem(d->err);
         return;
     }
-    *put = (struct note_put){.space = ENGINE_PERMIT_SPACE, .key = key, .remove = true, .expect = NOTE_ANY};
-    d->rc = note_draft_add(d->draft, put, 1, d->err);
+    *put = (struct note_put){.space = ENGINE_PERMIT_SPACE, .key = key, .remove = true, .expect = permit->version};
+    struct error local = {0};
+    enum code rc = note_draft_add(d->draft, put, 1, &local);
+    if (rc && rc != E_CONFLICT) d->rc = error_set(d->err, rc, "%s", local.message); // CONFLICT: it is another engine's by now
 }
 
 enum code permits_draft(struct engine *engine, struct note_draft *draft, struct error *err)
@@ -724,11 +740,34 @@ struct calling {
     enum code rc;
 };
 
+// That it was let in stands in the ledger of its run before it begins. An engine that has lost the run learns so by that.
+static bool note_let_in(const struct permit *permit, struct queued *queued)
+{
+    int64_t waited_ms = permit->key->permits->engine->now.mono_ms - permit->since_mono;
+    struct arena *arena = queued->arena = arena_make((size_t)1 << 16);
+    struct preface *note = arena ? ARENA_NEW(arena, struct preface) : NULL;
+    if (!note) return false;
+    *note = (struct preface){.kind = STR("limit")};
+    note->body = JSON_OF(arena, {"engineAttemptId", json_int(permit->effect.engine)}, {"limit", json_copied(arena, permit->key->name)},
+                         {"logicalAttemptId", json_int(permit->effect.logical)},
+                         {"place", json_when(permit->numbered, json_int(permit->number))}, {"queuedMs", json_int(waited_ms)},
+                         {"stepId", json_copied(arena, permit->step)});
+    queued->notes = note;
+    queued->note_count = 1;
+    return json_ok(&note->body);
+}
+
 static void call(struct permit *permit, void *context)
 {
     struct calling *calling = context;
+    struct engine *engine = calling->engine;
     if (calling->rc || permit->state != PERMIT_GIVEN || !permit->resident) return;
-    calling->rc = order_later(calling->engine, permit->resident, &permit->effect, calling->err);
+    calling->rc = order_later(engine, permit->resident, &permit->effect, calling->err);
+    if (!calling->rc && permit->let_in && !note_let_in(permit, queue_last(engine))) {
+        struct queued undone = queue_take_last(engine);
+        queued_release(&undone);
+        calling->rc = error_nomem(calling->err);
+    }
     if (!calling->rc) permit->state = PERMIT_CALLED;
 }
 

@@ -16,6 +16,7 @@ enum fate {
 };
 
 #define LONG_MS 600000
+enum { TAG_LIMITED = 1 };
 
 static enum fate pick_fate(struct sim_tool *tool)
 {
@@ -121,6 +122,18 @@ static void decide_answer(struct sim_tool *tool, const struct tool_request *requ
     }
 }
 
+// L4: of the steps that the workload `limited` has under its limit of one, no second begins while an engine has the first. Engines that
+// have lost their runs are not asked.
+static void check_limit(struct sim_tool *tool, const struct tool_request *request, struct fake_answer *answer)
+{
+    if (!str_starts(request->step, STR("one_"))) return;
+    for (size_t i = 0; i < tool->fake.count && !tool->fenced; i++)
+        if (tool->fake.answers[i].tag == TAG_LIMITED && tool->fake.answers[i].ticket != request->ticket)
+            checker_fail(tool->checker, "L4", "%.*s: %.*s began while another had the only place under its limit",
+                         STR_ARG(request->run), STR_ARG(request->step));
+    if (!answer->twice) answer->tag = TAG_LIMITED;
+}
+
 static enum code decide(void *context, const struct tool_request *request, struct fake_answer *answer,
                         struct error *err)
 {
@@ -135,6 +148,7 @@ static enum code decide(void *context, const struct tool_request *request, struc
     if (fate == FATE_REFUSED && run) checker_run(tool->checker, request->run)->swayed = true;
     if (fate == FATE_REFUSED) return error_set(err, E_LIMIT, "no more processes");
     decide_answer(tool, request, fate, answer);
+    check_limit(tool, request, answer);
     return OK;
 }
 

@@ -202,6 +202,11 @@ static const char spread_text[] = "name: spread\n"
                                   "    trigger_rule: all_done\n"
                                   "    bash: do last\n";
 
+// Of all runs, one attempt of these at a time (L4).
+static const char limited_text[] = "limits: {one: {concurrency: 1}}\n" PLAN("limited", "")
+    SHELL("one_a", "", ", limit: one, timeout: 5s") SHELL("one_b", "", RETRY("2", "50ms") ", limit: one, timeout: 5s")
+    SHELL("c", "one_a", "");
+
 static const struct workload workloads[WORKLOAD_COUNT] = {
     [WORKLOAD_LINEAR] = {"linear", linear_text, true},
     [WORKLOAD_DIAMOND] = {"diamond", diamond_text, true},
@@ -236,6 +241,7 @@ static const struct workload workloads[WORKLOAD_COUNT] = {
     [WORKLOAD_NET_TIMES] = {"net_times", net_times_text, false, false},
     [WORKLOAD_NET_CHILD] = {"net_child", net_calls_text, false, true},
     [WORKLOAD_NET_BIG] = {"net_big", net_big_text, false, true},
+    [WORKLOAD_LIMITED] = {"limited", limited_text, false},
 };
 
 static struct program *programs[WORKLOAD_COUNT];

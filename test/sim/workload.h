@@ -38,7 +38,8 @@
     X(NET_FAILURE)                                                                                                     \
     X(NET_TIMES)                                                                                                       \
     X(NET_CHILD)                                                                                                       \
-    X(NET_BIG)
+    X(NET_BIG)                                                                                                         \
+    X(LIMITED)
 
 enum workload_id {
 #define X(name) WORKLOAD_##name,
