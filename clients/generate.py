@@ -21,6 +21,13 @@ def name_of(ref):
     return ref.rsplit("/", 1)[1]
 
 
+def kind_of(schema):
+    """The type, or the types where one of several is meant and each is nothing but that."""
+    ways = schema.get("oneOf", [])
+    plain = ways and all(set(way) <= {"type", "minLength", "maxLength"} for way in ways)
+    return [way["type"] for way in ways] if plain else schema.get("type")
+
+
 def type_of(schema):
     """What Python calls the values of a schema."""
     if not isinstance(schema, dict):
@@ -29,7 +36,7 @@ def type_of(schema):
         return f'"{name_of(schema["$ref"])}"'
     if "enum" in schema and all(isinstance(value, str) for value in schema["enum"]):
         return "Literal[" + ", ".join(json.dumps(value) for value in schema["enum"]) + "]"
-    kind = schema.get("type")
+    kind = kind_of(schema)
     if isinstance(kind, list):
         parts = sorted({SCALARS.get(one, "List[Any]" if one == "array" else "Any") for one in kind})
         return f"Union[{', '.join(parts)}]" if len(parts) > 1 else parts[0]
@@ -141,7 +148,7 @@ def ts_type(schema):
         return name_of(schema["$ref"])
     if "enum" in schema and all(isinstance(value, str) for value in schema["enum"]):
         return " | ".join(json.dumps(value) for value in schema["enum"])
-    kind = schema.get("type")
+    kind = kind_of(schema)
     if isinstance(kind, list):
         return " | ".join(sorted({TS_SCALARS.get(one, "unknown[]" if one == "array" else "unknown") for one in kind}))
     if kind == "array":

@@ -56,7 +56,7 @@ equiv-soak:
 	@$(MAKE) -j2 WERROR=1 all
 	@test/equiv/hosts_test.sh
 
-.PHONY: check asan tsan soak storm engines-storm fuzz tidy lint objects model canaries oidc
+.PHONY: check asan tsan soak storm engines-storm fuzz tidy lint objects model canaries oidc openapi
 asan tsan:
 	@$(MAKE) -j2 V=$@ WERROR=1 programs
 	@tools/run-tests --quick build/$@
@@ -77,6 +77,10 @@ objects:
 	@$(MAKE) -j2 V=test ONLY=fetch_sign build/test/test/unit/fetch_sign
 	@test/objects/run build/test $(OBJECTS)
 # Signing in at an identity provider from npm: make oidc OIDC=DIRECTORY, with a node_modules (see test/oidc/run)
+# Clients that generators of others write, compiled and used; schemathesis: make openapi OPENAPI=DIRECTORY (test/openapi/run says what is in it)
+openapi:
+	@$(MAKE) -j2 all
+	@test/openapi/run build/cairn $(OPENAPI)
 oidc:
 	@$(MAKE) -j2 all
 	@test/oidc/run build/cairn $(OIDC)

@@ -288,11 +288,11 @@ StepLimitPage = TypedDict("StepLimitPage", {
 }, total=True)
 
 RunReference = TypedDict("RunReference", {
-    "ref": Any,
+    "ref": Union[Dict[str, Any], str],
 }, total=True)
 
 _CancelByReference = TypedDict("_CancelByReference", {
-    "ref": Any,
+    "ref": Union[Dict[str, Any], str],
 }, total=True)
 
 
@@ -301,7 +301,7 @@ class CancelByReference(_CancelByReference, total=False):
     signalId: str
 
 SignalByReference = TypedDict("SignalByReference", {
-    "ref": Any,
+    "ref": Union[Dict[str, Any], str],
     "signal": "Signal",
 }, total=True)
 
@@ -809,7 +809,7 @@ _QueuePlace = TypedDict("_QueuePlace", {
 
 class QueuePlace(_QueuePlace, total=False):
     limit: int
-    paused: Any
+    paused: bool
     holders: List["Holder"]
     others: int
 

@@ -260,17 +260,17 @@ export interface StepLimitPage {
 }
 
 export interface RunReference {
-    ref: unknown;
+    ref: Record<string, unknown> | string;
 }
 
 export interface CancelByReference {
-    ref: unknown;
+    ref: Record<string, unknown> | string;
     reason?: string;
     signalId?: string;
 }
 
 export interface SignalByReference {
-    ref: unknown;
+    ref: Record<string, unknown> | string;
     signal: Signal;
 }
 
@@ -714,7 +714,7 @@ export interface QueuePlace {
     running: Integer;
     limitedBy: "PAUSED" | "QUEUE" | "TENANT" | "SERVICE" | "TURN";
     limit?: Integer;
-    paused?: unknown;
+    paused?: boolean;
     holders?: Array<Holder>;
     others?: Integer;
 }
