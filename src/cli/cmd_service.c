@@ -294,7 +294,8 @@ int command_definition_put(struct cli *cli)
 }
 
 // VERSION is what a version calls itself, or the beginning of its hash; none: the newest.
-static int choose_version(struct cli *cli, const struct json *versions, struct str name, struct str version, const struct json **out)
+static int choose_version(struct cli *cli, const struct json *versions, struct str name, struct str version,
+                          const struct json **out)
 {
     const struct json *found = NULL;
     for (uint32_t i = 0; i < versions->count; i++) {
