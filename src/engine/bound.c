@@ -145,6 +145,7 @@ enum code engine_limits_parse(const struct json *config, struct arena *arena, st
     form_number(&form, "segmentBytes", 65536, INT64_C(1) << 50, &segment_bytes);
     form_number(&form, "segments", 1, 1000000000, &segments);
     form_count(&form, "iterations", 1, 10000000, &out->iterations_max);
+    form_count(&form, "children", 1, 10000000, &out->children_max);
     form_number(&form, "sqlBytes", INT64_C(16) << 20, INT64_C(1) << 40, &sql);
     out->events_per_run_max = (uint64_t)events;
     out->bytes_per_run_max = (uint64_t)bytes;

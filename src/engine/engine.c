@@ -91,6 +91,7 @@ void resident_remove(struct engine *engine, struct resident *resident)
         resident->tickets--;
     }
     holds_release(&resident->holds);
+    children_forget(engine, resident);
     run_outbox_free(engine, resident);
     run_free(resident->run); // borrows the ids of its log
     store_release_run(engine->store, resident->log);

@@ -89,6 +89,7 @@ struct engine_limits {
     // above say, and where they do not, 50,000 events and 50 MiB. It fails when it has filled segments_max of them (100), 0 = never.
     uint64_t segment_events_max, segment_bytes_max, segments_max;
     uint32_t iterations_max;
+    uint32_t children_max;        // child runs of one tenant that have not ended; the next one is not started. 0 = 50,000
     uint32_t steps_max;           // of documents that runs name when they need them; 0 = PROGRAM_STEPS
     // How long a result may wait for the store (ADR 0019): then its attempt fails with STATE_STORE_WRITE_BUDGET_EXCEEDED,
     // retryable, unless it turns out to be stored. 0 (default): as long as it takes.

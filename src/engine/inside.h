@@ -104,6 +104,7 @@ struct resident {
     uint64_t passed; // the last pass over the queue that left an input of it there
     bool stale;    // what was decided of it was not stored, and the store could not be asked: it is folded again before the next input
     bool limit_hit;
+    bool is_child; // and counted as one of its tenant
     uint32_t full;  // the segment that was last found to be full; 0 = none
     struct extent {
         uint64_t bytes;                       // that its records and results take
@@ -225,6 +226,7 @@ struct engine {
     struct heap timers, alarms; // by the monotonic clock; by the wall clock
     struct resident **table;
     size_t table_size, resident_count;
+    struct child_count *children; // of each tenant that has some (children.c)
     struct program_entry *programs;
     size_t program_count;
     bool holding; // engine_hold
@@ -257,6 +259,10 @@ struct resident *resident_find(const struct engine *engine, struct str tenant, s
 struct resident *resident_add(struct engine *engine, struct run *run, struct run_log *log,
                               struct program_entry *entry) MUST_CHECK;
 void resident_remove(struct engine *engine, struct resident *resident);
+// ---- children.c: child runs that have not ended, by tenant
+enum code children_count(struct engine *engine, struct resident *child, struct error *err) MUST_CHECK; // E_NOMEM. Once more harmless
+void children_forget(struct engine *engine, struct resident *resident); // also one that is no child
+enum code children_room(const struct engine *engine, struct str tenant, struct error *err) MUST_CHECK; // E_LIMIT
 void resident_gone(struct engine *engine, struct resident *resident); // once more harmless
 struct queued *queue_add(struct engine *engine, struct resident *resident,
                          enum input_kind kind) MUST_CHECK;         // NULL: out of memory

@@ -197,6 +197,7 @@ static enum code load_head(struct engine *engine, const struct run_head *head, b
     }
     if (!rc && !(*out)->terminal) {
         rc = outbox_find(engine, *out, err);
+        if (!rc && run->start.parent_run.len > 0) rc = children_count(engine, *out, err);
         if (rc) resident_remove(engine, *out);
         return rc;
     }

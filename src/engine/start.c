@@ -313,8 +313,9 @@ enum code start_run(struct engine *engine, const struct start_request *request, 
         store_release_run(engine->store, log);
         return error_nomem(err);
     }
-    struct queued *queued = queue_add(engine, resident, INPUT_START);
-    rc = queued ? fill_start(engine, request, taking, resident, queued, err) : error_nomem(err);
+    rc = request->parent_run.len > 0 ? children_count(engine, resident, err) : OK;
+    struct queued *queued = rc ? NULL : queue_add(engine, resident, INPUT_START);
+    rc = rc ? rc : queued ? fill_start(engine, request, taking, resident, queued, err) : error_nomem(err);
     if (rc == OK) return OK;
     if (queued) {
         struct queued undone = queue_take_last(engine);

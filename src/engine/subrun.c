@@ -252,7 +252,8 @@ static enum code start_child(struct engine *engine, struct resident *parent, con
     struct error local = {0};
     char ignored[129];
     if (order->failed) return tell_fault(engine, parent, &whose, order->fault, err);
-    enum code rc = lane ? check_depth(engine, run, &local) : OK;
+    enum code rc = children_room(engine, run->ids.tenant, &local);
+    if (!rc && lane) rc = check_depth(engine, run, &local);
     if (!rc && lane) rc = child_playbook(engine, parent, effect->step, order->child_path, &program, &local);
     if (lane) request.program = program;
     if (!rc) rc = engine_start(engine, &request, ignored, &local);

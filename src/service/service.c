@@ -401,6 +401,8 @@ static enum code open_engine(struct service *service, struct error *err)
     options.limits.segment_bytes_max = limits->segment_bytes_max;
     options.limits.segments_max = limits->segments_max;
     options.limits.iterations_max = limits->iterations_max;
+    options.limits.children_max = limits->children_max;
+    if (!limits->children_max && service->settings.resident_max > 1) options.limits.children_max = service->settings.resident_max / 2;
     if (service->settings.events_keep_ms == 0) service->settings.events_keep_ms = (int64_t)7 * 86400 * 1000;
     if (service->settings.events_max == 0) service->settings.events_max = 10000;
     if (limits->write_budget_ms == 0) rc = engine_write_budget_parse(NULL, &service->settings.limits, err); // nothing was said of it

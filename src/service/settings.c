@@ -310,7 +310,7 @@ static const struct {
      "2 to 3600"},
     {"leaseSeconds", "how long a worker may be silent (30)", "1 to 3600"},
     {"maxRuns", "runs in flight at once, of all tenants; more wait in their queues", "1 to 1000000"},
-    {"limits", "what one run may come to: events, bytes, iterations, sqlBytes", "table"},
+    {"limits", "what one run may come to: events, bytes, iterations, children, sqlBytes", "table"},
     {"maxSteps", "steps that a document may have, up to 100,000 (10,000)", "1 to 100000"},
     {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)", "1 to 10000000"},
     {"plans", "inline: whose requests may hold a document (allow, local, deny); bodies: where plans are (store, apart)",

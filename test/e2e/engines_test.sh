@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Several engines on one Postgres, as those who run them see it: workers of several engines, and runs that leave for an archive.
 . "$(dirname "$0")/postgres_lib.sh"
-export CAIRN_CONFINE=none
 
 test_engines_a_worker_serves_several_of_them() {
     postgres_up; mkdir -p files

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Limits of queues and tenants where several engines share one Postgres: they hold for all of them together (ADR 0024).
 . "$(dirname "$0")/postgres_lib.sh"
-export CAIRN_CONFINE=none
 
 knows() { [ "$(asks "$1" GET "/v1/queues/$2" | jq -r .maxRunning)" = "$3" ]; }
 queue() { # NAME BODY, and both know it
@@ -21,7 +20,7 @@ most_in_log() { pg_sql "select max(s) from (select sum(case event_type when 'Run
 most_in_effects() { grep -E "^[+-] $1-" effects | awk '$1 == "+" {n++} $1 == "-" {n--} n > m {m = n} END {print m}'; }
 completed() { [ "$(pg_sql "select count(*) from cairn.workflow_events where event_type='RunCompleted' and run_id like '$1-%'")" = "$2" ]; }
 two_engines() {
-    postgres_up; mkdir -p files; : >effects
+    postgres_up; mkdir -p files; : >effects; chmod 666 effects
     engine one "$CAIRN"; engine two "$CAIRN"
     wait_for test -s files.token
     effect_plan 'sleep 0.03' >p.json

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # What authors of playbooks write, in every generation of the language, and what comes of it.
 . "$(dirname "$0")/serve_lib.sh"
-unconfined
 . "$(dirname "$0")/playbook_lib.sh"
 
 test_what_was_written_before_v10_C_47() {

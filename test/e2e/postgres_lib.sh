@@ -41,7 +41,9 @@ engine() {
     shift
     mkdir -p "$name"
     rm -f "$name/serve.err" # what one before it said is not what this one says
-    printf '[serve]\nengineLeaseSeconds = 2\n%s' "${settings:-}" >"$name/cairn.toml"
+    # Steps are confined as shipped, and may write here, where tests look.
+    printf '[serve]\nengineLeaseSeconds = 2\n%s\n[serve.confinement]\nwrite = ["%s"]\n' "${settings:-}" "$place" >"$name/cairn.toml"
+    chmod 1777 .
     local words=()
     while [ $# -gt 0 ] && [ "${1#--}" = "$1" ]; do words+=("$1"); shift; done
     (cd "$name" && exec env "${words[@]}" serve --store "$pg&files=$place/files" --listen 127.0.0.1:0 "$@" >/dev/null 2>serve.err) &

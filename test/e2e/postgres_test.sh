@@ -2,7 +2,6 @@
 # The command line over a real Postgres: runs, death and recovery, copies to and from other stores, the service, and what is wrong.
 . "$(dirname "$0")/postgres_lib.sh"
 . "$(dirname "$0")/serve_lib.sh"
-unconfined
 
 plan() { echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"echo","with":{"message":"hi"}},{"stepId":"b","kind":"shell","with":{"command":"echo there"}}]}' >v.json; }
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # What docs/operations-postgres.md says of failover and of restoring: a primary and a standby that is really one, and the page's own commands.
 . "$(dirname "$0")/postgres_lib.sh"
-export CAIRN_CONFINE=none
 
 # A standby of $pg_dir in $standby, streaming, and synchronous from then on.
 standby_up() {
@@ -30,7 +29,7 @@ test_failover_to_a_synchronous_standby_loses_nothing_and_doubles_nothing_S1_I1_I
     local settings=$'[serve.stateStore]\nwriteLatencyBudgetMs = 60000\n'
     standby_up
     mkdir -p files
-    : >effects
+    : >effects; chmod 666 effects
     jq -n --arg e "$PWD/effects" '{planId: "p", planVersion: "1", steps: ["a", "b"] | map({stepId: ., kind: "shell",
         with: {command: "echo $CAIRN_RUN_ID/\(.) >>\($e); sleep 0.05"}})} | .steps[1].dependsOn = ["a"]' >p.json
     pg_sql 'create table public.said(level text)'

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Two versions of Cairn on one Postgres at the same time. The older one is the test build told that it knows format 1 only.
 . "$(dirname "$0")/postgres_lib.sh"
-export CAIRN_CONFINE=none
 
 old() { CAIRN_PG_FORMAT=1 "${CAIRN_FAULTY:-$CAIRN}" "$@"; }
 needs_faulty() { CAIRN_PG_FORMAT=1 "${CAIRN_FAULTY:-/nonexistent}" version >/dev/null 2>&1 || skip 'no build with seams for tests'; }
