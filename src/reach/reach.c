@@ -44,6 +44,13 @@ static struct str last_part(struct str name, struct str *parent)
     return str_slice(name, slash, name.len);
 }
 
+// Where a directory is wanted, the kernel says of a link what it says of a file.
+static bool is_link(int dir, const char *part)
+{
+    struct stat about;
+    return fstatat(dir, part, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(about.st_mode);
+}
+
 // For kernels and container filters that do not know openat2: one part at a time, none of them a link.
 static int walk(int root, struct str name, int flags)
 {
@@ -59,8 +66,9 @@ static int walk(int root, struct str name, int flags)
         }
         memcpy(part, one.ptr, one.len);
         part[one.len] = '\0';
-        int next = openat(dir, part, name.len > 0 ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags);
-        int reason = errno;
+        int next = openat(dir, part, name.len > 0 ? O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC : flags | O_NOFOLLOW);
+        bool link = next < 0 && errno == ENOTDIR && is_link(dir, part);
+        int reason = link ? ELOOP : errno;
         close(dir);
         errno = reason;
         dir = next;
@@ -103,7 +111,7 @@ static enum code refused(struct str name, struct error *err)
 
 enum code reach_dir(int root, struct str name, int *fd, struct error *err)
 {
-    *fd = open_beneath(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
+    *fd = open_beneath(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY);
     return *fd < 0 ? refused(name, err) : OK;
 }
 

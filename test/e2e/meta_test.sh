@@ -231,6 +231,21 @@ test_the_manual_page_is_well_formed_and_names_every_command() {
     "$CAIRN" help | sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' | while read -r command; do grep -q "^\.Ss cairn $command\$" page || fail "no section on $command"; done || exit 1
     ! command -v mandoc >/dev/null || { mandoc -T lint -W error page >lint || fail "$(head -n 5 lint)"; }
 }
+test_the_reference_names_every_command() {
+    "$CAIRN" --help >help
+    python3 - help "$root/docs/reference/commands.md" >missing <<'PY'
+import re, sys
+text = open(sys.argv[2]).read().replace("\\|", "|")
+for line in open(sys.argv[1]):
+    words = re.match(r"  ([a-z]+)(?: ([a-z]+))?(  |\n)", line)
+    if not words: continue
+    first, second = words[1], words[2]
+    # "token ls" stands there as `token ls`, or as one of `token ls|new`
+    wanted = r"`(cairn )?%s ([a-z]+\|)*%s\b" % (first, second) if second else r"`(cairn )?%s\b" % first
+    if not re.search(wanted, text): print(words[0].strip())
+PY
+    equal "$(cat missing)" ''
+}
 test_version_starts_in_5_ms() {
     local best=999999 i from took first=()
     chrt -f 1 true 2>/dev/null && first=(chrt -f 1) # where it may: before everything else that runs on the machine
