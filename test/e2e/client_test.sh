@@ -455,10 +455,10 @@ test_client_covers_every_command() {
     serve && at_server
     agree='artifacts_cat artifacts_get artifacts_ls audit_verify diff events get graph inbox log_replay log_verify logs ls ps render trace wait watch why'
     act='approve cancel fork pause reject rerun resume retry run signal skip worker'
-    service='token_ls token_new token_revoke token_rotate queue_ls queue_get queue_set queue_pause queue_resume queue_rm limits_get limits_set worker_ls
-        outbox_ls outbox_rewind dlq_ls dlq_redrive dlq_drop alert_ls alert_ack definition_ls definition_get definition_put definition_approve
+    service='token_ls token_new token_revoke token_rotate queue_ls queue_get queue_set queue_pause queue_resume queue_rm limits_get limits_set limit_ls limit_get limit_set limit_rm worker_ls
+        outbox_ls outbox_rewind dlq_ls dlq_redrive dlq_drop alert_ls alert_ack definition_ls definition_get definition_put definition_run definition_approve
         schedule_ls schedule_add schedule_get schedule_next schedule_ticks schedule_pause schedule_resume schedule_rm schedule_trigger
-        schedule_backfill bulk event_send event_ls event_get' # service_test.sh, schedule_test.sh, bulk_test.sh, incoming_test.sh, roles_test.sh
+        schedule_backfill bulk event_send event_ls event_get' # service_test.sh, step_limits_test.sh, schedule_test.sh, bulk_test.sh, incoming_test.sh, roles_test.sh
     here='config_list context_add context_test doctor equiv log_export login logout mcp test_record top ui whoami' # people sign in: oidc_test.sh; equiv_test.sh
     refuse='log_import recover store_backup store_gc store_migrate store_restore store_stat'
     for name in $("$CAIRN" help | sed -n 's/^  \([a-z]\+\( [a-z]\+\)\?\)  .*/\1/p' | tr ' ' _); do
