@@ -172,6 +172,7 @@ static bool send_line(struct mcp *mcp, struct str message)
         if (left_ms(mcp) <= 1 || call_stopped(mcp->call)) return late(mcp);
         if (poll(&wait, 1, TASK_POLL_MS) <= 0) continue;
         ssize_t sent = write(mcp->to, line.ptr + at, line.len - at);
+        if (sent < 0 && errno == EPIPE) return true; // what it wrote before it ended is read first, and its end after that
         if (sent < 0 && errno != EAGAIN && errno != EINTR) return gone(mcp);
         if (sent > 0) at += (size_t)sent;
     }
