@@ -2,7 +2,6 @@
 # Limits of steps: so many attempts of a name work at once, so many begin in a time, over runs, engines and crashes (ADR 0052).
 . "$(dirname "$0")/postgres_lib.sh"
 . "$(dirname "$0")/serve_lib.sh"
-export CAIRN_CONFINE=none
 
 # A step that tells when it begins and when it ends, in the file effects.
 work() { echo "echo + $1 >>$PWD/effects; ${2:-sleep 0.05}; echo - $1 >>$PWD/effects"; }
@@ -64,7 +63,7 @@ test_a_limit_that_cannot_be_meant_is_refused_with_its_place() {
 }
 
 test_a_step_that_waits_is_queued_and_why_names_key_holders_and_position() {
-    serve
+    unconfined; serve
     export CAIRN_TOKEN=$token
     begin r1 '{"concurrency": 1}' first="$(until_file go)"
     wait_for why_of r1 first .state running
@@ -89,7 +88,7 @@ test_a_step_that_waits_is_queued_and_why_names_key_holders_and_position() {
 }
 
 test_a_rate_holds_steps_back_and_what_the_service_says_stands_above_the_document() {
-    serve
+    unconfined; serve
     export CAIRN_TOKEN=$token
     begin r1 '{"rate": "2/h"}' a=true b=true c=true
     wait_for why_of r1 c '[.state, .reason] | join(" ")' 'queued LIMIT_RATE'
@@ -137,7 +136,7 @@ test_a_killed_engine_leaves_no_place_behind_and_takes_its_own_up_again() {
 }
 
 test_engines_that_share_a_store_share_the_limit_also_when_one_of_them_dies() {
-    postgres_up; mkdir -p files; : >effects
+    postgres_up; mkdir -p files; : >effects; chmod 666 effects # steps of a service are another user's
     engine one "$CAIRN"; engine two "$CAIRN"
     wait_for test -s files.token
     limited p '{"concurrency": 2}' a="$(work '$CAIRN_RUN_ID-a')" b="$(work '$CAIRN_RUN_ID-b')" c="$(work '$CAIRN_RUN_ID-c')" >p.json
