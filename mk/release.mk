@@ -22,5 +22,6 @@ release:
 	@./setup packages
 	@tools/release build/release-$(LIBRARY_VERSION) $(if $(SIGN),--sign $(SIGN))
 release-test:
+	@$(MAKE) -j2 all
 	@ls build/release-$(LIBRARY_VERSION)/SHA256SUMS >/dev/null 2>&1 || $(MAKE) release
 	@test/package/release_test build/release-$(LIBRARY_VERSION)
